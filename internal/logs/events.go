@@ -289,7 +289,7 @@ func (s *Service) streamsOf(group string, names []string, prefix *string) ([]str
 
 // TestMetricFilter tries a pattern on messages.
 func (s *Service) TestMetricFilter(
-	_ context.Context, in *cloudwatchlogs.TestMetricFilterInput,
+	ctx context.Context, in *cloudwatchlogs.TestMetricFilterInput,
 ) (*cloudwatchlogs.TestMetricFilterOutput, error) {
 	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
 	if err != nil {
@@ -297,6 +297,9 @@ func (s *Service) TestMetricFilter(
 	}
 	out := &cloudwatchlogs.TestMetricFilterOutput{Matches: []types.MetricFilterMatchRecord{}}
 	for i, m := range in.LogEventMessages {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if pattern.Match(m) {
 			out.Matches = append(out.Matches, types.MetricFilterMatchRecord{
 				EventNumber:     int64(i + 1),

@@ -3,12 +3,14 @@ package plane
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/http"
 	"syscall"
-
-	"golang.org/x/net/netutil"
+	"time"
 
 	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
@@ -31,18 +33,39 @@ func (p *Plane) openFront() error {
 	if err != nil {
 		return fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
 	}
-	p.listener = netutil.LimitListener(listener, maxConnections())
+	p.listener = connection.Limit(listener, connectionLimits())
 	return nil
 }
 
-// maxConnections leaves half of the process's file descriptors to its files. Anybody may connect, and connections mustn't keep
-// the stores from being written.
-func maxConnections() int {
+// maxStrangers is the most connections of callers that nobody knows. Each takes some 25 KB, and up to maxHeader more.
+const maxStrangers = 2048
+
+// maxHeader is the most bytes of a request's headers.
+const maxHeader = 32 << 10
+
+// connectionLimits leaves half of the process's file descriptors to its files and to nodes. Anybody may connect, and connections mustn't
+// keep the stores from being written.
+func connectionLimits() connection.Limits {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return 512
+		files.Cur = 1024
 	}
-	return int(min(files.Cur, 1<<20) / 2)
+	all := int(min(files.Cur, 1<<20) / 2)
+	strangers := min(all/2, maxStrangers)
+	return connection.Limits{Strangers: strangers, Known: all - strangers}
+}
+
+// webServer returns the server of all callers. It doesn't limit how long a body takes: wire does.
+func (p *Plane) webServer() *http.Server {
+	return &http.Server{
+		Handler:           p.front,
+		ConnContext:       p.listener.Context,
+		ConnState:         p.listener.State,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
 }
 
 // newVerifier returns the verifier of signatures. It's nil only on loopback without a key. Elsewhere a key is required.

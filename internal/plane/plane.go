@@ -45,6 +45,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store"
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
@@ -120,7 +121,7 @@ type Plane struct {
 	lock     *os.File // on the data directory
 	now      func() time.Time
 	log      *slog.Logger
-	listener net.Listener
+	listener *connection.Listener
 	issuer   *sts.Issuer
 	verifier *sign.Verifier // nil if any credentials will do
 	handler  *wire.Handler
@@ -192,12 +193,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	if err := p.Link.Reset(ctx); err != nil {
 		return err
 	}
-	web := &http.Server{
-		Handler:           p.front,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
-	}
+	web := p.webServer()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return ignoreShutdown(web.Serve(p.listener)) })
 	for _, s := range p.list {

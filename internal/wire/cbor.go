@@ -66,5 +66,5 @@ func (cborProtocol) encode(b []byte, _ *request, sh *codec.Shape, out reflect.Va
 // encodeError appends a map with the error's name and members.
 func (cborProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
 	sh, members := q.api.modeled(err)
-	return codec.AppendCBORError(b, err.ErrorCode(), err.ErrorMessage(), sh, members), q.api.statusOf(err)
+	return codec.AppendCBORError(b, err.ErrorCode(), refusal.MessageOf(err), sh, members), q.api.statusOf(err)
 }

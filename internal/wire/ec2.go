@@ -30,7 +30,7 @@ func (ec2Protocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byt
 	e.Open("Errors")
 	e.Open("Error")
 	e.Element("Code", code)
-	e.Element("Message", err.ErrorMessage())
+	e.Element("Message", refusal.MessageOf(err))
 	e.Close("Error")
 	e.Close("Errors")
 	e.Element("RequestID", q.id)

@@ -50,5 +50,5 @@ func (p jsonProtocol) encode(b []byte, _ *request, sh *codec.Shape, out reflect.
 // encodeError appends an object with the error's name and members.
 func (p jsonProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
 	sh, members := q.api.modeled(err)
-	return codec.AppendJSONError(b, q.api.errorName(err), err.ErrorMessage(), sh, members), q.api.statusOf(err)
+	return codec.AppendJSONError(b, q.api.errorName(err), refusal.MessageOf(err), sh, members), q.api.statusOf(err)
 }

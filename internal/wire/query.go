@@ -72,7 +72,7 @@ func (queryProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]b
 	e.Open("Error")
 	e.Element("Type", culprit(status))
 	e.Element("Code", code)
-	e.Element("Message", err.ErrorMessage())
+	e.Element("Message", refusal.MessageOf(err))
 	e.Close("Error")
 	e.Element("RequestId", q.id)
 	e.Close("ErrorResponse")

@@ -4,30 +4,28 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pintle/pintle/internal/wire/budget"
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/refusal"
-	"github.com/pintle/pintle/internal/wire/steady"
 )
 
 // request is one HTTP request on its way through the handler, and what the handler has learned about it so far.
 type request struct {
 	*http.Request
-	connection *http.ResponseController
-	id         string // for the answer and the log
-	api        *served
-	protocol   protocol
-	operation  string
-	op         *codec.Operation // nil until it's known
-	body       []byte
-	signed     []byte     // the body as it came, perhaps compressed; the signature covers this one
-	form       url.Values // the parameters, in a Query protocol
+	id        string // for the answer and the log
+	api       *served
+	protocol  protocol
+	operation string
+	op        *codec.Operation // nil until it's known
+	memory    *budget.Share
+	body      []byte
+	form      url.Values // the parameters, in a Query protocol
 
 	*scratch
 }
@@ -44,6 +42,11 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // maxKept is the most bytes that a scratch may have to go back into the pool.
 const maxKept = 1 << 20
 
+func (q *request) release() {
+	q.memory.Release()
+	q.scratch.release()
+}
+
 func (s *scratch) release() {
 	if s.in.Cap()+cap(s.out) > maxKept {
 		return
@@ -58,27 +61,21 @@ func (q *request) lenient() bool { return q.op.Lenient }
 
 // readBody reads the body, up to the API's limit.
 func (q *request) readBody() error {
-	limit := int64(defaultMaxBody)
-	if q.api != nil {
-		limit = q.api.MaxBody
-	}
-	_, err := q.in.ReadFrom(http.MaxBytesReader(nil, io.NopCloser(steady.NewReader(q.Body, q.connection)), limit))
+	err := q.memory.ReadBody(q.Request, &q.in, q.maxBody())
 	q.body = q.in.Bytes()
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return refusal.With(
-			http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes.", limit,
-		)
-	case err != nil:
-		return refusal.New("SerializationException", "The request's body could not be read.")
+	return err
+}
+
+// maxBody is the most bytes that the body may have.
+func (q *request) maxBody() int64 {
+	if q.api == nil {
+		return defaultMaxBody
 	}
-	q.signed = q.body
-	return q.decompress(limit)
+	return q.api.MaxBody
 }
 
 // decompress inflates a compressed body. The SDKs compress large PutMetricData calls.
-func (q *request) decompress(limit int64) error {
+func (q *request) decompress() error {
 	switch q.Header.Get("Content-Encoding") {
 	case "", "identity":
 		return nil
@@ -89,22 +86,26 @@ func (q *request) decompress(limit int64) error {
 			q.Header.Get("Content-Encoding"),
 		)
 	}
-	in, err := gzip.NewReader(bytes.NewReader(q.signed))
+	in, err := gzip.NewReader(bytes.NewReader(q.body))
 	if err != nil {
 		return refusal.New("SerializationException", "The request's body is not valid gzip.")
 	}
-	q.body, err = io.ReadAll(io.LimitReader(in, maxInflation*limit+1))
-	if err != nil {
-		return refusal.New("SerializationException", "The request's body is not valid gzip.")
-	}
-	if int64(len(q.body)) > maxInflation*limit {
+	limit := max(q.maxBody(), maxInflated)
+	var inflated bytes.Buffer
+	err = q.memory.ReadAll(q.Context(), &inflated, in, limit)
+	q.body = inflated.Bytes()
+	var r *refusal.Refusal
+	switch {
+	case errors.Is(err, budget.ErrTooLarge):
 		return refusal.With(
 			http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException",
-			"The request's body is larger than %d bytes once inflated.", maxInflation*limit,
+			"The request's body is larger than %d bytes once inflated.", limit,
 		)
+	case err != nil && !errors.As(err, &r):
+		return refusal.New("SerializationException", "The request's body is not valid gzip.")
 	}
-	return nil
+	return err
 }
 
-// maxInflation is how many times the API's limit an inflated body may have.
-const maxInflation = 4
+// maxInflated is the most bytes of an inflated body, if the API doesn't take more.
+const maxInflated = 4 << 20

@@ -10,23 +10,23 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// route finds the API that a request is for, and the request's protocol. The API follows from the target or path, the
-// scope of the signature, the host, or the Version of a form, which may be unsigned. route also reads the body, up to
-// the API's limit.
-func (h *Handler) route(q *request) error {
-	q.api = h.apiOf(q.Request)
-	if err := q.readBody(); err != nil {
-		return err
-	}
+// route finds the API of a form that isn't signed by its Version, and then the request's protocol and operation.
+func (h *Handler) route(q *request) (err error) {
 	if q.api == nil && isForm(q.Request) {
 		q.api = h.apiOfForm(q)
 	}
 	if q.api == nil {
-		return refusal.New("UnknownOperationException", "The request is for no service that runs here: %s is %q, the signature is for %q.",
-			sign.TargetHeader, q.Header.Get(sign.TargetHeader), sign.ScopeOf(q.Request))
+		return nowhere(q.Request)
 	}
 	q.protocol = q.api.protocolOf(q.Request)
-	return nil
+	q.operation, err = q.protocol.operation(q)
+	return err
+}
+
+// nowhere is the refusal of a request for a service that isn't here.
+func nowhere(r *http.Request) error {
+	return refusal.New("UnknownOperationException", "The request is for no service that runs here: %s is %q, the signature is for %q.",
+		sign.TargetHeader, r.Header.Get(sign.TargetHeader), sign.ScopeOf(r))
 }
 
 // apiOf finds a request's API without reading the body. It returns nil if nothing tells.
@@ -67,24 +67,26 @@ func (a *served) protocolOf(r *http.Request) protocol {
 	return a.protocols[0] // that protocol's refusal says what is missing
 }
 
-// authenticate checks a request's signature. Without a verifier it accepts any.
+// authenticate checks a request's signature and reads its body. With a verifier it reads a body only if the headers look signed.
+// Without one it accepts any request.
 func (h *Handler) authenticate(q *request) (sign.Caller, error) {
 	if h.opts.Verifier == nil {
-		caller := sign.Unverified(q.Request)
-		if q.Method == http.MethodGet && caller.AccessKeyID == "" && !onlyReads(q.operation) {
-			return caller, refusal.With(http.StatusForbidden, "MissingAuthenticationTokenException",
-				"%s changes something, so a GET of it must be signed. Use an AWS client, or POST.", q.operation)
-		}
-		return caller, nil
+		return sign.Unverified(q.Request), q.readBody()
 	}
-	return h.opts.Verifier.Verify(q.Context(), q.api.Name, sign.Signed{
-		Method:   q.Method,
-		Path:     q.URL.EscapedPath(),
-		RawQuery: q.URL.RawQuery,
-		Host:     q.Host,
-		Header:   q.Header,
-		Body:     q.signed,
-	})
+	service := sign.ScopeOf(q.Request)
+	if q.api != nil {
+		service = q.api.Name
+	} else if service != "" {
+		return sign.Caller{}, nowhere(q.Request)
+	}
+	claim, err := h.opts.Verifier.Check(q.Context(), service, sign.HeadOf(q.Request), q.ContentLength)
+	if err != nil {
+		return sign.Caller{}, err
+	}
+	if err := q.readBody(); err != nil {
+		return sign.Caller{}, err
+	}
+	return claim.Verify(q.Context(), q.body)
 }
 
 // onlyReads reports whether an operation's name says that it changes nothing. A link, an image or a redirect makes a program send a GET

@@ -13,11 +13,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pintle/pintle/internal/wire/budget"
 	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/rest"
 	"github.com/pintle/pintle/internal/wire/sign"
+	"github.com/pintle/pintle/internal/wire/steady"
 )
 
 //go:generate go run ./gen
@@ -32,6 +35,9 @@ type served struct {
 }
 
 const defaultMaxBody = 1 << 20
+
+// maxBodies is the memory for all bodies that are being read or answered, of all callers together.
+const maxBodies = 32 << 20
 
 // rulesOf returns the rules for making an API's shapes.
 func rulesOf(a *model.API) codec.Rules {
@@ -63,6 +69,7 @@ type Handler struct {
 	byVersion map[string]*served
 	rest      map[string]*rest.Handler // the REST APIs, by name
 	mux       *http.ServeMux           // everything that is no API
+	memory    *budget.Memory           // for bodies
 }
 
 // New returns a handler for the APIs. It fails if a service has an operation that its API doesn't have, or structs that
@@ -74,6 +81,7 @@ func New(opts Options, apis ...model.API) (*Handler, error) {
 	h := &Handler{
 		opts:      opts,
 		mux:       http.NewServeMux(),
+		memory:    budget.New(maxBodies),
 		byTarget:  map[string]*served{},
 		byName:    map[string]*served{},
 		byVersion: map[string]*served{},
@@ -112,6 +120,7 @@ func (h *Handler) add(a *served) error {
 			Roots:      a.Roots,
 			Operations: a.operations,
 			Shapes:     a.shapes,
+			Memory:     h.memory,
 		}, h.opts.Verifier, h.opts.Log)
 	}
 	if a.TargetPrefix != "" {
@@ -130,6 +139,7 @@ func (h *Handler) Handle(pattern string, handler http.Handler) { h.mux.Handle(pa
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	steady.Watch(w, r)
 	if api := h.restOf(r); api != nil { // before the paths below: a bucket may have any name
 		api.ServeHTTP(w, r)
 		return
@@ -138,7 +148,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mux.ServeHTTP(w, r)
 		return
 	}
-	q := &request{Request: r, connection: http.NewResponseController(w), id: uuid.NewString(), scratch: scratches.Get().(*scratch)}
+	q := &request{
+		Request: r,
+		id:      uuid.NewString(),
+		memory:  h.memory.Share(connection.From(r.RemoteAddr)),
+		scratch: scratches.Get().(*scratch),
+	}
 	defer q.release()
 	header := w.Header()
 	body, err := h.answer(q)
@@ -146,6 +161,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		body, status = h.answerError(q, err)
 		q.api.describeError(header, refusal.AsAPIError(err))
+		steady.EndUnread(w, r)
 	}
 	header.Set("x-amzn-RequestId", q.id)
 	q.protocol.describe(header)
@@ -154,17 +170,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(body) //nolint:errcheck // nobody is left to tell if the client is gone
 }
 
-// answer routes, authenticates and runs a request.
+// answer finds a request's API, authenticates the caller, and runs the operation. It does nothing with the body of a request that
+// isn't signed.
 func (h *Handler) answer(q *request) (body []byte, err error) {
-	if err := h.route(q); err != nil {
-		return nil, err
-	}
-	if q.operation, err = q.protocol.operation(q); err != nil {
-		return nil, err
-	}
+	q.api = h.apiOf(q.Request)
 	caller, err := h.authenticate(q)
 	if err != nil {
 		return nil, err
+	}
+	connection.Know(q.Context())
+	if err := q.decompress(); err != nil {
+		return nil, err
+	}
+	if err := h.route(q); err != nil {
+		return nil, err
+	}
+	if h.opts.Verifier == nil && q.Method == http.MethodGet && caller.AccessKeyID == "" && !onlyReads(q.operation) {
+		return nil, refusal.With(http.StatusForbidden, "MissingAuthenticationTokenException",
+			"%s changes something, so a GET of it must be signed. Use an AWS client, or POST.", q.operation)
 	}
 	return q.answer(q.Context(), caller)
 }

@@ -18,6 +18,7 @@ func parseFields(text string) (*Pattern, error) {
 		return nil, fmt.Errorf("a closing bracket is missing")
 	}
 	var before, after []fieldTest
+	compiler := expressions{most: 2}
 	ellipsis := false
 	for part := range strings.SplitSeq(inner, ",") {
 		part = strings.TrimSpace(part)
@@ -28,7 +29,7 @@ func parseFields(text string) (*Pattern, error) {
 			ellipsis = true
 			continue
 		}
-		test, err := parseField(part)
+		test, err := parseField(part, &compiler)
 		if err != nil {
 			return nil, err
 		}
@@ -60,12 +61,12 @@ func passes(tests []fieldTest, fields []string) bool {
 var fieldRE = regexp.MustCompile(`^(\w+)\s*(?:(!=|>=|<=|=|>|<)\s*(.+))?$`)
 
 // parseField parses a name, or a name and a comparison. && and || may join several comparisons.
-func parseField(part string) (fieldTest, error) {
+func parseField(part string, compiler *expressions) (fieldTest, error) {
 	if left, right, ok := strings.Cut(part, "||"); ok {
-		return joined(left, right, func(a, b bool) bool { return a || b })
+		return joined(left, right, compiler, func(a, b bool) bool { return a || b })
 	}
 	if left, right, ok := strings.Cut(part, "&&"); ok {
-		return joined(left, right, func(a, b bool) bool { return a && b })
+		return joined(left, right, compiler, func(a, b bool) bool { return a && b })
 	}
 	m := fieldRE.FindStringSubmatch(strings.TrimSpace(part))
 	if m == nil {
@@ -85,22 +86,22 @@ func parseField(part string) (fieldTest, error) {
 	if op != "=" && op != "!=" {
 		return nil, fmt.Errorf("%s compares only numbers, not %q", op, value)
 	}
-	pattern := wildcard(strings.Trim(value, `"`))
+	var pattern matcher = newWildcard(strings.Trim(value, `"`))
 	if len(value) > 1 && value[0] == '%' && value[len(value)-1] == '%' {
 		var err error
-		if pattern, err = regexp.Compile(value[1 : len(value)-1]); err != nil {
-			return nil, fmt.Errorf("%q is no regular expression: %w", value, err)
+		if pattern, err = compiler.compile(value[1 : len(value)-1]); err != nil {
+			return nil, err
 		}
 	}
 	return func(s string) bool { return pattern.MatchString(s) == (op == "=") }, nil
 }
 
-func joined(left, right string, join func(a, b bool) bool) (fieldTest, error) {
-	a, err := parseField(left)
+func joined(left, right string, compiler *expressions, join func(a, b bool) bool) (fieldTest, error) {
+	a, err := parseField(left, compiler)
 	if err != nil {
 		return nil, err
 	}
-	b, err := parseField(right)
+	b, err := parseField(right, compiler)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ package filterpattern
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -41,7 +40,7 @@ func Parse(text string) (*Pattern, error) {
 // term is a word, a quoted text or a regular expression that a message must or must not contain.
 type term struct {
 	text    string
-	pattern *regexp.Regexp
+	pattern matcher
 }
 
 func (t term) in(message string) bool {
@@ -55,6 +54,7 @@ func (t term) in(message string) bool {
 // least one with a question mark.
 func parseTerms(text string) (*Pattern, error) {
 	var all, some, none []term
+	compiler := expressions{most: 5}
 	for text != "" {
 		into := &all
 		switch text[0] {
@@ -65,7 +65,7 @@ func parseTerms(text string) (*Pattern, error) {
 			into = &none
 			text = text[1:]
 		}
-		t, rest, err := nextTerm(text)
+		t, rest, err := nextTerm(text, &compiler)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func parseTerms(text string) (*Pattern, error) {
 	}}, nil
 }
 
-func nextTerm(text string) (t term, rest string, err error) {
+func nextTerm(text string, compiler *expressions) (t term, rest string, err error) {
 	if text == "" {
 		return t, "", fmt.Errorf("a term is missing at the end")
 	}
@@ -106,11 +106,8 @@ func nextTerm(text string) (t term, rest string, err error) {
 		return term{text: word}, rest, err
 	case '%':
 		if end := strings.IndexByte(text[1:], '%'); end >= 0 {
-			p, err := regexp.Compile(text[1 : 1+end])
-			if err != nil {
-				return t, "", fmt.Errorf("%q is no regular expression: %w", text[1:1+end], err)
-			}
-			return term{pattern: p}, text[end+2:], nil
+			p, err := compiler.compile(text[1 : 1+end])
+			return term{pattern: p}, text[end+2:], err
 		}
 	}
 	end := strings.IndexAny(text, " \t")

@@ -1,6 +1,12 @@
 package filterpattern
 
-import "testing"
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 func TestMatch(t *testing.T) {
 	cases := []struct {
@@ -57,6 +63,34 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s was taken", bad)
 		}
 	}
+}
+
+// TestCostIsBounded: a pattern can't cost much for each byte of a message.
+func TestCostIsBounded(t *testing.T) {
+	for pattern, want := range map[string]string{
+		strings.Repeat("%.*a.*%", 146):                            "more than 5 regular expressions",
+		"{ $.a = %a% || $.a = %b% || $.a = %c% }":                 "more than 2 regular expressions",
+		"[a = %a%, b = %b% || b = %c%]":                           "more than 2 regular expressions",
+		"%.{1000}.{1000}%":                                        "too complex",
+		"%" + strings.Repeat(".{30}", 10) + "% %.{200}% %.{100}%": "too complex",
+	} {
+		if _, err := Parse(pattern); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+}
+
+// TestWildcard: a text with wildcards matches what the regular expression for it would.
+func TestWildcard(t *testing.T) {
+	letters := rapid.StringMatching(`[ab*\n]{0,8}`)
+	texts := rapid.StringMatching(`[ab\n]{0,12}`)
+	rapid.Check(t, func(t *rapid.T) {
+		pattern, text := letters.Draw(t, "pattern"), texts.Draw(t, "text")
+		same := regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$")
+		if got := newWildcard(pattern).MatchString(text); got != same.MatchString(text) {
+			t.Fatalf("%q on %q is %v", pattern, text, got)
+		}
+	})
 }
 
 func FuzzParse(f *testing.F) {

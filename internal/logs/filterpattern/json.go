@@ -3,7 +3,6 @@ package filterpattern
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -14,7 +13,7 @@ import (
 type condition func(root any) bool
 
 func parseJSON(text string) (*Pattern, error) {
-	p := &jsonParser{text: text}
+	p := &jsonParser{text: text, compiler: expressions{most: 2}}
 	if !p.take("{") {
 		return nil, fmt.Errorf("an opening brace is missing")
 	}
@@ -32,8 +31,9 @@ func parseJSON(text string) (*Pattern, error) {
 }
 
 type jsonParser struct {
-	text string
-	at   int
+	text     string
+	at       int
+	compiler expressions
 }
 
 func (p *jsonParser) rest() string { return p.text[p.at:] }
@@ -196,7 +196,7 @@ func (p *jsonParser) compare(path []any, op string) (condition, error) {
 		return nil, fmt.Errorf("%s compares only numbers, not %q", op, value)
 	}
 	if pattern == nil {
-		pattern = wildcard(value)
+		pattern = newWildcard(value)
 	}
 	return func(root any) bool {
 		v, ok := lookup(root, path)
@@ -222,7 +222,7 @@ func ordered(a, b float64, op string) bool {
 }
 
 // value parses a number, a word, a quoted text, or a regular expression between percent signs.
-func (p *jsonParser) value() (string, *regexp.Regexp, error) {
+func (p *jsonParser) value() (string, matcher, error) {
 	p.blank()
 	text := p.rest()
 	if strings.HasPrefix(text, `"`) {
@@ -236,7 +236,7 @@ func (p *jsonParser) value() (string, *regexp.Regexp, error) {
 			return "", nil, fmt.Errorf("at character %d: the expression is not closed by %%", p.at+1)
 		}
 		p.at += end + 2
-		r, err := regexp.Compile(text[1 : 1+end])
+		r, err := p.compiler.compile(text[1 : 1+end])
 		return text[1 : 1+end], r, err
 	}
 	end := strings.IndexAny(text, " \t)}&|")
@@ -245,9 +245,4 @@ func (p *jsonParser) value() (string, *regexp.Regexp, error) {
 	}
 	p.at += end
 	return text[:end], nil, nil
-}
-
-// wildcard turns a text with asterisks into a regular expression that matches the whole string.
-func wildcard(text string) *regexp.Regexp {
-	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*") + "$")
 }

@@ -32,6 +32,9 @@ func (g *group) read(ctx context.Context, r Range) (events []Event, more bool, e
 			return nil, false, err
 		}
 		for _, e := range batch {
+			if err := ctx.Err(); err != nil { // Keep may take long, and its caller may have left
+				return nil, false, err
+			}
 			if r.wants(e) {
 				found = append(found, e)
 			}

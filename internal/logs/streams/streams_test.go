@@ -282,6 +282,24 @@ func TestReadBlocksNobody(t *testing.T) {
 	}
 }
 
+// TestReadEndsWithItsCaller: a caller that leaves ends the read at the next event, even within a batch.
+func TestReadEndsWithItsCaller(t *testing.T) {
+	s := withGroup(t, t.TempDir(), "a")
+	if err := s.Append("g", "a", 1, []Event{event(1, "x"), event(1, "y"), event(1, "z")}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	looked := 0
+	_, _, err := s.Read(ctx, "g", Range{Limit: 10, Keep: func(Event) bool {
+		looked++
+		leave()
+		return true
+	}})
+	if !errors.Is(err, context.Canceled) || looked != 1 {
+		t.Errorf("%v after %d events", err, looked)
+	}
+}
+
 // TestSweepKeepsDeletions: a deleted stream stays deleted, whatever is swept first.
 func TestSweepKeepsDeletions(t *testing.T) {
 	dir := t.TempDir()

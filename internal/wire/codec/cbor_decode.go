@@ -45,6 +45,9 @@ func (d *cborDecoder) body(b []byte, sh *Shape, into reflect.Value) error {
 	if len(b) == 0 {
 		return nil
 	}
+	if countCBOR(b) > maxValues {
+		return refusal.New("SerializationException", "The request's body has more than %d values.", maxValues)
+	}
 	var read any
 	if err := cborMode.Unmarshal(b, &read); err != nil {
 		return refusal.New("SerializationException", "The request's body is not valid CBOR: %v.", err)
@@ -58,6 +61,37 @@ func (d *cborDecoder) body(b []byte, sh *Shape, into reflect.Value) error {
 		return refusal.New("SerializationException", "%v", err)
 	}
 	return nil
+}
+
+// maxValues is the most values in a body, names and containers included. The library makes all of them before one is looked at.
+const maxValues = 4 * maxItems
+
+// countCBOR counts a body's values, at most as many as it has bytes. A value is a head, and for texts and bytes what the head announces.
+func countCBOR(b []byte) (n int) {
+	for ; len(b) > 0; n++ {
+		kind := b[0] >> 5
+		size := uint64(b[0] & 31)
+		head := 1
+		if size >= 24 && size <= 27 { // the number is in the next 1, 2, 4 or 8 bytes
+			head += 1 << (size - 24)
+			if head > len(b) {
+				return n
+			}
+			size = 0
+			for _, digit := range b[1:head] {
+				size = size<<8 | uint64(digit)
+			}
+		}
+		b = b[head:]
+		if kind != 2 && kind != 3 || size == 31 && head == 1 { // no text, or one in pieces
+			continue
+		}
+		if size > uint64(len(b)) {
+			return n
+		}
+		b = b[size:]
+	}
+	return n
 }
 
 // value sets v to a parsed value. Null is the same as leaving a member out.

@@ -1,7 +1,11 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
 	"math"
 	"net/url"
 	"reflect"
@@ -16,9 +20,12 @@ import (
 	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/wire/model"
 )
 
 func encodeJSON(s *Shapes, v any) (string, error) {
@@ -387,7 +394,7 @@ func FuzzPlainStrings(f *testing.F) {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := plainStrings([]byte(text))
+		got := plainStrings([]byte(text), maxItems)
 		if got == nil {
 			return
 		}
@@ -423,13 +430,118 @@ func FuzzForm(f *testing.F) {
 	})
 }
 
-// FuzzXML checks that any text is either read as a request's XML or refused.
+// FuzzXML checks that any text is either read as a request's XML or refused, and that what encoding/xml doesn't read is refused.
 func FuzzXML(f *testing.F) {
 	f.Add([]byte(`<Delete><Object><Key>a</Key></Object><Quiet>true</Quiet></Delete>`))
+	f.Add([]byte(`<Delete><Object><Key>a</Key></Object></Delete><Delete/>`))
+	sh := deleteShape()
 	f.Fuzz(func(t *testing.T, b []byte) {
-		n, err := parseXML(b)
-		if (n == nil) == (err == nil) {
-			t.Errorf("%v, %v", n, err)
+		err := DecodeXML(b, sh, reflect.New(sh.Type).Elem())
+		if err != nil {
+			return
+		}
+		for in := xml.NewDecoder(bytes.NewReader(b)); ; {
+			if _, err := in.Token(); err == io.EOF {
+				return
+			} else if err != nil {
+				t.Fatalf("%q was read, but: %v", b, err)
+			}
 		}
 	})
+}
+
+// deleteShape is the shape of DeleteObjects' body.
+func deleteShape() *Shape {
+	return NewShapes(Rules{Places: map[string]model.Place{
+		"Delete.Objects":       {In: model.InBody, Name: "Object"},
+		"Delete.Quiet":         {In: model.InBody, Name: "Quiet"},
+		"ObjectIdentifier.Key": {In: model.InBody, Name: "Key"},
+	}}).Of(reflect.TypeFor[s3types.Delete]())
+}
+
+// TestWideBodies: a body with very many small values is refused before it becomes much memory.
+func TestWideBodies(t *testing.T) {
+	fill := func(first, part, last string) []byte {
+		return []byte(first + strings.Repeat(part, (8<<20)/len(part)) + last)
+	}
+	run := NewShapes(ecsRules).Of(reflect.TypeFor[ecs.RunTaskInput]())
+	stream := NewShapes(logsRules).Of(reflect.TypeFor[cloudwatchlogs.CreateLogGroupInput]())
+	tags := NewShapes(Rules{}).Of(reflect.TypeFor[sts.AssumeRoleInput]())
+	for _, c := range []struct {
+		name   string
+		decode func() error
+		want   string
+	}{
+		{"XML of unknown elements", func() error {
+			return DecodeXML(fill("<Delete>", "<a/>", "</Delete>"), deleteShape(), reflect.New(deleteShape().Type).Elem())
+		}, "too many elements"},
+		{"XML of known elements", func() error {
+			return DecodeXML(fill("<Delete>", "<Object></Object>", "</Delete>"), deleteShape(), reflect.New(deleteShape().Type).Elem())
+		}, "too many elements"},
+		{"XML of attributes", func() error {
+			return DecodeXML(fill("<Delete ", "a='' ", "/>"), deleteShape(), reflect.New(deleteShape().Type).Elem())
+		}, "too many elements"},
+		{"CBOR of empty maps", func() error {
+			return DecodeCBOR(fill("\x9f", "\x9f\xa0\xa0\xa0\xa0\xa0\xff", "\xff"), run, reflect.New(run.Type).Elem(), false)
+		}, "values"},
+		{"a JSON map", func() error {
+			var b bytes.Buffer
+			b.WriteString(`{"logGroupName":"g","tags":{`)
+			for i := range 100_000 {
+				fmt.Fprintf(&b, `"%d":"",`, i)
+			}
+			b.WriteString(`"x":""}}`)
+			return DecodeJSON(new(jsontext.Decoder), b.Bytes(), stream, reflect.New(stream.Type).Elem(), false)
+		}, "cannot have more than"},
+		{"JSON strings", func() error {
+			return DecodeJSON(new(jsontext.Decoder), fill(`{"capacityProviderStrategy":[],"tags":[`, "{},", "{}]}"), run,
+				reflect.New(run.Type).Elem(), false)
+		}, "cannot have more than"},
+		{"a form of long names", func() error {
+			form := url.Values{}
+			for i := range 9999 {
+				form.Set(fmt.Sprint(i)+strings.Repeat(".a", 60), "")
+			}
+			return DecodeForm(form, tags, reflect.New(tags.Type).Elem(), false)
+		}, "dots"},
+	} {
+		if err := c.decode(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestCountCBOR: the count is of heads, whatever is in texts.
+func TestCountCBOR(t *testing.T) {
+	for body, want := range map[string]int{
+		"":                         0,
+		"\x00":                     1,
+		"\xa1\x61a\x82\x01\x02":    5,
+		"\x58\x03\xa0\xa0\xa0\xf6": 2,
+		"\x7f\x61a\x61b\xff":       4,
+		"\xfb12345678\x19\x00\x00": 2,
+		"\x5a\xff\xff\xff\xff":     0, // announces more than there is
+		"\x1b\x00":                 0,
+	} {
+		if got := countCBOR([]byte(body)); got != want {
+			t.Errorf("%x has %d, want %d", body, got, want)
+		}
+	}
+}
+
+// BenchmarkDecodeXML reads DeleteObjects of a thousand keys, and refuses 8 MB of empty elements.
+func BenchmarkDecodeXML(b *testing.B) {
+	sh := deleteShape()
+	for name, body := range map[string]string{
+		"keys": "<Delete>" + strings.Repeat("<Object><Key>some/key/of/usual/length</Key></Object>", 1000) + "</Delete>",
+		"wide": "<Delete>" + strings.Repeat("<a/>", 2<<20) + "</Delete>",
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				DecodeXML([]byte(body), sh, reflect.New(sh.Type).Elem()) //nolint:errcheck // one is refused
+			}
+		})
+	}
 }

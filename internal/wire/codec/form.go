@@ -30,6 +30,7 @@ const maxDots = 64
 // newFormTree makes the tree of the operation's own parameters, without Action and the like.
 func newFormTree(form url.Values) (*formTree, error) {
 	root := &formTree{}
+	parts := 0
 	for name, values := range form {
 		if name == "Action" || name == "Version" || strings.HasPrefix(name, "X-Amz-") {
 			continue
@@ -39,6 +40,9 @@ func newFormTree(form url.Values) (*formTree, error) {
 		}
 		if strings.Count(name, ".") > maxDots {
 			return nil, refusal.New("SerializationException", "A parameter's name has more than %d dots.", maxDots)
+		}
+		if parts += strings.Count(name, "."); parts > maxItems {
+			return nil, refusal.New("SerializationException", "The parameters' names have more than %d dots.", maxItems)
 		}
 		t := root
 		for part := range strings.SplitSeq(name, ".") {

@@ -29,8 +29,8 @@ type jsonDecoder struct {
 	items   int  // of all lists, so far
 }
 
-// maxItems is the most list items in a request. Without it a small body could cost much memory, because an empty object becomes
-// a whole struct.
+// maxItems is the most items in a request's lists and maps. Without it a small body could cost much memory, because an empty object
+// becomes a whole struct.
 const maxItems = 1 << 16
 
 // DecodeJSON reads a whole body into a struct. If lenient, it skips unknown members.
@@ -212,7 +212,7 @@ func (d *jsonDecoder) union(sh *Shape, v reflect.Value) error {
 
 func (d *jsonDecoder) list(sh *Shape, v reflect.Value) error {
 	if sh.Type == stringsType {
-		if list := plainStrings(d.in.UnreadBuffer()); list != nil && d.items+len(list) <= maxItems {
+		if list := plainStrings(d.in.UnreadBuffer(), maxItems-d.items); list != nil {
 			d.items += len(list)
 			v.Set(reflect.ValueOf(list))
 			return d.in.SkipValue()
@@ -226,8 +226,8 @@ func (d *jsonDecoder) list(sh *Shape, v reflect.Value) error {
 		if more, err := d.more(']'); !more || err != nil {
 			return err
 		}
-		if d.items++; d.items > maxItems {
-			return d.mismatch("the lists of one request cannot have more than %d members.", maxItems)
+		if err := d.count(); err != nil {
+			return err
 		}
 		v.Grow(1)
 		v.SetLen(n + 1)
@@ -237,14 +237,22 @@ func (d *jsonDecoder) list(sh *Shape, v reflect.Value) error {
 	}
 }
 
+// count counts an item of a list or a map.
+func (d *jsonDecoder) count() error {
+	if d.items++; d.items > maxItems {
+		return d.mismatch("the lists of one request cannot have more than %d members.", maxItems)
+	}
+	return nil
+}
+
 var stringsType = reflect.TypeFor[[]string]()
 
-// plainStrings reads a list of strings without escapes, such as the ARNs of a hundred tasks. It returns nil for any other text,
-// which the decoder then reads. The strings share one piece of memory.
-func plainStrings(text []byte) []string {
+// plainStrings reads a list of at most so many strings without escapes, such as the ARNs of a hundred tasks. It returns nil for any other
+// text, which the decoder then reads. The strings share one piece of memory.
+func plainStrings(text []byte, most int) []string {
 	text = bytes.TrimLeft(text, ":,"+whitespace)
 	end := bytes.IndexByte(text, ']')
-	if end < 0 || text[0] != '[' {
+	if end < 0 || text[0] != '[' || bytes.Count(text[:end], []byte(",")) >= most {
 		return nil
 	}
 	rest := string(text[1:end])
@@ -284,6 +292,9 @@ func (d *jsonDecoder) dictionary(sh *Shape, v reflect.Value) error {
 		if err != nil {
 			return err
 		}
+		if err := d.count(); err != nil {
+			return err
+		}
 		key := reflect.ValueOf(name.String()).Convert(sh.Type.Key())
 		e := reflect.New(sh.Elem.Type).Elem()
 		if err := d.value(sh.Elem, e); err != nil {
@@ -298,6 +309,9 @@ func (d *jsonDecoder) document(sh *Shape, v reflect.Value) error {
 	raw, err := d.in.ReadValue()
 	if err != nil {
 		return err
+	}
+	if d.items += bytes.Count(raw, []byte(",")) + bytes.Count(raw, []byte("[")); d.items > maxItems {
+		return d.mismatch("the lists of one request cannot have more than %d members.", maxItems)
 	}
 	numbers := json.NewDecoder(bytes.NewReader(raw))
 	numbers.UseNumber()

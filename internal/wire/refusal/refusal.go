@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"runtime/debug"
+	"strings"
 
 	"github.com/aws/smithy-go"
 )
@@ -53,6 +54,21 @@ func AsAPIError(err error) smithy.APIError {
 	return Fault
 }
 
+// maxMessage is the most bytes of an error's message that are sent. Messages repeat what is wrong, and a caller may have sent megabytes.
+const maxMessage = 4 << 10
+
+// MessageOf returns an error's message as it's sent.
+func MessageOf(err smithy.APIError) string { return shorten(err.ErrorMessage()) }
+
+// shorten leaves out the middle of a long message. The rest often says what would be right.
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	const part = maxMessage / 2
+	return strings.ToValidUTF8(message[:part], "") + " … " + strings.ToValidUTF8(message[len(message)-part:], "")
+}
+
 // StatusOf returns an error's HTTP status, unless the API defines another.
 func StatusOf(err smithy.APIError) int {
 	if s, ok := err.(interface{ HTTPStatusCode() int }); ok {
@@ -64,14 +80,19 @@ func StatusOf(err smithy.APIError) int {
 	return http.StatusBadRequest
 }
 
-// Modeled returns an error's struct if the SDK generated it from the service's model. The caller gets the struct's members. Only these
-// errors can override their code.
+// Modeled returns an error's struct if the SDK generated it from the service's model. The caller gets the struct's members, the message
+// as MessageOf returns it. Only these errors can override their code.
 func Modeled(err smithy.APIError) (reflect.Value, bool) {
 	v := reflect.ValueOf(err)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !v.Elem().FieldByName("ErrorCodeOverride").IsValid() {
 		return v, false
 	}
-	return v.Elem(), v.Elem().FieldByName("ErrorCodeOverride").IsValid()
+	members := reflect.New(v.Elem().Type()).Elem()
+	members.Set(v.Elem())
+	if message, ok := members.FieldByName("Message").Interface().(*string); ok && message != nil {
+		members.FieldByName("Message").Set(reflect.ValueOf(new(shorten(*message))))
+	}
+	return members, true
 }
 
 // IsOurs reports whether an error belongs in the log: it's neither a refusal nor a caller that hung up.

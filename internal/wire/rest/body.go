@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/md5"
 	"crypto/sha256"
@@ -16,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/pintle/pintle/internal/checksum"
+	"github.com/pintle/pintle/internal/wire/budget"
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
@@ -37,7 +39,7 @@ type requestBody struct {
 
 // newBody finds out how the request's body is framed.
 func newBody(q *request, caller sign.Caller) (*requestBody, error) {
-	b := &requestBody{length: q.ContentLength, content: steady.NewReader(q.Body, http.NewResponseController(q.w))}
+	b := &requestBody{length: q.ContentLength, content: q.Body}
 	if b.length < 0 {
 		return nil, refusal.With(http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
 	}
@@ -114,18 +116,22 @@ func (b *requestBody) broken() bool { return b.err != io.EOF && b.length != 0 }
 
 // wholeBody reads the whole body of an operation whose body isn't a stream, and checks the checksums sent with it.
 func (q *request) wholeBody() ([]byte, error) {
+	if q.whole != nil {
+		return q.whole, q.checkSums(q.whole)
+	}
 	limit := q.api.MaxBody
 	if q.body.length > limit {
 		return nil, refusal.New("MaxMessageLengthExceeded", "Your request was too big.")
 	}
-	body, err := io.ReadAll(io.LimitReader(q.body, limit+1))
+	var body bytes.Buffer
+	err := q.memory.ReadAll(q.Context(), &body, q.body, limit)
 	switch {
+	case errors.Is(err, budget.ErrTooLarge):
+		return nil, refusal.New("MaxMessageLengthExceeded", "Your request was too big.")
 	case err != nil:
 		return nil, steady.ClientError(err)
-	case int64(len(body)) > limit:
-		return nil, refusal.New("MaxMessageLengthExceeded", "Your request was too big.")
 	}
-	return body, q.checkSums(body)
+	return body.Bytes(), q.checkSums(body.Bytes())
 }
 
 // checkSums compares a body with the checksums sent with it. A checksum that is a member of the operation's input belongs to something

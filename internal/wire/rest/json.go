@@ -2,8 +2,6 @@ package rest
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -16,7 +14,6 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/sign"
-	"github.com/pintle/pintle/internal/wire/steady"
 )
 
 // jsonStyle is REST-JSON, which AWS Batch speaks: paths with labels, and JSON objects as bodies.
@@ -90,36 +87,32 @@ func matchPath(route *model.Route, r *http.Request) (labels map[string]string, o
 
 // open reads the whole body, because the signature covers it.
 func (jsonStyle) open(q *request, v *sign.Verifier) (sign.Caller, error) {
-	content := steady.NewReader(q.Body, http.NewResponseController(q.w))
-	body, err := io.ReadAll(http.MaxBytesReader(nil, io.NopCloser(content), q.api.MaxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return sign.Caller{}, refusal.With(
-			http.StatusRequestEntityTooLarge,
-			"RequestEntityTooLargeException",
-			"The request's body is larger than %d bytes.",
-			q.api.MaxBody,
-		)
-	case err != nil:
-		return sign.Caller{}, refusal.New("SerializationException", "The request's body could not be read.")
-	}
-	q.body = &requestBody{
-		length:  int64(len(body)),
-		left:    int64(len(body)),
-		content: bytes.NewReader(body),
-	}
 	if v == nil {
-		return sign.Unverified(q.Request), nil
+		return sign.Unverified(q.Request), q.readBody()
 	}
-	return v.Verify(q.Context(), q.api.Name, sign.Signed{
-		Method:   q.Method,
-		Path:     q.URL.EscapedPath(),
-		RawQuery: q.URL.RawQuery,
-		Host:     q.Host,
-		Header:   q.Header,
-		Body:     body,
-	})
+	claim, err := v.Check(q.Context(), q.api.Name, sign.HeadOf(q.Request), q.ContentLength)
+	if err != nil {
+		return sign.Caller{}, err
+	}
+	if err := q.readBody(); err != nil {
+		return sign.Caller{}, err
+	}
+	return claim.Verify(q.Context(), q.whole)
+}
+
+// readBody reads the whole body.
+func (q *request) readBody() error {
+	var read bytes.Buffer
+	if err := q.memory.ReadBody(q.Request, &read, q.api.MaxBody); err != nil {
+		return err
+	}
+	q.whole = read.Bytes()
+	q.body = &requestBody{
+		length:  int64(len(q.whole)),
+		left:    int64(len(q.whole)),
+		content: bytes.NewReader(q.whole),
+	}
+	return nil
 }
 
 func (jsonStyle) inline(*codec.Member) bool { return true }
@@ -156,6 +149,6 @@ func (s jsonStyle) refuse(q *request, err smithy.APIError) {
 		sh = q.api.Shapes.Of(members.Type())
 	}
 	q.w.Header().Set("x-amzn-ErrorType", err.ErrorCode())
-	body := codec.AppendJSONError(nil, err.ErrorCode(), err.ErrorMessage(), sh, members)
+	body := codec.AppendJSONError(nil, err.ErrorCode(), refusal.MessageOf(err), sh, members)
 	q.send(refusal.StatusOf(err), s.mediaType(), body)
 }

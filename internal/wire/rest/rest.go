@@ -15,8 +15,10 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
 
+	"github.com/pintle/pintle/internal/wire/budget"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/sign"
@@ -34,6 +36,7 @@ type API struct {
 	Roots      map[string]string // of the XML in answers, by operation, if not named after it
 	Operations map[string]*codec.Operation
 	Shapes     *codec.Shapes // of errors
+	Memory     *budget.Memory
 }
 
 // Style is how an API maps calls to HTTP.
@@ -94,7 +97,14 @@ func (h *Handler) Claims(r *http.Request) Claim { return h.api.Style.claims(&h.a
 
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{Request: r, w: w, api: &h.api, id: uuid.NewString()}
+	q := &request{
+		Request: r,
+		w:       w,
+		api:     &h.api,
+		id:      uuid.NewString(),
+		memory:  h.api.Memory.Share(connection.From(r.RemoteAddr)),
+	}
+	defer q.memory.Release()
 	q.api.Style.describe(w.Header(), q.id)
 	err := h.answer(q)
 	if err == nil {
@@ -106,6 +116,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal.IsOurs(r.Context(), err) {
 		h.log.Error("request failed", "service", q.api.Name, "operation", q.operation(), "request_id", q.id, "error", err)
 	}
+	steady.EndUnread(w, r)
 	q.api.Style.refuse(q, refusal.AsAPIError(err))
 }
 
@@ -122,7 +133,9 @@ type request struct {
 	query  url.Values
 	route  *model.Route
 	op     *codec.Operation
+	memory *budget.Share
 	body   *requestBody
+	whole  []byte // the body, in the styles that read it before they know who calls
 }
 
 func (q *request) operation() string {
@@ -140,6 +153,7 @@ func (h *Handler) answer(q *request) error {
 	if err != nil {
 		return err
 	}
+	connection.Know(q.Context())
 	if q.op = q.api.Operations[q.route.Operation]; q.op == nil {
 		return refusal.With(
 			http.StatusNotImplemented,

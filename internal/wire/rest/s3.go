@@ -13,6 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/sign"
+	"github.com/pintle/pintle/internal/wire/steady"
 )
 
 // s3Style is S3's protocol: REST-XML with the bucket in the host or the path, and its own signatures and body framing.
@@ -55,6 +56,7 @@ func (s3Style) open(q *request, v *sign.Verifier) (sign.Caller, error) {
 	if err != nil {
 		return caller, err
 	}
+	steady.Relax(q.Request)
 	q.body, err = newBody(q, caller)
 	return caller, err
 }
@@ -118,7 +120,7 @@ func (s s3Style) refuse(q *request, err smithy.APIError) {
 	e := codec.XML{B: []byte(xmlHeader)}
 	e.Open("Error")
 	e.Element("Code", code)
-	e.Element("Message", err.ErrorMessage())
+	e.Element("Message", refusal.MessageOf(err))
 	if d, ok := err.(interface{ Detail() map[string]string }); ok {
 		for name, value := range d.Detail() {
 			e.Element(name, value)
@@ -150,6 +152,8 @@ func errorOf(err smithy.APIError) (code string, status int) {
 	switch r.Code {
 	case "SerializationException":
 		return "MalformedXML", r.Status
+	case "ServiceUnavailable":
+		return "SlowDown", r.Status
 	case "UnrecognizedClientException":
 		return "InvalidAccessKeyId", http.StatusForbidden
 	case "InvalidSignatureException":

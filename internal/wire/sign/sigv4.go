@@ -63,37 +63,100 @@ type Signed struct {
 	Body     []byte
 }
 
+// HeadOf returns what a request's signature covers besides its body.
+func HeadOf(r *http.Request) Signed {
+	return Signed{
+		Method:   r.Method,
+		Path:     r.URL.EscapedPath(),
+		RawQuery: r.URL.RawQuery,
+		Host:     r.Host,
+		Header:   r.Header,
+	}
+}
+
 // maxSkew is how far a signature's time may be from the server's.
 const maxSkew = 15 * time.Minute
 
 // Verify checks the signature over s, which must be made for the service, and returns who signed. Its errors are API errors, with
 // their names in AWS JSON.
 func (v *Verifier) Verify(ctx context.Context, service string, s Signed) (Caller, error) {
-	a, err := parseAuthorization(s.Header, s.RawQuery)
+	claim, err := v.Check(ctx, service, s, int64(len(s.Body)))
 	if err != nil {
 		return Caller{}, err
 	}
-	if err := v.checkScope(a, service, s.Header); err != nil {
-		return Caller{}, err
+	return claim.Verify(ctx, s.Body)
+}
+
+// Claim is a signature of which all was checked that can be without the body.
+type Claim struct {
+	v      *Verifier
+	head   Signed
+	a      authorization
+	c      Credential
+	stated string // the body's hash, if the request states it; the signature is right if the body has it
+}
+
+// Check checks a signature before the body is read: who claims to call, when, and for what. A request that states its body's hash has
+// its whole signature checked. length is the body's, as announced.
+func (v *Verifier) Check(ctx context.Context, service string, head Signed, length int64) (*Claim, error) {
+	a, err := parseAuthorization(head.Header, head.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.checkScope(a, service, head.Header); err != nil {
+		return nil, err
 	}
 	if err := a.checkTime(v.now()); err != nil {
-		return Caller{}, err
+		return nil, err
 	}
 	c, err := v.credential(ctx, a)
 	if err != nil {
-		return Caller{}, err
+		return nil, err
 	}
-	signature, err := v.sign(ctx, s, a, c)
+	claim := &Claim{v: v, head: head, a: a, c: c}
+	if stated := head.Header.Get(contentHashHeader); isHash(stated) {
+		claim.stated = stated
+		return claim, claim.compare(ctx, stated, length)
+	}
+	return claim, nil
+}
+
+// Verify checks the rest of the signature, now that the body is known, and returns who signed.
+func (c *Claim) Verify(ctx context.Context, body []byte) (Caller, error) {
+	hash := hashHex(body)
+	if c.stated == "" {
+		if err := c.compare(ctx, hash, int64(len(body))); err != nil {
+			return Caller{}, err
+		}
+	} else if c.stated != hash {
+		return Caller{}, mismatch()
+	}
+	return Caller{AccessKeyID: c.a.accessKeyID, Arn: c.c.Arn}, nil
+}
+
+// compare signs the request again, with a hash and a length of its body, and compares the signatures.
+func (c *Claim) compare(ctx context.Context, hash string, length int64) error {
+	signature, err := c.v.sign(ctx, c.head, c.a, c.c, hash, length)
 	if err != nil {
-		return Caller{}, err
+		return err
 	}
-	if subtle.ConstantTimeCompare([]byte(signature), []byte(a.signature)) == 0 {
-		return Caller{}, invalidSignature(
-			"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and " +
-				"signing method.",
-		)
+	if subtle.ConstantTimeCompare([]byte(signature), []byte(c.a.signature)) == 0 {
+		return mismatch()
 	}
-	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn}, nil
+	return nil
+}
+
+func mismatch() error {
+	return invalidSignature(
+		"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and " +
+			"signing method.",
+	)
+}
+
+// isHash reports whether a content hash is one: requests may say UNSIGNED-PAYLOAD instead.
+func isHash(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size
 }
 
 func (v *Verifier) now() time.Time {
@@ -140,15 +203,15 @@ func (v *Verifier) credential(ctx context.Context, a authorization) (Credential,
 }
 
 // sign returns the signature that s should have, over the headers that were signed.
-func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Credential) (string, error) {
+func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Credential, hash string, length int64) (string, error) {
 	v.once.Do(func() { v.signer = v4.NewSigner() })
-	r, err := s.request(ctx, a)
+	r, err := s.request(ctx, a, length)
 	if err != nil {
 		return "", err
 	}
 	key := aws.Credentials{AccessKeyID: a.accessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken}
 	if a.presigned {
-		signed, _, err := v.signer.PresignHTTP(ctx, key, r, s.payloadHash(), a.service, a.region, a.at)
+		signed, _, err := v.signer.PresignHTTP(ctx, key, r, hash, a.service, a.region, a.at)
 		if err != nil {
 			return "", err
 		}
@@ -156,7 +219,7 @@ func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Creden
 		values, err := url.ParseQuery(query)
 		return values.Get("X-Amz-Signature"), err
 	}
-	if err := v.signer.SignHTTP(ctx, key, r, s.payloadHash(), a.service, a.region, a.at); err != nil {
+	if err := v.signer.SignHTTP(ctx, key, r, hash, a.service, a.region, a.at); err != nil {
 		return "", err
 	}
 	_, signature, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
@@ -164,7 +227,7 @@ func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Creden
 }
 
 // request returns s as the request that its sender signed.
-func (s Signed) request(ctx context.Context, a authorization) (*http.Request, error) {
+func (s Signed) request(ctx context.Context, a authorization, length int64) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, s.Method, "https://"+s.Host+s.Path, nil)
 	if err != nil {
 		return nil, refusal.New("IncompleteSignatureException", "The request's address could not be read.")
@@ -174,7 +237,7 @@ func (s Signed) request(ctx context.Context, a authorization) (*http.Request, er
 		switch name {
 		case "host": // part of the address
 		case "content-length":
-			r.ContentLength = int64(len(s.Body))
+			r.ContentLength = length
 		default:
 			r.Header[http.CanonicalHeaderKey(name)] = s.Header.Values(name)
 		}
@@ -185,10 +248,4 @@ func (s Signed) request(ctx context.Context, a authorization) (*http.Request, er
 		r.URL.RawQuery = query.Encode()
 	}
 	return r, nil
-}
-
-// payloadHash returns the hash of the actual body, whatever the request says.
-func (s Signed) payloadHash() string {
-	sum := sha256.Sum256(s.Body)
-	return hex.EncodeToString(sum[:])
 }
