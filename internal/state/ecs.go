@@ -3,6 +3,7 @@ package state
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,6 +31,31 @@ func (t *TaskDefinition) HasHealthCheck() bool {
 	return slices.ContainsFunc(t.ContainerDefinitions, func(c types.ContainerDefinition) bool {
 		return c.HealthCheck != nil && (c.Essential == nil || *c.Essential)
 	})
+}
+
+// RequiredAttributes returns the attributes that an instance must have for its tasks: those that it shows as
+// requiresAttributes, and those of its platform, which ECS doesn't show there.
+func (t *TaskDefinition) RequiredAttributes() []types.Attribute {
+	out := slices.Clone(t.RequiresAttributes)
+	p := t.RuntimePlatform
+	if p == nil {
+		return out
+	}
+	if p.CpuArchitecture != "" {
+		out = append(out, attribute("ecs.cpu-architecture", strings.ToLower(string(p.CpuArchitecture))))
+	}
+	switch p.OperatingSystemFamily {
+	case "":
+	case types.OSFamilyLinux:
+		out = append(out, attribute("ecs.os-type", "linux"))
+	default:
+		out = append(out, attribute("ecs.os-family", string(p.OperatingSystemFamily)))
+	}
+	return out
+}
+
+func attribute(name, value string) types.Attribute {
+	return types.Attribute{Name: &name, Value: &value}
 }
 
 // TaskFamily remembers a family's last revision number, which is never reused.

@@ -161,6 +161,9 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 	t.GPUs = p.GPUs
 	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
 		t.AvailabilityZone = zone(instance)
+		if architecture := AttributeValue(instance.Attributes, "ecs.cpu-architecture"); architecture != nil {
+			t.Attributes = []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: architecture}}
+		}
 	}
 	for i := range t.Containers {
 		for _, g := range p.GPUs {
@@ -269,7 +272,8 @@ func Closest(failures []types.Failure) string {
 	reason := aws.ToString(best.Reason)
 	if words, ok := shortages[reason]; ok {
 		id := aws.ToString(best.Arn)
-		return "The closest matching (container-instance " + state.NameOf(id) + ") " + words + "."
+		sentence := "The closest matching (container-instance " + state.NameOf(id) + ") " + words + "."
+		return strings.TrimSuffix(sentence+" "+aws.ToString(best.Detail), " ")
 	}
 	return "Reason: " + strings.TrimSuffix(reason, ".") + "."
 }
