@@ -80,6 +80,16 @@ type ContainerInstance struct {
 	PrivateIPAddress string `json:",omitzero"`
 }
 
+// Type returns the instance's type, as its agent registered it, or "".
+func (c *ContainerInstance) Type() string {
+	for _, a := range c.Attributes {
+		if aws.ToString(a.Name) == "ecs.instance-type" {
+			return aws.ToString(a.Value)
+		}
+	}
+	return ""
+}
+
 // Clone returns a copy that can be changed.
 func (c *ContainerInstance) Clone() *ContainerInstance { return new(*c) }
 

@@ -196,21 +196,13 @@ func (s *Scheduler) PlaceOn(v *state.View, instanceArn string, r Request) (Place
 func (s *Scheduler) failure(clusterArn string, r *placement.Request, reason placement.Reason) types.Failure {
 	out := types.Failure{Arn: aws.String(reason.InstanceID), Reason: aws.String(reason.Reason)}
 	if reason.Reason == placement.NoAttribute {
-		out.Detail = aws.String(missing(s.cluster(clusterArn).Missing(reason.InstanceID, r)))
+		var names []string
+		for _, a := range s.cluster(clusterArn).Missing(reason.InstanceID, r) {
+			names = append(names, a.String())
+		}
+		out.Detail = aws.String(capacity.MissingAttributes(names))
 	}
 	return out
-}
-
-// missing names missing attributes in a sentence.
-func missing(attributes []placement.Attribute) string {
-	names := make([]string, len(attributes))
-	for i, a := range attributes {
-		names[i] = a.String()
-	}
-	if len(names) == 1 {
-		return "Missing attribute: " + names[0] + "."
-	}
-	return "Missing attributes: " + strings.Join(names, ", ") + "."
 }
 
 func placementOf(p placement.Plan) Placement {

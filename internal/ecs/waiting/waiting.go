@@ -52,8 +52,8 @@ func Run(ctx context.Context, store *state.Store, scheduler *scheduler.Scheduler
 	}
 }
 
-// Place places the tasks that there is room for, oldest first, and stops those that have waited for too long. Among
-// tasks of one kind it tries no more after the first that finds no room. A task's waiting time counts only from since:
+// Place places the tasks that there is room for, oldest first. It stops those that have waited for too long, and those that no
+// instance of their capacity provider could ever take, as an instance has shown by now. Among tasks of one kind it tries no more after the first that finds no room. A task's waiting time counts only from since:
 // before that nobody looked, and no machine could come.
 func Place(tx *state.Tx, s *scheduler.Scheduler, since, now time.Time) {
 	var waiting []*state.Task
@@ -64,14 +64,24 @@ func Place(tx *state.Tx, s *scheduler.Scheduler, since, now time.Time) {
 	}
 	slices.SortStableFunc(waiting, func(a, b *state.Task) int { return aws.ToTime(a.CreatedAt).Compare(aws.ToTime(b.CreatedAt)) })
 	full := map[string][]types.Failure{}
+	refusals := map[string]*types.Failure{}
 	for _, t := range waiting {
 		kind := kindOf(t)
 		if full[kind] == nil {
 			full[kind] = s.PlaceWaiting(tx, t)
+			refusals[kind] = scheduler.Refusal(tx.View, t)
 		}
-		if full[kind] != nil && now.Sub(aws.ToTime(t.CreatedAt)) >= patience && now.Sub(since) >= patience {
-			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTaskFailedToStart, scheduler.Shortage(tx.View, t, full[kind]),
-				now.UTC().Truncate(time.Millisecond)))
+		if full[kind] == nil {
+			continue
+		}
+		reason := ""
+		if refusals[kind] != nil {
+			reason = scheduler.Hopeless(refusals[kind])
+		} else if now.Sub(aws.ToTime(t.CreatedAt)) >= patience && now.Sub(since) >= patience {
+			reason = scheduler.Shortage(tx.View, t, full[kind])
+		}
+		if reason != "" {
+			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTaskFailedToStart, reason, now.UTC().Truncate(time.Millisecond)))
 		}
 	}
 }
