@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +99,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 		return err
 	}
 	if len(out.Failures) > 0 {
-		return c.notPlaced(out.Failures)
+		return c.notPlaced(ctx, cl, out.Failures)
 	}
 	task := out.Tasks[0]
 	fmt.Fprintf(os.Stderr, "task %s on node %s%s\n", lastPart(task.TaskArn), lastPart(task.ContainerInstanceArn), gpuNote(task))
@@ -136,16 +138,45 @@ func (cl clients) interrupt(cluster, task string) error {
 }
 
 // notPlaced says why no node took the task, once for each reason.
-func (c *runCmd) notPlaced(failures []types.Failure) error {
+func (c *runCmd) notPlaced(ctx context.Context, cl clients, failures []types.Failure) error {
+	if most, err := cl.mostGPUs(ctx, c.Cluster); err == nil && c.GPUs > most {
+		return fmt.Errorf("no node takes the task: it asks for %d GPUs, and the most that one node has is %d", c.GPUs, most)
+	}
 	count := map[string]int{}
 	for _, f := range failures {
-		count[aws.ToString(f.Reason)]++
+		count[strings.TrimSpace(aws.ToString(f.Reason)+" "+aws.ToString(f.Detail))]++
 	}
 	var parts []string
-	for reason, n := range count {
-		parts = append(parts, fmt.Sprintf("%s (%s)", reason, counted(n, "node")))
+	for _, reason := range slices.Sorted(maps.Keys(count)) {
+		parts = append(parts, fmt.Sprintf("%s (%s)", strings.TrimSuffix(reason, "."), counted(count[reason], "node")))
 	}
 	return fmt.Errorf("no node takes the task: %s. pintle gpus shows what is free", strings.Join(parts, ", "))
+}
+
+// mostGPUs returns how many GPUs the node with most has.
+func (cl clients) mostGPUs(ctx context.Context, cluster string) (most int, err error) {
+	pages := awsecs.NewListContainerInstancesPaginator(cl.ecs, &awsecs.ListContainerInstancesInput{Cluster: &cluster})
+	for pages.HasMorePages() {
+		p, err := pages.NextPage(ctx)
+		if err != nil || len(p.ContainerInstanceArns) == 0 {
+			return most, err
+		}
+		d, err := cl.ecs.DescribeContainerInstances(ctx, &awsecs.DescribeContainerInstancesInput{
+			Cluster:            &cluster,
+			ContainerInstances: p.ContainerInstanceArns,
+		})
+		if err != nil {
+			return 0, err
+		}
+		for _, node := range d.ContainerInstances {
+			for _, r := range node.RegisteredResources {
+				if aws.ToString(r.Name) == "GPU" {
+					most = max(most, len(r.StringSetValue))
+				}
+			}
+		}
+	}
+	return most, nil
 }
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)

@@ -5,13 +5,14 @@ package acs
 
 // Config is a container's Config.
 type Config struct {
-	User        string            `json:",omitempty"`
-	WorkingDir  string            `json:",omitempty"`
-	Hostname    string            `json:",omitempty"`
-	Labels      map[string]string `json:",omitempty"`
-	Tty         bool              `json:",omitempty"`
-	OpenStdin   bool              `json:",omitempty"`
-	Healthcheck *Healthcheck      `json:",omitempty"`
+	User            string            `json:",omitempty"`
+	WorkingDir      string            `json:",omitempty"`
+	Hostname        string            `json:",omitempty"`
+	Labels          map[string]string `json:",omitempty"`
+	Tty             bool              `json:",omitempty"`
+	OpenStdin       bool              `json:",omitempty"`
+	Healthcheck     *Healthcheck      `json:",omitempty"`
+	NetworkDisabled bool              `json:",omitempty"`
 }
 
 // Healthcheck is a container's health check. Its times are in nanoseconds.

@@ -124,6 +124,7 @@ type Task struct {
 	Associations             []Association       `json:"associations,omitempty"`
 	Volumes                  []Volume            `json:"volumes,omitempty"`
 	Containers               []Container         `json:"containers"`
+	EnableFaultInjection     bool                `json:"enableFaultInjection,omitempty"`
 }
 
 // Association pins a device to containers. Type is gpu, and Name is the device's id.
@@ -140,12 +141,13 @@ type EncodedString struct {
 	Value    string `json:"value"`
 }
 
-// Volume is a task's volume. Type is host or docker.
+// Volume is a task's volume. Type is host, docker or efs.
 type Volume struct {
 	Name                      string                     `json:"name"`
 	Type                      string                     `json:"type"`
 	Host                      *HostVolume                `json:"host,omitempty"`
 	DockerVolumeConfiguration *DockerVolumeConfiguration `json:"dockerVolumeConfiguration,omitempty"`
+	EFSVolumeConfiguration    *EFSVolumeConfiguration    `json:"efsVolumeConfiguration,omitempty"`
 }
 
 // HostVolume is a directory on the node. Without a path it's a new one, which is deleted with the task.
@@ -160,6 +162,21 @@ type DockerVolumeConfiguration struct {
 	Driver        string            `json:"driver,omitempty"`
 	DriverOpts    map[string]string `json:"driverOpts,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
+}
+
+// EFSVolumeConfiguration is a file system of Amazon EFS. TransitEncryption is ENABLED or DISABLED.
+type EFSVolumeConfiguration struct {
+	FileSystemID          string                  `json:"fileSystemId,omitempty"`
+	RootDirectory         string                  `json:"rootDirectory,omitempty"`
+	TransitEncryption     string                  `json:"transitEncryption,omitempty"`
+	TransitEncryptionPort int64                   `json:"transitEncryptionPort,omitempty"`
+	AuthorizationConfig   *EFSAuthorizationConfig `json:"authorizationConfig,omitempty"`
+}
+
+// EFSAuthorizationConfig says as whom a node mounts a file system of Amazon EFS. IAM is ENABLED or DISABLED.
+type EFSAuthorizationConfig struct {
+	AccessPointID string `json:"accessPointId,omitempty"`
+	IAM           string `json:"iam,omitempty"`
 }
 
 // Container is a container of a task.
@@ -186,8 +203,20 @@ type Container struct {
 	StartTimeout           int64                   `json:"startTimeout,omitempty"`    // seconds
 	StopTimeout            int64                   `json:"stopTimeout,omitempty"`     // seconds
 	RestartPolicy          *RestartPolicy          `json:"restartPolicy,omitempty"`
-	LogsAuthStrategy       string                  `json:"logsAuthStrategy,omitempty"`
+	LogsAuthStrategy       string                  `json:"logsAuthStrategy,omitempty"` // LogsByExecutionRole
+	FirelensConfiguration  *FirelensConfiguration  `json:"firelensConfiguration,omitempty"`
+	CredentialSpecs        []string                `json:"credentialSpecs,omitempty"`
 	DockerConfig           DockerConfig            `json:"dockerConfig"`
+}
+
+// LogsByExecutionRole has the log driver awslogs use the credentials of the task's execution role.
+const LogsByExecutionRole = "ExecutionRole"
+
+// FirelensConfiguration makes a container the one that routes the logs of those with the log driver awsfirelens. Type is fluentd or
+// fluentbit.
+type FirelensConfiguration struct {
+	Type    string            `json:"type"`
+	Options map[string]string `json:"options,omitempty"`
 }
 
 // PortMapping maps a container's port or range of ports. With a HostPort of 0 the node picks one.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -260,19 +263,69 @@ func describeCluster(v *state.View, row *state.Cluster, include []types.ClusterF
 			c.RegisteredContainerInstancesCount++
 		}
 	}
-	for s := range v.Services.By(state.ServicesByCluster, *row.ClusterArn) {
-		if *s.Status == state.ServiceActive {
-			c.ActiveServicesCount++
-		}
+	tasks, services := countByLaunchType(v, *row.ClusterArn)
+	for _, launchType := range launchTypes {
+		c.RunningTasksCount += tasks["running"+launchType]
+		c.PendingTasksCount += tasks["pending"+launchType]
+		c.ActiveServicesCount += services["active"+launchType]
 	}
-	for t := range v.Tasks.By(state.TasksByCluster, state.ClusterStatus(*row.ClusterArn, "RUNNING")) {
-		if aws.ToString(t.LastStatus) == "RUNNING" {
-			c.RunningTasksCount++
-		} else {
-			c.PendingTasksCount++
-		}
+	if asked(types.ClusterFieldStatistics) {
+		c.Statistics = statistics(tasks, services)
 	}
 	return c
+}
+
+// launchTypes are the launch types as the names of statistics spell them.
+var launchTypes = []string{"EC2", "Fargate", "External"}
+
+// spelled returns a launch type as the names of statistics spell it. A service without one launches on EC2, unless its first
+// capacity provider is Fargate's.
+func spelled(t types.LaunchType, strategy []types.CapacityProviderStrategyItem) string {
+	if t == "" && len(strategy) > 0 {
+		t = capacity.LaunchType(*strategy[0].CapacityProvider)
+	}
+	switch t {
+	case types.LaunchTypeFargate:
+		return "Fargate"
+	case types.LaunchTypeExternal:
+		return "External"
+	}
+	return "EC2"
+}
+
+// countByLaunchType counts a cluster's tasks, running and pending, and its services, active and draining, each by launch type.
+func countByLaunchType(v *state.View, clusterArn string) (tasks, services map[string]int32) {
+	tasks, services = map[string]int32{}, map[string]int32{}
+	for t := range v.Tasks.By(state.TasksByCluster, state.ClusterStatus(clusterArn, "RUNNING")) {
+		is := "pending"
+		if aws.ToString(t.LastStatus) == "RUNNING" {
+			is = "running"
+		}
+		tasks[is+spelled(t.LaunchType, nil)]++
+	}
+	for s := range v.Services.By(state.ServicesByCluster, clusterArn) {
+		if *s.Status != state.ServiceInactive {
+			services[strings.ToLower(*s.Status)+spelled(s.LaunchType, s.CapacityProviderStrategy)]++
+		}
+	}
+	return tasks, services
+}
+
+// statistics returns a cluster's counts under ECS's names for them, such as runningEC2TasksCount and activeFargateServiceCount.
+func statistics(tasks, services map[string]int32) (out []types.KeyValuePair) {
+	add := func(counts map[string]int32, is, what string) {
+		for _, launchType := range launchTypes {
+			out = append(out, types.KeyValuePair{
+				Name:  aws.String(is + launchType + what),
+				Value: aws.String(strconv.Itoa(int(counts[is+launchType]))),
+			})
+		}
+	}
+	add(tasks, "running", "TasksCount")
+	add(tasks, "pending", "TasksCount")
+	add(services, "active", "ServiceCount")
+	add(services, "draining", "ServiceCount")
+	return out
 }
 
 // ListClusters lists the ARNs of the active clusters.

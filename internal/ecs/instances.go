@@ -104,16 +104,17 @@ func reregister(
 		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.",
 			arn, aws.ToString(row.Status), state.NameOf(row.ClusterArn))
 	}
-	if was := attributeValue(row.Attributes, instanceTypeAttribute); exists && changes(was, attributeValue(in.Attributes, instanceTypeAttribute)) {
+	was, given := scheduler.AttributeValue(row.Attributes, instanceTypeAttribute), scheduler.AttributeValue(in.Attributes, instanceTypeAttribute)
+	if exists && changes(was, given) {
 		return nil, clientError("Container instance type changes are not supported. Container instance %s is a %s.", arn, *was)
 	}
-	row.Attributes = mergeAttributes(row.Attributes, in.Attributes)
+	machine := identityDocument(in.InstanceIdentityDocument)
+	row.Attributes = mergeAttributes(mergeAttributes(row.Attributes, machine.attributes()), in.Attributes)
 	row.Tags = account.MergeTags(row.Tags, in.Tags, keyAndValue)
 	row.VersionInfo = cmp.Or(in.VersionInfo, row.VersionInfo)
-	machine := identityDocument(in.InstanceIdentityDocument)
-	row.Ec2InstanceId = cmp.Or(machine.InstanceID, row.Ec2InstanceId, attributeValue(in.Attributes, "ecs.instance-id"))
+	row.Ec2InstanceId = cmp.Or(machine.InstanceID, row.Ec2InstanceId, scheduler.AttributeValue(in.Attributes, "ecs.instance-id"))
 	row.PrivateIPAddress = cmp.Or(machine.PrivateIP, row.PrivateIPAddress)
-	row.CapacityProviderName = cmp.Or(attributeValue(in.Attributes, CapacityProviderAttribute), row.CapacityProviderName)
+	row.CapacityProviderName = cmp.Or(scheduler.AttributeValue(in.Attributes, CapacityProviderAttribute), row.CapacityProviderName)
 	return row, nil
 }
 
@@ -126,8 +127,17 @@ func changes(old, given *string) bool { return old != nil && given != nil && *ol
 // machine is what we read from an instance identity document:
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
 type machine struct {
-	InstanceID *string `json:"instanceId"`
-	PrivateIP  string  `json:"privateIp"`
+	InstanceID   *string `json:"instanceId"`
+	PrivateIP    string  `json:"privateIp"`
+	Architecture string  `json:"architecture"`
+}
+
+// attributes returns what agents on EC2 instances leave to the document.
+func (m machine) attributes() []types.Attribute {
+	if m.Architecture == "" {
+		return nil
+	}
+	return []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: &m.Architecture}}
 }
 
 // identityDocument parses the document that an agent sends. Agents send none on machines that don't have one.
@@ -500,13 +510,4 @@ func mergeAttributes(old, add []types.Attribute) []types.Attribute {
 		out = append(out, types.Attribute{Name: a.Name, Value: a.Value})
 	}
 	return out
-}
-
-func attributeValue(attributes []types.Attribute, name string) *string {
-	for _, a := range attributes {
-		if aws.ToString(a.Name) == name {
-			return a.Value
-		}
-	}
-	return nil
 }

@@ -120,3 +120,28 @@ func TestDiscoverPollEndpoint(t *testing.T) {
 		}
 	}
 }
+
+// registerNode registers a connected x86-64 node with Linux, whose architecture its identity document tells, as on EC2.
+func registerNode(t *testing.T, s *Service) (arn string) {
+	t.Helper()
+	out, err := s.RegisterContainerInstance(t.Context(), &ecs.RegisterContainerInstanceInput{
+		InstanceIdentityDocument: aws.String(`{"instanceId":"i-node","architecture":"x86_64"}`),
+		Attributes:               []types.Attribute{{Name: aws.String("ecs.os-type"), Value: aws.String("linux")}},
+		TotalResources: []types.Resource{
+			{Name: aws.String("CPU"), IntegerValue: 1024},
+			{Name: aws.String("MEMORY"), IntegerValue: 1024},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arn = *out.ContainerInstance.ContainerInstanceArn
+	err = s.store.Update(t.Context(), func(tx *state.Tx) error {
+		tx.ContainerInstances.Put(tx.ContainerInstances.Get(arn).Connected(nil))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return arn
+}

@@ -40,6 +40,9 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	if err := checkPlacement(in.PlacementConstraints, in.PlacementStrategy); err != nil {
 		return nil, err
 	}
+	if err := refuseVolumes(in.VolumeConfigurations); err != nil {
+		return nil, err
+	}
 	l := launch{
 		cluster:        in.Cluster,
 		taskDefinition: in.TaskDefinition,
@@ -139,6 +142,9 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 	if n := len(in.ContainerInstances); n == 0 || n > maxCount {
 		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxCount, n)
 	}
+	if err := refuseVolumes(in.VolumeConfigurations); err != nil {
+		return nil, err
+	}
 	l := launch{
 		cluster:        in.Cluster,
 		taskDefinition: in.TaskDefinition,
@@ -177,6 +183,14 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 		return nil, err
 	}
 	return out, nil
+}
+
+// refuseVolumes refuses volumes that are configured at launch.
+func refuseVolumes(configurations []types.TaskVolumeConfiguration) error {
+	if len(configurations) > 0 {
+		return unsupported("volumeConfigurations are not supported: Pintle has no Amazon EBS.")
+	}
+	return nil
 }
 
 // launch is what RunTask, StartTask, services and task sets have in common.

@@ -47,6 +47,14 @@ func serviceConnect(
 	return &c, nil
 }
 
+// sameNamespace reports whether two namespaces, each a name or an ARN that ends in it, are the same.
+func sameNamespace(a, b string) bool {
+	if isArn(a) && isArn(b) {
+		return a == b
+	}
+	return state.NameOf(a) == state.NameOf(b)
+}
+
 // ListServicesByNamespace lists the ARNs of a namespace's services in all clusters.
 func (s *Service) ListServicesByNamespace(
 	_ context.Context, in *ecs.ListServicesByNamespaceInput,
@@ -59,10 +67,10 @@ func (s *Service) ListServicesByNamespace(
 	arns := []string{}
 	v := s.store.View()
 	for c := range v.Clusters.All() {
-		known = known || c.ServiceConnectDefaults != nil && aws.ToString(c.ServiceConnectDefaults.Namespace) == namespace
+		known = known || c.ServiceConnectDefaults != nil && sameNamespace(aws.ToString(c.ServiceConnectDefaults.Namespace), namespace)
 	}
 	for row := range v.Services.All() {
-		if c := row.ServiceConnect; *row.Status == state.ServiceActive && c != nil && c.Enabled && *c.Namespace == namespace {
+		if c := row.ServiceConnect; *row.Status == state.ServiceActive && c != nil && c.Enabled && sameNamespace(*c.Namespace, namespace) {
 			arns = append(arns, *row.ServiceArn)
 		}
 	}

@@ -21,6 +21,9 @@ const (
 	maxConstraints        = 10
 	minMemoryMiB          = 4
 	maxStopTimeoutSeconds = 120
+	// Fargate's storage: API_EphemeralStorage.
+	minEphemeralGiB = 21
+	maxEphemeralGiB = 200
 )
 
 var (
@@ -75,6 +78,9 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 	if err := checkModes(td); err != nil {
 		return err
 	}
+	if len(td.InferenceAccelerators) > 0 {
+		return unsupported("inferenceAccelerators are not supported: Pintle has no Amazon Elastic Inference.")
+	}
 	for field, role := range map[string]*string{"taskRoleArn": td.TaskRoleArn, "executionRoleArn": td.ExecutionRoleArn} {
 		if role != nil && *role != "" && !roleRE.MatchString(*role) {
 			return clientError("Role is not valid: %s %q.", field, *role)
@@ -107,6 +113,22 @@ func checkModes(td *types.TaskDefinition) error {
 			return clientError("requiresCompatibilities must be among %v, not %q.", c.Values(), c)
 		}
 	}
+	return checkPlatform(td)
+}
+
+// checkPlatform checks what only some platforms have: the architecture, the operating system, and Fargate's storage.
+func checkPlatform(td *types.TaskDefinition) error {
+	if p := td.RuntimePlatform; p != nil {
+		if a := p.CpuArchitecture; a != "" && !slices.Contains(a.Values(), a) {
+			return clientError("runtimePlatform.cpuArchitecture must be one of %v, not %q.", a.Values(), a)
+		}
+		if f := p.OperatingSystemFamily; f != "" && !slices.Contains(f.Values(), f) {
+			return clientError("runtimePlatform.operatingSystemFamily must be one of %v, not %q.", f.Values(), f)
+		}
+	}
+	if e := td.EphemeralStorage; e != nil && (e.SizeInGiB < minEphemeralGiB || e.SizeInGiB > maxEphemeralGiB) {
+		return clientError("ephemeralStorage.sizeInGiB must be between %d and %d, not %d.", minEphemeralGiB, maxEphemeralGiB, e.SizeInGiB)
+	}
 	return nil
 }
 
@@ -124,6 +146,9 @@ func checkVolumes(volumes []types.Volume) error {
 		seen[name] = true
 		if v.Host != nil && v.DockerVolumeConfiguration != nil {
 			return clientError("Volume %q has both host and dockerVolumeConfiguration.", name)
+		}
+		if v.S3filesVolumeConfiguration != nil || aws.ToBool(v.ConfiguredAtLaunch) {
+			return unsupported("Volume %q is of Amazon S3 Files, or configured at launch (Amazon EBS), which Pintle does not have.", name)
 		}
 		if d := v.DockerVolumeConfiguration; d != nil {
 			if d.Scope != "" && !slices.Contains(d.Scope.Values(), d.Scope) {
@@ -180,7 +205,54 @@ func checkContainers(td *types.TaskDefinition) error {
 			return err
 		}
 	}
+	if err := checkFirelens(td.ContainerDefinitions); err != nil {
+		return err
+	}
 	return checkOrder(td.ContainerDefinitions)
+}
+
+// checkFirelens checks that the containers that log with awsfirelens have one container that routes their logs, and the other way
+// round. Amazon's agent crashes at a task that has only half of this.
+func checkFirelens(containers []types.ContainerDefinition) error {
+	var routers []string
+	used := false
+	for _, c := range containers {
+		used = used || c.LogConfiguration != nil && c.LogConfiguration.LogDriver == types.LogDriverAwsfirelens
+		if f := c.FirelensConfiguration; f != nil {
+			routers = append(routers, *c.Name)
+			if err := checkFirelensConfiguration(*c.Name, f); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case used && len(routers) == 0:
+		return clientError("When awsfirelens log driver is specified in log configuration, a firelens configuration object must be " +
+			"configured in one of the containers.")
+	case !used && len(routers) > 0:
+		return clientError("When a firelensConfiguration object is specified, at least one container has to be configured with the " +
+			"awsfirelens log driver.")
+	case len(routers) > 1:
+		return clientError("Only one container of a task can have a firelensConfiguration, not %v.", routers)
+	}
+	return nil
+}
+
+func checkFirelensConfiguration(container string, f *types.FirelensConfiguration) error {
+	if !slices.Contains(f.Type.Values(), f.Type) {
+		return clientError("Invalid setting for container '%s'. The type of its firelensConfiguration must be one of %v, not %q.",
+			container, f.Type.Values(), f.Type)
+	}
+	from, ok := f.Options["config-file-type"]
+	if ok && from != "file" && from != "s3" {
+		return clientError("Invalid setting for container '%s'. The firelensConfiguration's option config-file-type must be file or s3, "+
+			"not %q.", container, from)
+	}
+	if ok && f.Options["config-file-value"] == "" {
+		return clientError("Invalid setting for container '%s'. The firelensConfiguration's option config-file-type needs "+
+			"config-file-value.", container)
+	}
+	return nil
 }
 
 // checkContainer checks one container, except for its ports and what it needs of other containers.

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -49,12 +50,45 @@ func fargateObstacle(td *types.TaskDefinition) string {
 	if n := sizeOf(td.Memory); !ok || n < m.min || n > m.max || n%m.step != 0 && n != m.min {
 		return "No Fargate configuration exists for given values: " + *td.Cpu + " CPU, " + *td.Memory + " memory."
 	}
-	for _, c := range td.ContainerDefinitions {
-		if len(c.ResourceRequirements) > 0 {
-			return "Fargate does not support GPUs: container '" + *c.Name + "'."
+	if td.IpcMode != "" {
+		return "Tasks using the Fargate launch type do not support ipcMode."
+	}
+	if td.PidMode == types.PidModeHost {
+		return "Tasks using the Fargate launch type do not support pidMode 'host'. The supported value for pidMode is 'task'."
+	}
+	for _, v := range td.Volumes {
+		if v.Host != nil && aws.ToString(v.Host.SourcePath) != "" {
+			return "Fargate compatible task definitions do not support sourcePath"
 		}
-		if aws.ToBool(c.Privileged) || len(c.Links) > 0 {
-			return "Fargate does not support privileged containers or links: container '" + *c.Name + "'."
+		if v.DockerVolumeConfiguration != nil {
+			return "Fargate compatible task definitions do not support dockerVolumeConfiguration"
+		}
+	}
+	for _, c := range td.ContainerDefinitions {
+		if why := fargateObstacleOf(c); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// fargateObstacleOf returns why a container can't run on Fargate, or "".
+func fargateObstacleOf(c types.ContainerDefinition) string {
+	if len(c.ResourceRequirements) > 0 {
+		return "Fargate does not support GPUs: container '" + *c.Name + "'."
+	}
+	if aws.ToBool(c.Privileged) || len(c.Links) > 0 {
+		return "Fargate does not support privileged containers or links: container '" + *c.Name + "'."
+	}
+	if p := c.LinuxParameters; p != nil {
+		for _, f := range []field{
+			{"devices", len(p.Devices) > 0},
+			{"sharedMemorySize", p.SharedMemorySize != nil},
+			{"tmpfs", len(p.Tmpfs) > 0},
+		} {
+			if f.given {
+				return "Fargate compatible task definitions do not support " + f.name
+			}
 		}
 	}
 	return ""
@@ -68,54 +102,105 @@ func incompatible(td *types.TaskDefinition, c types.Compatibility) error {
 	return clientError("The task definition is not compatible with %s: networkMode %q is not supported there.", c, td.NetworkMode)
 }
 
-// requiredAttributes returns the capabilities that an instance's agent must have, by the names that Amazon's agent registers:
-// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-placement-constraints.html
+// The prefixes of capabilities' names: Docker's own, and those that came later.
+const (
+	dockerCapability = "com.amazonaws.ecs.capability."
+	capability       = "ecs.capability."
+)
+
+// needs are the names of the capabilities that an instance's agent must have.
+type needs map[string]bool
+
+// addIf adds a capability under a condition.
+func (n needs) addIf(condition bool, name string) {
+	if condition {
+		n[name] = true
+	}
+}
+
+// requiredAttributes returns the capabilities that an instance's agent must have, by the names that Amazon's agent registers and ECS
+// shows as requiresAttributes: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-placement-constraints.html
 func requiredAttributes(td *types.TaskDefinition) []types.Attribute {
-	needs := map[string]bool{}
-	if td.TaskRoleArn != nil && *td.TaskRoleArn != "" {
-		needs["com.amazonaws.ecs.capability.task-iam-role"] = true
-		if td.NetworkMode == types.NetworkModeHost {
-			needs["com.amazonaws.ecs.capability.task-iam-role-network-host"] = true
-		}
-	}
-	if td.NetworkMode == types.NetworkModeAwsvpc {
-		needs["ecs.capability.task-eni"] = true
-	}
-	if td.PidMode != "" || td.IpcMode != "" {
-		needs["ecs.capability.pid-ipc-namespace-sharing"] = true
+	n := needs{}
+	hasRole := aws.ToString(td.TaskRoleArn) != ""
+	n.addIf(hasRole, dockerCapability+"task-iam-role")
+	n.addIf(hasRole && td.NetworkMode == types.NetworkModeHost, dockerCapability+"task-iam-role-network-host")
+	n.addIf(td.NetworkMode == types.NetworkModeAwsvpc, capability+"task-eni")
+	n.addIf(td.PidMode != "" || td.IpcMode != "", capability+"pid-ipc-namespace-sharing")
+	n.addIf(td.EphemeralStorage != nil, capability+"extensible-ephemeral-storage") // only Fargate has it
+	n.addIf(td.ProxyConfiguration != nil, capability+"aws-appmesh")
+	n.addIf(aws.ToBool(td.EnableFaultInjection), capability+"fault-injection")
+	for _, v := range td.Volumes {
+		n.addVolume(v)
 	}
 	for _, c := range td.ContainerDefinitions {
-		addContainerNeeds(c, needs)
+		n.addContainer(c)
+		n.addLogs(c, aws.ToString(td.ExecutionRoleArn) != "")
 	}
 	out := []types.Attribute{}
-	for _, name := range slices.Sorted(maps.Keys(needs)) {
+	for _, name := range slices.Sorted(maps.Keys(n)) {
 		out = append(out, types.Attribute{Name: aws.String(name)})
 	}
 	return out
 }
 
-// addContainerNeeds adds the capabilities that a container needs.
-func addContainerNeeds(c types.ContainerDefinition, needs map[string]bool) {
-	if aws.ToBool(c.Privileged) {
-		needs["com.amazonaws.ecs.capability.privileged-container"] = true
+func (n needs) addVolume(v types.Volume) {
+	if d := v.DockerVolumeConfiguration; d != nil {
+		driver := cmp.Or(aws.ToString(d.Driver), "local")
+		n[capability+"docker-plugin."+strings.ReplaceAll(driver, ":", ".")] = true // attributes' names have no colons
 	}
-	if l := c.LogConfiguration; l != nil {
-		needs["com.amazonaws.ecs.capability.logging-driver."+string(l.LogDriver)] = true
+	if e := v.EfsVolumeConfiguration; e != nil {
+		n[capability+"efs"] = true
+		n.addIf(e.AuthorizationConfig != nil || e.TransitEncryption == types.EFSTransitEncryptionEnabled, capability+"efsAuth")
 	}
-	if c.HealthCheck != nil {
-		needs["ecs.capability.container-health-check"] = true
-	}
-	if len(c.DependsOn) > 0 {
-		needs["ecs.capability.container-ordering"] = true
-	}
+	n.addIf(v.FsxWindowsFileServerVolumeConfiguration != nil, capability+"fsxWindowsFileServer")
+}
+
+// addContainer adds what a container needs, except for its logs.
+func (n needs) addContainer(c types.ContainerDefinition) {
+	n.addIf(aws.ToBool(c.Privileged), dockerCapability+"privileged-container")
+	n.addIf(c.HealthCheck != nil, capability+"container-health-check")
+	n.addIf(len(c.DependsOn) > 0, capability+"container-ordering")
+	n.addIf(c.RestartPolicy != nil && aws.ToBool(c.RestartPolicy.Enabled), capability+"container-restart-policy")
+	n.addIf(c.RepositoryCredentials != nil, capability+"private-registry-authentication.secretsmanager")
+	n.addIf(len(c.EnvironmentFiles) > 0, capability+"env-files.s3")
 	for _, s := range c.Secrets {
-		if strings.Contains(aws.ToString(s.ValueFrom), ":secretsmanager:") {
-			needs["ecs.capability.secrets.asm.environment-variables"] = true
-		} else {
-			needs["ecs.capability.secrets.ssm.environment-variables"] = true
+		n[capability+"secrets."+secretStore(s)+".environment-variables"] = true
+	}
+	for _, o := range c.DockerSecurityOptions {
+		n.addIf(strings.HasPrefix(o, "label:"), dockerCapability+"selinux")
+		n.addIf(strings.HasPrefix(o, "apparmor:"), dockerCapability+"apparmor")
+	}
+	for _, s := range slices.Concat(c.CredentialSpecs, c.DockerSecurityOptions) {
+		n.addIf(strings.HasPrefix(s, "credentialspec:"), capability+"gmsa")
+		n.addIf(strings.HasPrefix(s, "credentialspecdomainless:"), capability+"gmsa-domainless")
+	}
+}
+
+// secretStore returns where a secret is, as capabilities name it: Secrets Manager (asm), or Systems Manager's parameters (ssm).
+func secretStore(s types.Secret) string {
+	if strings.Contains(aws.ToString(s.ValueFrom), ":secretsmanager:") {
+		return "asm"
+	}
+	return "ssm"
+}
+
+// addLogs adds what a container's logs need.
+func (n needs) addLogs(c types.ContainerDefinition, executionRole bool) {
+	if l := c.LogConfiguration; l != nil {
+		n[dockerCapability+"logging-driver."+string(l.LogDriver)] = true
+		n.addIf(l.LogDriver == types.LogDriverAwslogs && executionRole, capability+"execution-role-awslogs")
+		_, buffer := l.Options["log-driver-buffer-limit"]
+		n.addIf(l.LogDriver == types.LogDriverAwsfirelens && buffer, capability+"logging-driver.awsfirelens.log-driver-buffer-limit")
+		for _, s := range l.SecretOptions {
+			n[capability+"secrets."+secretStore(s)+".bootstrap.log-driver"] = true
 		}
 	}
-	if len(c.EnvironmentFiles) > 0 {
-		needs["ecs.capability.env-files.s3"] = true
+	if f := c.FirelensConfiguration; f != nil {
+		n[capability+"firelens."+string(f.Type)] = true
+		from := f.Options["config-file-type"]
+		n.addIf(from != "", capability+"firelens.options.config."+from)
+		user, _, _ := strings.Cut(aws.ToString(c.User), ":")
+		n.addIf(user != "" && user != "0" && user != "root", capability+"firelens.non-root-user")
 	}
 }

@@ -119,10 +119,19 @@ func (s *Service) changeTask(ctx context.Context, cluster, task *string, change 
 		t, _ := clone(old)
 		t.Containers = slices.Clone(t.Containers)
 		t.Attachments = slices.Clone(t.Attachments)
-		tx.Tasks.Put(change(t))
+		t = change(t)
+		if td := tx.TaskDefinitions.Get(*t.TaskDefinitionArn); td != nil && !bindsPorts(td.NetworkMode) {
+			for i := range t.Containers {
+				t.Containers[i].NetworkBindings = []types.NetworkBinding{}
+			}
+		}
+		tx.Tasks.Put(t)
 		return nil
 	})
 }
+
+// bindsPorts reports whether ports of containers become other ones of the node, which networkBindings show.
+func bindsPorts(mode types.NetworkMode) bool { return mode == "" || mode == types.NetworkModeBridge }
 
 func applyContainer(t *state.Task, in types.ContainerStateChange) {
 	for i := range t.Containers {

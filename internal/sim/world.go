@@ -138,8 +138,9 @@ func (p *replay) build(ctx context.Context) error {
 			}
 		}
 	}
+	required := p.State.View().TaskDefinitions.Get(*definition.TaskDefinition.TaskDefinitionArn).RequiredAttributes()
 	for i, t := range p.scenario.Fleet {
-		if err := p.registerNode(ctx, i, t, definition.TaskDefinition.RequiresAttributes); err != nil {
+		if err := p.registerNode(ctx, i, t, required); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/uuid"
 
 	"github.com/pintle/pintle/internal/store"
@@ -320,3 +321,30 @@ var (
 		Lifetime: store.KeepLatest(keepActivities, func(a *GroupActivity) *time.Time { return a.StartTime }),
 	}
 )
+
+// TemplateOf returns the version of the launch template that a group launches instances from, or nil.
+func (v *View) TemplateOf(g *AutoScalingGroup) *ec2types.LaunchTemplateVersion {
+	spec := g.Template()
+	if spec == nil {
+		return nil
+	}
+	t := v.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
+	if t == nil {
+		return nil
+	}
+	return t.Version(aws.ToString(spec.Version))
+}
+
+// TypesOf returns the names of the instance types that a group can launch.
+func (v *View) TypesOf(g *AutoScalingGroup) (names []string) {
+	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {
+		for _, o := range m.LaunchTemplate.Overrides {
+			names = append(names, aws.ToString(o.InstanceType))
+		}
+		return names
+	}
+	if version := v.TemplateOf(g); version != nil {
+		names = append(names, string(version.LaunchTemplateData.InstanceType))
+	}
+	return names
+}

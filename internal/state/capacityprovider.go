@@ -20,3 +20,68 @@ var capacityProviders = &store.Definition[CapacityProvider]{
 	Name: "capacity_providers",
 	Key:  func(p *CapacityProvider) string { return aws.ToString(p.CapacityProviderArn) },
 }
+
+// CapacityProviderNamed returns the capacity provider with a name, or nil.
+func (v *View) CapacityProviderNamed(name string) *CapacityProvider {
+	for p := range v.CapacityProviders.All() {
+		if *p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Uses reports whether a group is the capacity provider's. Providers name their group by ARN or by name.
+func (p *CapacityProvider) Uses(g *AutoScalingGroup) bool {
+	arn := *p.AutoScalingGroupProvider.AutoScalingGroupArn
+	return arn == aws.ToString(g.AutoScalingGroupARN) || arn == g.Name()
+}
+
+// GroupOf returns a capacity provider's Auto Scaling group, or nil if it isn't one of Pintle's.
+func (v *View) GroupOf(p *CapacityProvider) *AutoScalingGroup {
+	for g := range v.AutoScalingGroups.All() {
+		if p.Uses(g) {
+			return g
+		}
+	}
+	return nil
+}
+
+// Offer is an instance type that a group launches.
+type Offer struct {
+	Type string
+	// Seen are the attributes that the newest instance of it has registered, or nil if none is known.
+	Seen []types.Attribute
+}
+
+// Offers returns what a group launches, in the group's order, and what is known of it by its capacity provider's container instances.
+// The provider may be nil.
+func (v *View) Offers(p *CapacityProvider, g *AutoScalingGroup) (out []Offer) {
+	names := v.TypesOf(g)
+	for _, name := range names {
+		o := Offer{Type: name}
+		if p != nil {
+			if c := v.newestInstance(p, g, name, len(names) == 1); c != nil {
+				o.Seen = c.Attributes
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// newestInstance returns the container instance of a type that a group's present template has brought last, or nil. Instances that
+// left are remembered for an hour. Where a group has one type, all its instances are of that one.
+func (v *View) newestInstance(p *CapacityProvider, g *AutoScalingGroup, name string, only bool) (newest *ContainerInstance) {
+	template := v.TemplateOf(g)
+	for c := range v.ContainerInstances.All() {
+		of := c.Type()
+		switch {
+		case aws.ToString(c.CapacityProviderName) != *p.Name, of != name && (of != "" || !only):
+		case template != nil && aws.ToTime(c.RegisteredAt).Before(aws.ToTime(template.CreateTime)): // the template has changed since
+		case newest == nil || aws.ToTime(c.RegisteredAt).After(aws.ToTime(newest.RegisteredAt)):
+			newest = c
+		}
+	}
+	return newest
+}

@@ -3,6 +3,7 @@ package state
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,6 +33,31 @@ func (t *TaskDefinition) HasHealthCheck() bool {
 	})
 }
 
+// RequiredAttributes returns the attributes that an instance must have for its tasks: those that it shows as
+// requiresAttributes, and those of its platform, which ECS doesn't show there.
+func (t *TaskDefinition) RequiredAttributes() []types.Attribute {
+	out := slices.Clone(t.RequiresAttributes)
+	p := t.RuntimePlatform
+	if p == nil {
+		return out
+	}
+	if p.CpuArchitecture != "" {
+		out = append(out, attribute("ecs.cpu-architecture", strings.ToLower(string(p.CpuArchitecture))))
+	}
+	switch p.OperatingSystemFamily {
+	case "":
+	case types.OSFamilyLinux:
+		out = append(out, attribute("ecs.os-type", "linux"))
+	default:
+		out = append(out, attribute("ecs.os-family", string(p.OperatingSystemFamily)))
+	}
+	return out
+}
+
+func attribute(name, value string) types.Attribute {
+	return types.Attribute{Name: &name, Value: &value}
+}
+
 // TaskFamily remembers a family's last revision number, which is never reused.
 type TaskFamily struct {
 	Family       string
@@ -52,6 +78,16 @@ type ContainerInstance struct {
 	DeregisteredAt *time.Time `json:",omitzero"`
 	// PrivateIPAddress is the machine's address in its network.
 	PrivateIPAddress string `json:",omitzero"`
+}
+
+// Type returns the instance's type, as its agent registered it, or "".
+func (c *ContainerInstance) Type() string {
+	for _, a := range c.Attributes {
+		if aws.ToString(a.Name) == "ecs.instance-type" {
+			return aws.ToString(a.Value)
+		}
+	}
+	return ""
 }
 
 // Clone returns a copy that can be changed.

@@ -59,7 +59,7 @@ func (t *Task) Running(now time.Time) *Task {
 }
 
 // Stopped returns the task as STOPPED, because its node reports so or can't report any more. Every task ends here. A
-// stop reason that the task already has stays.
+// stop reason that the task already has stays. A task that ended by itself has been stopping since its containers ended.
 func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *Task {
 	c := *t
 	c.DesiredStatus = aws.String("STOPPED")
@@ -67,6 +67,9 @@ func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *T
 	if c.StoppedReason == nil {
 		c.StopCode = code
 		c.StoppedReason = &reason
+	}
+	if ended := c.ExecutionStoppedAt; ended != nil && ended.Before(now) { // a node's clock may be ahead
+		c.StoppingAt = cmp.Or(c.StoppingAt, ended)
 	}
 	c.StoppingAt = cmp.Or(c.StoppingAt, &now)
 	c.StoppedAt = &now

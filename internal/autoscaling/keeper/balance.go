@@ -154,42 +154,14 @@ func (s *step) newInstance(zone string, size group.Size) (*state.Instance, error
 
 // fittingSizes returns the candidates for the next instance: the group's types that fit the waiting tasks.
 func (s *step) fittingSizes() []group.Size {
-	all := sizes(s.tx.View, s.group, s.opts.Prices)
-	return group.Fitting(all, group.Need(all, waitingNeeds(s.tx.View, providerOf(s.tx.View, s.group))))
+	d := demandOf(s.tx.View, providerOf(s.tx.View, s.group), s.group, s.opts.Prices)
+	return group.Fitting(d.sizes, group.Need(d.sizes, d.needs))
 }
 
 // wantsCheapest reports whether a group launches the cheapest of its types, rather than the first.
 func wantsCheapest(g *state.AutoScalingGroup) bool {
 	m := g.MixedInstancesPolicy
 	return m != nil && m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
-}
-
-// sizes returns the instance types that a group can launch, with their prices. It leaves out unknown types.
-func sizes(v *state.View, g *state.AutoScalingGroup, prices map[string]float64) (out []group.Size) {
-	add := func(name string) {
-		if t, err := instancetype.Lookup(name); err == nil {
-			out = append(out, group.Size{
-				Type:      name,
-				CPU:       int64(t.VCPUs) * 1024,
-				MemoryMiB: t.MemoryMiB,
-				GPUs:      t.GPUs,
-				Price:     prices[name],
-			})
-		}
-	}
-	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {
-		for _, o := range m.LaunchTemplate.Overrides {
-			add(aws.ToString(o.InstanceType))
-		}
-		return out
-	}
-	spec := g.Template()
-	if t := v.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName)); t != nil {
-		if version := t.Version(aws.ToString(spec.Version)); version != nil {
-			add(string(version.LaunchTemplateData.InstanceType))
-		}
-	}
-	return out
 }
 
 // shrink terminates instances down to the desired capacity, except protected ones.

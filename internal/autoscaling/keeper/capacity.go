@@ -11,20 +11,65 @@ import (
 	"github.com/pintle/pintle/internal/autoscaling/group"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/ecs/capacity"
+	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/state"
 )
 
-// waitingNeeds returns the needs of the tasks that wait for a capacity provider's instances.
-func waitingNeeds(v *state.View, p *state.CapacityProvider) (out []group.Size) {
+// waitingTasks returns what the tasks need that wait for a capacity provider's instances.
+func waitingTasks(v *state.View, p *state.CapacityProvider) (out []capacity.Task) {
 	if p == nil {
 		return nil
 	}
 	for t := range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
-		if t.Waiting != nil && aws.ToString(t.CapacityProviderName) == *p.Name {
-			out = append(out, group.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs})
+		if t.Waiting == nil || aws.ToString(t.CapacityProviderName) != *p.Name {
+			continue
 		}
+		needs := capacity.Task{Size: capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs}}
+		if td := v.TaskDefinitions.Get(aws.ToString(t.TaskDefinitionArn)); td != nil {
+			needs.Attributes = td.RequiredAttributes()
+		}
+		out = append(out, needs)
 	}
 	return out
+}
+
+// demand is what waits for a capacity provider, and the group's types that can help.
+type demand struct {
+	needs []group.Size // of the tasks that some type takes
+	trial bool         // of others only an instance can tell whether one would take them
+	sizes []group.Size // the types that may take one of the tasks; all if no task waits
+}
+
+// demandOf returns what waits for a group's instances. A task that no instance of the group could ever take doesn't count.
+func demandOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGroup, prices map[string]float64) (d demand) {
+	var kinds []capacity.Kind
+	var offered []group.Size
+	for _, o := range v.Offers(p, g) {
+		i, err := instancetype.Lookup(o.Type)
+		if err != nil {
+			continue
+		}
+		k := capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen)
+		kinds = append(kinds, k)
+		offered = append(offered, group.Size{Type: o.Type, CPU: k.CPU, MemoryMiB: k.MemoryMiB, GPUs: k.GPUs, Price: prices[o.Type]})
+	}
+	tasks := slices.DeleteFunc(waitingTasks(v, p), func(t capacity.Task) bool {
+		reason, _ := capacity.Refusal(kinds, t)
+		return reason != ""
+	})
+	for _, t := range tasks {
+		if capacity.IsTrial(kinds, t) {
+			d.trial = true
+			continue
+		}
+		d.needs = append(d.needs, group.Size{CPU: t.CPU, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs})
+	}
+	for i, k := range kinds {
+		if len(tasks) == 0 || slices.ContainsFunc(tasks, k.Takes) {
+			d.sizes = append(d.sizes, offered[i])
+		}
+	}
+	return d
 }
 
 // manage sets the desired capacity of each group whose capacity provider has managed scaling, and puts the provider's metric.
@@ -51,25 +96,9 @@ func (l *Loop) manage(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// groupOf returns a capacity provider's Auto Scaling group, or nil if it isn't one of Pintle's.
-func groupOf(v *state.View, p *state.CapacityProvider) *state.AutoScalingGroup {
-	for g := range v.AutoScalingGroups.All() {
-		if provides(p, g) {
-			return g
-		}
-	}
-	return nil
-}
-
-// provides reports whether a group is the capacity provider's. Providers name their group by ARN or by name.
-func provides(p *state.CapacityProvider, g *state.AutoScalingGroup) bool {
-	arn := *p.AutoScalingGroupProvider.AutoScalingGroupArn
-	return arn == *g.AutoScalingGroupARN || arn == g.Name()
-}
-
 // adopt sets the capacity provider of the container instances in its group.
 func adopt(tx *state.Tx, p *state.CapacityProvider) {
-	g := groupOf(tx.View, p)
+	g := tx.GroupOf(p)
 	if g == nil {
 		return
 	}
@@ -86,7 +115,7 @@ func adopt(tx *state.Tx, p *state.CapacityProvider) {
 // fewer instances are needed. It returns the provider's CapacityProviderReservation.
 func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (reservation float64, managed bool) {
 	scaling := p.AutoScalingGroupProvider.ManagedScaling
-	old := groupOf(tx.View, p)
+	old := tx.GroupOf(p)
 	if scaling.Status != ecstypes.ManagedScalingStatusEnabled || old == nil || old.Deleting {
 		return 0, false
 	}
@@ -146,12 +175,13 @@ func managedOf(
 			m.Registered++
 		}
 	}
-	needs := waitingNeeds(v, p)
-	for _, n := range needs {
+	d := demandOf(v, p, g, prices)
+	m.Trial = d.trial
+	for _, n := range d.needs {
 		m.Waiting = append(m.Waiting, capacity.Size{CPU: n.CPU, MemoryMiB: n.MemoryMiB, GPUs: n.GPUs})
 	}
-	if all := sizes(v, g, prices); len(all) > 0 {
-		one := group.Pick(all, group.Need(all, needs), wantsCheapest(g))
+	if len(d.sizes) > 0 {
+		one := group.Pick(d.sizes, group.Need(d.sizes, d.needs), wantsCheapest(g))
 		m.Instance = capacity.Size{CPU: one.CPU, MemoryMiB: one.MemoryMiB, GPUs: one.GPUs}
 	}
 	return m, warming

@@ -82,6 +82,7 @@ func (c *providerWorld) addTasksOf(n int, need state.Waiting) {
 			c.tasks++
 			tx.Tasks.Put(&state.Task{Waiting: &need, Task: ecstypes.Task{
 				TaskArn:              aws.String(fmt.Sprintf("task-%02d", c.tasks)),
+				TaskDefinitionArn:    aws.String("d"),
 				ClusterArn:           aws.String("c"),
 				CapacityProviderName: aws.String("p"),
 				LastStatus:           aws.String("PROVISIONING"),
@@ -276,6 +277,67 @@ func TestUnlikeTasks(t *testing.T) {
 			t.Errorf("instances %v, want %v", count, want)
 		}
 	})
+}
+
+// TestTasksNobodyTakes: tasks that are too large for the group's type launch nothing. Of tasks that need something out of the
+// ordinary, one instance shows whether the group's have it.
+func TestTasksNobodyTakes(t *testing.T) {
+	define := func(c *providerWorld, needs string) {
+		put(c, c.store, func(tx *state.Tx) {
+			tx.TaskDefinitions.Put(&state.TaskDefinition{TaskDefinition: ecstypes.TaskDefinition{
+				TaskDefinitionArn:  aws.String("d"),
+				RequiresAttributes: []ecstypes.Attribute{{Name: &needs}},
+			}})
+		})
+	}
+	for _, test := range []struct {
+		name         string
+		needs        string
+		gpus         int
+		first, later int // instances before and after the first has registered
+	}{
+		{"too many GPUs", "ecs.capability.task-eni", 2, 0, 0},
+		{"nothing out of the ordinary", "ecs.capability.task-eni", 1, 4, 4},
+		{"what the instances don't have", "ecs.capability.efs", 1, 1, 1},
+		{"what the instances turn out to have", "ecs.capability.x", 1, 1, 4},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			withProvider(t, nil, func(c *providerWorld) {
+				define(c, test.needs)
+				c.addTasksOf(4, state.Waiting{CPU: 1024, MemoryMiB: 1024, GPUs: test.gpus})
+				mustStep(c, c.loop)
+				c.expect("first", test.first, test.first)
+				for range 30 {
+					runMachines(c, c.store)
+					put(c, c.store, func(tx *state.Tx) {
+						for i := range tx.Instances.All() {
+							arn := "node-" + *i.InstanceId
+							if i.Name() != "running" || tx.ContainerInstances.Get(arn) != nil {
+								continue
+							}
+							tx.ContainerInstances.Put(&state.ContainerInstance{ClusterArn: "c", ContainerInstance: ecstypes.ContainerInstance{
+								AgentConnected:       true,
+								ContainerInstanceArn: &arn,
+								Ec2InstanceId:        i.InstanceId,
+								Status:               aws.String("ACTIVE"),
+								RegisteredAt:         new(c.now),
+								Attributes: []ecstypes.Attribute{
+									{Name: aws.String("ecs.capability.x")},
+									{Name: aws.String("ecs.capability.task-eni")},
+								},
+							}})
+						}
+					})
+					mustStep(c, c.loop)
+					c.now = c.now.Add(time.Second)
+					if test.later > 1 && len(states(c.store)) == test.later {
+						break // nobody places these tasks, so more would be launched for them later
+					}
+				}
+				c.expect("later", test.later, test.later)
+			})
+		})
+	}
 }
 
 // TestUnregistered: an instance that runs but never registers doesn't help the waiting tasks. After its warm-up, at least a

@@ -277,7 +277,7 @@ func (s *step) isDrained(i *state.Instance) bool {
 // providerOf returns a group's capacity provider, or nil.
 func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvider {
 	for p := range v.CapacityProviders.All() {
-		if provides(p, g) {
+		if p.Uses(g) {
 			return p
 		}
 	}

@@ -25,6 +25,8 @@ type Managed struct {
 	Busy int
 	// Waiting are the tasks that are PROVISIONING.
 	Waiting []Size
+	// Trial means that further tasks wait of which only an instance can tell whether one would take them: one is tried.
+	Trial bool
 	// Instance is the size of one more instance.
 	Instance Size
 	// MinStep and MaxStep bound how many instances are added at a time.
@@ -36,10 +38,13 @@ type Managed struct {
 // one decision is enough for a mix. A task that no instance could hold doesn't count.
 func (m Managed) Needed() int {
 	extra := pack(m.Waiting, m.Instance)
-	if extra == 0 {
-		return m.Busy
+	switch {
+	case extra > 0:
+		return m.Registered + min(max(extra, m.MinStep), m.MaxStep)
+	case m.Trial:
+		return m.Registered + 1
 	}
-	return m.Registered + min(max(extra, m.MinStep), m.MaxStep)
+	return m.Busy
 }
 
 // Reservation returns the metric CapacityProviderReservation: M in percent of N, the registered instances. For an N of 0, ECS

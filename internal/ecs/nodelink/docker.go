@@ -2,6 +2,7 @@ package nodelink
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -9,13 +10,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/state"
 )
 
 const mebibyte = 1 << 20
 
 // dockerConfig encodes what has no field of its own in the payload, as JSON of the Docker Engine's API.
-func dockerConfig(c types.ContainerDefinition, networkMode string) acs.DockerConfig {
-	return acs.DockerConfig{Config: toJSON(config(c)), HostConfig: toJSON(hostConfig(c, networkMode)), Version: "1.17"}
+func dockerConfig(c types.ContainerDefinition, t *acs.Task) acs.DockerConfig {
+	return acs.DockerConfig{Config: toJSON(config(c)), HostConfig: toJSON(hostConfig(c, t)), Version: "1.17"}
 }
 
 // toJSON encodes a struct of strings and numbers, which can't fail.
@@ -26,12 +28,13 @@ func toJSON(v any) string {
 
 func config(c types.ContainerDefinition) acs.Config {
 	out := acs.Config{
-		User:       aws.ToString(c.User),
-		WorkingDir: aws.ToString(c.WorkingDirectory),
-		Hostname:   aws.ToString(c.Hostname),
-		Labels:     c.DockerLabels,
-		Tty:        aws.ToBool(c.PseudoTerminal),
-		OpenStdin:  aws.ToBool(c.Interactive),
+		User:            aws.ToString(c.User),
+		WorkingDir:      aws.ToString(c.WorkingDirectory),
+		Hostname:        aws.ToString(c.Hostname),
+		Labels:          c.DockerLabels,
+		Tty:             aws.ToBool(c.PseudoTerminal),
+		OpenStdin:       aws.ToBool(c.Interactive),
+		NetworkDisabled: aws.ToBool(c.DisableNetworking),
 	}
 	if h := c.HealthCheck; h != nil {
 		out.Healthcheck = &acs.Healthcheck{
@@ -47,19 +50,16 @@ func config(c types.ContainerDefinition) acs.Config {
 
 func nanoseconds(seconds *int32) int64 { return number(seconds) * 1e9 }
 
-func hostConfig(c types.ContainerDefinition, networkMode string) acs.HostConfig {
+func hostConfig(c types.ContainerDefinition, t *acs.Task) acs.HostConfig {
 	out := acs.HostConfig{
-		NetworkMode:       networkMode,
+		NetworkMode:       t.NetworkMode,
 		Privileged:        aws.ToBool(c.Privileged),
 		ReadonlyRootfs:    aws.ToBool(c.ReadonlyRootFilesystem),
 		DNS:               c.DnsServers,
 		DNSSearch:         c.DnsSearchDomains,
 		SecurityOpt:       c.DockerSecurityOptions,
 		MemoryReservation: number(c.MemoryReservation) * mebibyte,
-		LogConfig:         &acs.LogConfig{Type: "json-file"},
-	}
-	if l := c.LogConfiguration; l != nil {
-		out.LogConfig = &acs.LogConfig{Type: string(l.LogDriver), Config: l.Options}
+		LogConfig:         logConfig(c, t),
 	}
 	for _, h := range c.ExtraHosts {
 		out.ExtraHosts = append(out.ExtraHosts, aws.ToString(h.Hostname)+":"+aws.ToString(h.IpAddress))
@@ -72,6 +72,33 @@ func hostConfig(c types.ContainerDefinition, networkMode string) acs.HostConfig 
 	}
 	if c.LinuxParameters != nil {
 		addLinuxParameters(&out, c.LinuxParameters, number(c.Memory))
+	}
+	return out
+}
+
+// logConfig returns a container's log driver and its options.
+func logConfig(c types.ContainerDefinition, t *acs.Task) *acs.LogConfig {
+	if c.LogConfiguration == nil {
+		return &acs.LogConfig{Type: "json-file"}
+	}
+	out := &acs.LogConfig{Type: string(c.LogConfiguration.LogDriver), Config: c.LogConfiguration.Options}
+	if usesDriver(c, types.LogDriverAwslogs) {
+		out.Config = streamOptions(out.Config, *c.Name, t.Arn)
+	}
+	return out
+}
+
+// streamOptions names the log stream in the options of the driver awslogs. Docker knows streams alone: their prefix is an idea of
+// ECS's, and an option that Docker doesn't know fails the container.
+func streamOptions(options map[string]string, container, taskArn string) map[string]string {
+	prefix, ok := options["awslogs-stream-prefix"]
+	if !ok {
+		return options
+	}
+	out := maps.Clone(options)
+	delete(out, "awslogs-stream-prefix")
+	if prefix != "" && out["awslogs-stream"] == "" {
+		out["awslogs-stream"] = prefix + "/" + container + "/" + state.NameOf(taskArn)
 	}
 	return out
 }

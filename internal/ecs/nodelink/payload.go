@@ -17,19 +17,20 @@ import (
 func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 	o := overrideOf(t)
 	p := acs.Task{
-		Arn:            *t.TaskArn,
-		Family:         *td.Family,
-		Version:        strconv.Itoa(int(td.Revision)),
-		DesiredStatus:  *t.DesiredStatus,
-		TaskClusterArn: *t.ClusterArn,
-		LaunchType:     string(t.LaunchType),
-		NetworkMode:    networkMode(td),
-		Overrides:      "{}",
-		CPU:            float64(firstSize(o.Cpu, td.Cpu)) / 1024,
-		Memory:         firstSize(o.Memory, td.Memory),
-		PidMode:        string(td.PidMode),
-		IpcMode:        string(td.IpcMode),
-		Group:          aws.ToString(t.Group),
+		Arn:                  *t.TaskArn,
+		Family:               *td.Family,
+		Version:              strconv.Itoa(int(td.Revision)),
+		DesiredStatus:        *t.DesiredStatus,
+		TaskClusterArn:       *t.ClusterArn,
+		LaunchType:           string(t.LaunchType),
+		NetworkMode:          networkMode(td),
+		Overrides:            "{}",
+		CPU:                  float64(firstSize(o.Cpu, td.Cpu)) / 1024,
+		Memory:               firstSize(o.Memory, td.Memory),
+		PidMode:              string(td.PidMode),
+		IpcMode:              string(td.IpcMode),
+		Group:                aws.ToString(t.Group),
+		EnableFaultInjection: aws.ToBool(td.EnableFaultInjection),
 	}
 	if name, ok := strings.CutPrefix(p.Group, "service:"); ok {
 		p.ServiceName = name
@@ -46,7 +47,12 @@ func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 		p.Volumes = append(p.Volumes, volume(v))
 	}
 	for _, c := range td.ContainerDefinitions {
-		p.Containers = append(p.Containers, container(withOverride(c, o), p.NetworkMode, containerArn(t, *c.Name), regionOf(p.Arn)))
+		out := container(withOverride(c, o), &p)
+		out.ContainerArn = containerArn(t, *c.Name)
+		if usesDriver(c, types.LogDriverAwslogs) && aws.ToString(td.ExecutionRoleArn) != "" {
+			out.LogsAuthStrategy = acs.LogsByExecutionRole
+		}
+		p.Containers = append(p.Containers, out)
 	}
 	return p
 }
@@ -85,13 +91,11 @@ func firstSize(sizes ...*string) int64 {
 }
 
 func volume(v types.Volume) acs.Volume {
-	out := acs.Volume{Name: aws.ToString(v.Name), Type: "host", Host: &acs.HostVolume{}}
-	if v.Host != nil {
-		out.Host.SourcePath = aws.ToString(v.Host.SourcePath)
-	}
-	if d := v.DockerVolumeConfiguration; d != nil {
+	out := acs.Volume{Name: aws.ToString(v.Name)}
+	switch {
+	case v.DockerVolumeConfiguration != nil:
+		d := v.DockerVolumeConfiguration
 		out.Type = "docker"
-		out.Host = nil
 		out.DockerVolumeConfiguration = &acs.DockerVolumeConfiguration{
 			Scope:         string(d.Scope),
 			Autoprovision: aws.ToBool(d.Autoprovision),
@@ -99,6 +103,28 @@ func volume(v types.Volume) acs.Volume {
 			DriverOpts:    d.DriverOpts,
 			Labels:        d.Labels,
 		}
+	case v.EfsVolumeConfiguration != nil:
+		out.Type = "efs"
+		out.EFSVolumeConfiguration = efsVolume(v.EfsVolumeConfiguration)
+	default:
+		out.Type = "host"
+		out.Host = &acs.HostVolume{}
+		if v.Host != nil {
+			out.Host.SourcePath = aws.ToString(v.Host.SourcePath)
+		}
+	}
+	return out
+}
+
+func efsVolume(e *types.EFSVolumeConfiguration) *acs.EFSVolumeConfiguration {
+	out := &acs.EFSVolumeConfiguration{
+		FileSystemID:          aws.ToString(e.FileSystemId),
+		RootDirectory:         cmp.Or(aws.ToString(e.RootDirectory), "/"),
+		TransitEncryption:     string(e.TransitEncryption),
+		TransitEncryptionPort: number(e.TransitEncryptionPort),
+	}
+	if a := e.AuthorizationConfig; a != nil {
+		out.AuthorizationConfig = &acs.EFSAuthorizationConfig{AccessPointID: aws.ToString(a.AccessPointId), IAM: string(a.Iam)}
 	}
 	return out
 }
@@ -130,10 +156,15 @@ func withOverride(c types.ContainerDefinition, o *types.TaskOverride) types.Cont
 // isEssential reports whether the task ends with the container, which is the default.
 func isEssential(c types.ContainerDefinition) bool { return c.Essential == nil || *c.Essential }
 
-func container(c types.ContainerDefinition, networkMode, arn, region string) acs.Container {
+// usesDriver reports whether a container logs with the driver.
+func usesDriver(c types.ContainerDefinition, driver types.LogDriver) bool {
+	return c.LogConfiguration != nil && c.LogConfiguration.LogDriver == driver
+}
+
+// container builds a container of the task t, of which only the fields besides its containers are set.
+func container(c types.ContainerDefinition, t *acs.Task) acs.Container {
 	out := acs.Container{
 		Name:                   *c.Name,
-		ContainerArn:           arn,
 		Image:                  aws.ToString(c.Image),
 		Essential:              isEssential(c),
 		CPU:                    int64(c.Cpu),
@@ -147,8 +178,10 @@ func container(c types.ContainerDefinition, networkMode, arn, region string) acs
 		StopTimeout:            number(c.StopTimeout),
 		RestartPolicy:          restartPolicy(c.RestartPolicy),
 		RegistryAuthentication: registryAuthentication(c.RepositoryCredentials),
-		Secrets:                secrets(c, region),
-		DockerConfig:           dockerConfig(c, networkMode),
+		Secrets:                secrets(c, regionOf(t.Arn)),
+		CredentialSpecs:        c.CredentialSpecs,
+		FirelensConfiguration:  firelens(c.FirelensConfiguration),
+		DockerConfig:           dockerConfig(c, t),
 	}
 	if c.HealthCheck != nil {
 		out.HealthCheckType = "docker" // lower case, or Amazon's agent reports no health
@@ -159,14 +192,7 @@ func container(c types.ContainerDefinition, networkMode, arn, region string) acs
 	for _, f := range c.EnvironmentFiles {
 		out.EnvironmentFiles = append(out.EnvironmentFiles, acs.EnvironmentFile{Type: string(f.Type), Value: aws.ToString(f.Value)})
 	}
-	for _, p := range c.PortMappings {
-		out.PortMappings = append(out.PortMappings, acs.PortMapping{
-			ContainerPort:      number(p.ContainerPort),
-			ContainerPortRange: aws.ToString(p.ContainerPortRange),
-			HostPort:           number(p.HostPort),
-			Protocol:           string(p.Protocol),
-		})
-	}
+	out.PortMappings = portMappings(c.PortMappings)
 	for _, m := range c.MountPoints {
 		out.MountPoints = append(out.MountPoints, acs.MountPoint{
 			SourceVolume:  aws.ToString(m.SourceVolume),
@@ -187,6 +213,25 @@ func container(c types.ContainerDefinition, networkMode, arn, region string) acs
 		})
 	}
 	return out
+}
+
+func portMappings(mappings []types.PortMapping) (out []acs.PortMapping) {
+	for _, p := range mappings {
+		out = append(out, acs.PortMapping{
+			ContainerPort:      number(p.ContainerPort),
+			ContainerPortRange: aws.ToString(p.ContainerPortRange),
+			HostPort:           number(p.HostPort),
+			Protocol:           string(p.Protocol),
+		})
+	}
+	return out
+}
+
+func firelens(f *types.FirelensConfiguration) *acs.FirelensConfiguration {
+	if f == nil {
+		return nil
+	}
+	return &acs.FirelensConfiguration{Type: string(f.Type), Options: f.Options}
 }
 
 func restartPolicy(r *types.ContainerRestartPolicy) *acs.RestartPolicy {

@@ -78,6 +78,39 @@ func TestPayloadShape(t *testing.T) {
 	}
 }
 
+// TestLogStream: a log stream has its prefix, its container and its task in its name before a node hears of it, because Docker's log
+// driver knows no prefixes.
+func TestLogStream(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		driver  types.LogDriver
+		options map[string]string
+		want    map[string]string
+	}{
+		{"no prefix", "awslogs", map[string]string{"awslogs-group": "g"}, map[string]string{"awslogs-group": "g"}},
+		{"a prefix", "awslogs", map[string]string{"awslogs-stream-prefix": "p"}, map[string]string{"awslogs-stream": "p/main/one"}},
+		{"an empty prefix", "awslogs", map[string]string{"awslogs-stream-prefix": ""}, map[string]string{}},
+		{
+			"a stream of one's own", "awslogs",
+			map[string]string{"awslogs-stream-prefix": "p", "awslogs-stream": "s"}, map[string]string{"awslogs-stream": "s"},
+		},
+		{"another driver", "splunk", map[string]string{"awslogs-stream-prefix": "p"}, map[string]string{"awslogs-stream-prefix": "p"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			td := definitionRow()
+			td.ContainerDefinitions[0].LogConfiguration = &types.LogConfiguration{LogDriver: c.driver, Options: c.options}
+			var host acs.HostConfig
+			p := Payload(taskRow("one", "RUNNING", "PENDING"), td)
+			if err := json.Unmarshal([]byte(p.Containers[0].DockerConfig.HostConfig), &host); err != nil {
+				t.Fatal(err)
+			}
+			if got := host.LogConfig.Config; len(got)+len(c.want) > 0 && !reflect.DeepEqual(got, c.want) {
+				t.Errorf("options %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestRoles(t *testing.T) {
 	task, td := taskRow("a", "RUNNING", "PENDING"), definitionRow()
 	if got := roleOf(task, td, acs.TaskRole); got != "" {
@@ -123,6 +156,8 @@ func wholeDefinition() *state.TaskDefinition {
 	td.PidMode = "task"
 	td.IpcMode = "host"
 	td.NetworkMode = "bridge"
+	td.ExecutionRoleArn = aws.String("arn:aws:iam::000000000000:role/execution")
+	td.EnableFaultInjection = aws.Bool(true)
 	td.Volumes = []types.Volume{
 		{Name: aws.String("scratch")},
 		{Name: aws.String("data"), Host: &types.HostVolumeProperties{SourcePath: aws.String("/data")}},
@@ -133,6 +168,13 @@ func wholeDefinition() *state.TaskDefinition {
 			DriverOpts:    map[string]string{"type": "tmpfs"},
 			Labels:        map[string]string{"a": "b"},
 		}},
+		{Name: aws.String("shared"), EfsVolumeConfiguration: &types.EFSVolumeConfiguration{
+			FileSystemId:          aws.String("fs-0123456789abcdef0"),
+			RootDirectory:         aws.String("/models"),
+			TransitEncryption:     types.EFSTransitEncryptionEnabled,
+			TransitEncryptionPort: aws.Int32(2049),
+			AuthorizationConfig:   &types.EFSAuthorizationConfig{AccessPointId: aws.String("fsap-1"), Iam: types.EFSAuthorizationConfigIAMEnabled},
+		}},
 	}
 	td.ContainerDefinitions = []types.ContainerDefinition{wholeContainer(), {
 		Name:        aws.String("sidecar"),
@@ -140,6 +182,19 @@ func wholeDefinition() *state.TaskDefinition {
 		Essential:   aws.Bool(false),
 		VolumesFrom: []types.VolumeFrom{{SourceContainer: aws.String("main"), ReadOnly: aws.Bool(true)}},
 		DependsOn:   []types.ContainerDependency{{ContainerName: aws.String("main"), Condition: "HEALTHY"}},
+		LogConfiguration: &types.LogConfiguration{
+			LogDriver: types.LogDriverAwsfirelens,
+			Options:   map[string]string{"Name": "stdout"},
+		},
+		DisableNetworking: aws.Bool(true),
+		CredentialSpecs:   []string{"credentialspec:arn:aws:ssm:us-east-1:000000000000:parameter/spec"},
+	}, {
+		Name:  aws.String("router"),
+		Image: aws.String("router:3"),
+		FirelensConfiguration: &types.FirelensConfiguration{
+			Type:    types.FirelensConfigurationTypeFluentbit,
+			Options: map[string]string{"enable-ecs-log-metadata": "true"},
+		},
 	}}
 	return td
 }
@@ -192,7 +247,7 @@ func wholeContainer() types.ContainerDefinition {
 		},
 		LogConfiguration: &types.LogConfiguration{
 			LogDriver: "awslogs",
-			Options:   map[string]string{"awslogs-group": "train"},
+			Options:   map[string]string{"awslogs-group": "train", "awslogs-stream-prefix": "ml"},
 			SecretOptions: []types.Secret{{
 				Name:      aws.String("key"),
 				ValueFrom: aws.String("arn:aws:ssm:us-east-1:000000000000:parameter/key"),

@@ -4,7 +4,10 @@
 // plans. The scheduler calls it inside transactions. The simulator and the benchmarks call it the same way.
 package placement
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // WholeGPU is one device in thousandths, the unit of shares.
 const WholeGPU = 1000
@@ -41,11 +44,25 @@ type Request struct {
 	MilliGPU  int             // or a share of one device for the first of GPUs, in thousandths, below 1,000
 	GPUModels []string        // nil accepts any model
 
-	Group            string   // the task's group, for distinctInstance and spread
-	Attributes       []string // attributes that the instance must have, by name
+	Group            string // the task's group, for distinctInstance and spread
+	Attributes       []Attribute
 	DistinctInstance bool
 	MemberOf         []func(*Node) bool
 	Strategy         []Strategy // applied in order; empty means Pintle's own strategy, which keeps GPUs usable
+}
+
+// Attribute is one that the instance must have, with this value unless that is "".
+type Attribute struct {
+	Name  string
+	Value string
+}
+
+// String returns the name, and the value if there is one.
+func (a Attribute) String() string {
+	if a.Value == "" {
+		return a.Name
+	}
+	return a.Name + "=" + a.Value
 }
 
 // ContainerGPUs is how many whole devices a container needs.
@@ -160,6 +177,15 @@ func (c *Cluster) Eligible(instanceID string, r *Request) bool {
 	return n.violated(&alone) == ""
 }
 
+// Missing returns the attributes that the request needs and an instance hasn't.
+func (c *Cluster) Missing(instanceID string, r *Request) []Attribute {
+	n := c.byID[instanceID]
+	if n == nil {
+		return r.Attributes
+	}
+	return slices.DeleteFunc(slices.Clone(r.Attributes), n.has)
+}
+
 func (c *Cluster) reasons(r *Request) []Reason {
 	var out []Reason
 	for _, n := range c.nodes {
@@ -214,13 +240,18 @@ func (n *Node) violated(r *Request) string {
 	return ""
 }
 
-func (n *Node) hasAttributes(names []string) bool {
-	for _, name := range names {
-		if _, ok := n.Attributes[name]; !ok {
+func (n *Node) hasAttributes(attributes []Attribute) bool {
+	for _, a := range attributes {
+		if !n.has(a) {
 			return false
 		}
 	}
 	return true
+}
+
+func (n *Node) has(a Attribute) bool {
+	value, ok := n.Attributes[a.Name]
+	return ok && (a.Value == "" || a.Value == value)
 }
 
 func (n *Node) fitsGPUs(r *Request) bool {

@@ -48,7 +48,10 @@ func TestReasons(t *testing.T) {
 		{"a port of the instance's own", func(i *Instance) { i.PortsTCP = []uint16{22} }, Allocation{},
 			Request{PortsTCP: []uint16{22}}, NoPorts},
 		{"the other protocol", nil, Allocation{PortsTCP: []uint16{80}}, Request{PortsUDP: []uint16{80}}, ""},
-		{"no attribute", nil, Allocation{}, Request{Attributes: []string{"ecs.capability.x"}}, NoAttribute},
+		{"no attribute", nil, Allocation{}, Request{Attributes: []Attribute{{Name: "ecs.capability.x"}}}, NoAttribute},
+		{"an attribute", nil, Allocation{}, Request{Attributes: []Attribute{{Name: "zone"}}}, ""},
+		{"an attribute's value", nil, Allocation{}, Request{Attributes: []Attribute{{Name: "zone", Value: "a"}}}, ""},
+		{"another value", nil, Allocation{}, Request{Attributes: []Attribute{{Name: "zone", Value: "b"}}}, NoAttribute},
 		{"not distinct", nil, Allocation{Group: "g"}, Request{Group: "g", DistinctInstance: true}, NotDistinct},
 		{"no member", nil, Allocation{}, Request{MemberOf: []func(*Node) bool{func(*Node) bool { return false }}}, NotMember},
 		{"all of it", nil, Allocation{}, Request{CPU: 8192, MemoryMiB: 32768, GPUs: gpus(2)}, ""},
@@ -289,5 +292,14 @@ func TestStrategies(t *testing.T) {
 				t.Errorf("used %v, want all of %v", seen, c.want)
 			}
 		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	cl := New(nil)
+	cl.Upsert(Instance{ID: "a", Attributes: map[string]string{"x": "", "arch": "x86_64"}})
+	r := &Request{Attributes: []Attribute{{"x", ""}, {"y", ""}, {"arch", "arm64"}}}
+	if got := fmt.Sprint(cl.Missing("a", r)); got != "[y arch=arm64]" {
+		t.Error(got)
 	}
 }

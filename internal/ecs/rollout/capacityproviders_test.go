@@ -13,6 +13,7 @@ import (
 
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // provided adds two capacity providers to the default cluster, with a node each.
@@ -196,6 +197,40 @@ func TestWaitsForCapacityProvider(t *testing.T) {
 		stopped, err := w.ecs.ListTasks(w.ctx, &awsecs.ListTasksInput{DesiredStatus: types.DesiredStatusStopped})
 		if err != nil || len(stopped.TaskArns) > 0 {
 			t.Errorf("%d tasks were stopped: %v", len(stopped.TaskArns), err)
+		}
+	})
+}
+
+// TestHopelessTasksDoNotWait checks that tasks which no instance of their capacity provider could ever take don't wait for it to grow:
+// RunTask answers why, and a service's events say so.
+func TestHopelessTasksDoNotWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		err := w.store.Update(w.ctx, func(tx *state.Tx) error {
+			statetest.PutProvider(tx, "gpus", "g4dn.xlarge")
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.providers("gpus")
+		w.define("gpu", func(c *types.ContainerDefinition) {
+			c.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("4")}}
+		})
+		const why = "The task needs 4 GPUs, and an instance of its capacity provider has at most 1."
+		out, err := w.ecs.RunTask(w.ctx, &awsecs.RunTaskInput{
+			TaskDefinition:           aws.String("f"),
+			CapacityProviderStrategy: []types.CapacityProviderStrategyItem{share("gpus", 0, 1)},
+		})
+		if err != nil || len(out.Tasks) > 0 || len(out.Failures) != 1 || *out.Failures[0].Reason != "RESOURCE:GPU" ||
+			*out.Failures[0].Detail != why {
+			t.Errorf("got %+v, %v", out, err)
+		}
+		w.create(2, by(share("gpus", 0, 1)))
+		service := w.after(time.Second)
+		const event = "(service s) was unable to place a task because no container instance met all of its requirements. " +
+			"Reason: RESOURCE:GPU. " + why
+		if service.PendingCount != 0 || len(service.Events) == 0 || *service.Events[0].Message != event {
+			t.Errorf("%d pending, events %+v", service.PendingCount, service.Events)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/ecs/capacity"
+	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -54,13 +55,45 @@ func (l *Launch) request() Request {
 // once there is room.
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
 	p, failures := s.Place(tx.View, l.request())
-	switch {
-	case len(failures) == 0:
+	if len(failures) == 0 {
 		return s.bind(tx, l, p), nil
-	case l.MayWait && s.mayWait(tx.View, l):
-		return s.wait(tx, l), nil
 	}
-	return nil, failures
+	if !l.MayWait || !s.mayWait(tx.View, l) {
+		return nil, failures
+	}
+	t := s.waiting(l)
+	if refusal := Refusal(tx.View, t); refusal != nil { // waiting would never help
+		return nil, []types.Failure{*refusal}
+	}
+	tx.Tasks.Put(t)
+	return t, nil
+}
+
+// Refusal says why no instance that its capacity provider could launch would ever take a waiting task, or returns nil if one may.
+func Refusal(v *state.View, t *state.Task) *types.Failure {
+	p := v.CapacityProviderNamed(aws.ToString(t.CapacityProviderName))
+	td := v.TaskDefinitions.Get(*t.TaskDefinitionArn)
+	if p == nil || td == nil {
+		return nil
+	}
+	g := v.GroupOf(p)
+	if g == nil {
+		return nil
+	}
+	var kinds []capacity.Kind
+	for _, o := range v.Offers(p, g) {
+		if i, err := instancetype.Lookup(o.Type); err == nil {
+			kinds = append(kinds, capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen))
+		}
+	}
+	reason, detail := capacity.Refusal(kinds, capacity.Task{
+		Size:       capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs},
+		Attributes: td.RequiredAttributes(),
+	})
+	if reason == "" {
+		return nil
+	}
+	return &types.Failure{Arn: p.CapacityProviderArn, Reason: &reason, Detail: &detail}
 }
 
 // maxWaiting is how many tasks of a cluster may be PROVISIONING, from the service's quotas:
@@ -84,19 +117,12 @@ func (s *Scheduler) mayWait(v *state.View, l *Launch) bool {
 
 // Grows reports whether a capacity provider has managed scaling.
 func Grows(v *state.View, provider string) bool {
-	if provider == "" {
-		return false
-	}
-	for p := range v.CapacityProviders.All() {
-		if *p.Name == provider {
-			return p.AutoScalingGroupProvider.ManagedScaling.Status == types.ManagedScalingStatusEnabled
-		}
-	}
-	return false
+	p := v.CapacityProviderNamed(provider)
+	return p != nil && p.AutoScalingGroupProvider.ManagedScaling.Status == types.ManagedScalingStatusEnabled
 }
 
-// wait writes a task that has no instance yet.
-func (s *Scheduler) wait(tx *state.Tx, l *Launch) *state.Task {
+// waiting makes a task that has no instance yet.
+func (s *Scheduler) waiting(l *Launch) *state.Task {
 	t := newTask(l, s.NewID())
 	t.LastStatus = aws.String("PROVISIONING")
 	t.Waiting = &state.Waiting{
@@ -108,7 +134,6 @@ func (s *Scheduler) wait(tx *state.Tx, l *Launch) *state.Task {
 	for _, g := range l.Need.GPUs {
 		t.Waiting.GPUs += g.Count
 	}
-	tx.Tasks.Put(t)
 	return t
 }
 
@@ -161,6 +186,9 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 	t.GPUs = p.GPUs
 	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
 		t.AvailabilityZone = zone(instance)
+		if architecture := AttributeValue(instance.Attributes, "ecs.cpu-architecture"); architecture != nil {
+			t.Attributes = []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: architecture}}
+		}
 	}
 	for i := range t.Containers {
 		for _, g := range p.GPUs {
@@ -267,12 +295,20 @@ func Closest(failures []types.Failure) string {
 		}
 	}
 	reason := aws.ToString(best.Reason)
-	if words, ok := shortages[reason]; ok {
-		id := aws.ToString(best.Arn)
-		return "The closest matching (container-instance " + state.NameOf(id) + ") " + words + "."
+	sentence := "Reason: " + strings.TrimSuffix(reason, ".") + "."
+	id := aws.ToString(best.Arn)
+	if words, ok := shortages[reason]; ok && !strings.Contains(id, ":capacity-provider/") {
+		sentence = "The closest matching (container-instance " + state.NameOf(id) + ") " + words + "."
 	}
-	return "Reason: " + strings.TrimSuffix(reason, ".") + "."
+	return withDetail(sentence, best)
 }
+
+func withDetail(sentence string, f types.Failure) string {
+	return strings.TrimSuffix(sentence+" "+aws.ToString(f.Detail), " ")
+}
+
+// Hopeless words a refusal as a stopped reason.
+func Hopeless(refusal *types.Failure) string { return withDetail(*refusal.Reason+".", *refusal) }
 
 // Shortage returns why a task that waited for its capacity provider to grow found no instance there, as a stopped
 // reason: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html

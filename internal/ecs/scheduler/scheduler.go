@@ -171,7 +171,7 @@ func (s *Scheduler) Place(v *state.View, r Request) (Placement, []types.Failure)
 	}
 	failures := []types.Failure{}
 	for _, reason := range reasons {
-		failures = append(failures, types.Failure{Arn: aws.String(reason.InstanceID), Reason: aws.String(reason.Reason)})
+		failures = append(failures, s.failure(r.ClusterArn, req, reason))
 	}
 	if len(failures) == 0 {
 		failures = append(failures, types.Failure{
@@ -184,11 +184,25 @@ func (s *Scheduler) Place(v *state.View, r Request) (Placement, []types.Failure)
 
 // PlaceOn places a task on an instance that the caller has chosen.
 func (s *Scheduler) PlaceOn(v *state.View, instanceArn string, r Request) (Placement, *types.Failure) {
-	plan, reason := s.cluster(r.ClusterArn).PlaceOn(instanceArn, s.request(v, r))
+	req := s.request(v, r)
+	plan, reason := s.cluster(r.ClusterArn).PlaceOn(instanceArn, req)
 	if reason != "" {
-		return Placement{}, &types.Failure{Arn: &instanceArn, Reason: &reason}
+		return Placement{}, new(s.failure(r.ClusterArn, req, placement.Reason{InstanceID: instanceArn, Reason: reason}))
 	}
 	return placementOf(plan), nil
+}
+
+// failure is a reason as ECS reports it. Its detail names the attributes that are missing.
+func (s *Scheduler) failure(clusterArn string, r *placement.Request, reason placement.Reason) types.Failure {
+	out := types.Failure{Arn: aws.String(reason.InstanceID), Reason: aws.String(reason.Reason)}
+	if reason.Reason == placement.NoAttribute {
+		var names []string
+		for _, a := range s.cluster(clusterArn).Missing(reason.InstanceID, r) {
+			names = append(names, a.String())
+		}
+		out.Detail = aws.String(capacity.MissingAttributes(names))
+	}
+	return out
 }
 
 func placementOf(p placement.Plan) Placement {
@@ -209,11 +223,11 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 		GPUs:      r.Need.GPUs,
 		Group:     r.Group,
 	}
-	for _, a := range r.TaskDefinition.RequiresAttributes {
-		req.Attributes = append(req.Attributes, *a.Name)
+	for _, a := range r.TaskDefinition.RequiredAttributes() {
+		req.Attributes = append(req.Attributes, placement.Attribute{Name: *a.Name, Value: aws.ToString(a.Value)})
 	}
 	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
-		req.Attributes = append(req.Attributes, memberOfProvider(p))
+		req.Attributes = append(req.Attributes, placement.Attribute{Name: memberOfProvider(p)})
 	}
 	var expressions []string
 	for _, c := range r.TaskDefinition.PlacementConstraints {

@@ -4,13 +4,19 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/state"
 )
 
 func zone(row *state.ContainerInstance) *string {
-	for _, a := range row.Attributes {
-		if aws.ToString(a.Name) == "ecs.availability-zone" {
+	return AttributeValue(row.Attributes, "ecs.availability-zone")
+}
+
+// AttributeValue returns the value of one of an instance's attributes, or nil.
+func AttributeValue(attributes []types.Attribute, name string) *string {
+	for _, a := range attributes {
+		if aws.ToString(a.Name) == name {
 			return a.Value
 		}
 	}

@@ -167,6 +167,33 @@ func TestPlacesWhatOthersLeave(t *testing.T) {
 	})
 }
 
+// TestHopelessTasksStop checks that a task stops at once when its capacity provider's instances turn out to lack what it needs, and
+// that its stopped reason names that. It waits as long as nobody knows.
+func TestHopelessTasksStop(t *testing.T) {
+	runningAfter(t, func(w *world) {
+		w.change(func(tx *state.Tx) {
+			td := *tx.TaskDefinitions.Get("one")
+			td.RequiresAttributes = []types.Attribute{{Name: aws.String("ecs.capability.efs")}}
+			tx.TaskDefinitions.Put(&td)
+			statetest.PutProvider(tx, "p", "g4dn.xlarge")
+		})
+	}, func(w *world) {
+		hopeless := w.wait("one", 1)
+		time.Sleep(time.Minute)
+		w.expect(hopeless, "PROVISIONING", "")
+		w.node("ours", "p", 1, func(i *state.ContainerInstance) {
+			i.RegisteredAt = new(time.Now())
+			i.Attributes = []types.Attribute{{Name: aws.String("ecs.os-type"), Value: aws.String("linux")}}
+		})
+		synctest.Wait()
+		w.expect(hopeless, "STOPPED", "")
+		task := w.store.View().Tasks.Get(hopeless)
+		if got := *task.StoppedReason; got != "ATTRIBUTE. Missing attribute: ecs.capability.efs." {
+			t.Error(got)
+		}
+	})
+}
+
 // TestSmallTasksPass checks that a task without room doesn't hold up tasks of another kind.
 func TestSmallTasksPass(t *testing.T) {
 	running(t, func(w *world) {

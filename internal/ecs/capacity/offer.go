@@ -1,0 +1,128 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// Kind is what a provider gets with one more instance of a type.
+type Kind struct {
+	Size
+	// Seen are the attributes that such an instance has registered, or nil if none has so far.
+	Seen []types.Attribute
+}
+
+// NewKind returns what instances with so many vCPUs have.
+func NewKind(vcpus int, memoryMiB int64, gpus int, seen []types.Attribute) Kind {
+	return Kind{Size{CPU: int64(vcpus) * 1024, MemoryMiB: memoryMiB, GPUs: gpus}, seen}
+}
+
+// Task is what a task needs of an instance.
+type Task struct {
+	Size
+	Attributes []types.Attribute
+}
+
+// Refusal says why no instance that a provider could launch would ever take a task: with ECS's reason, and what exactly is missing.
+// The reason is "" if one may take it, or if nothing is known of the provider's instances.
+func Refusal(kinds []Kind, t Task) (reason, detail string) {
+	if len(kinds) == 0 {
+		return "", ""
+	}
+	var least []string // the fewest attributes that a kind with room lacks
+	room := false
+	for _, k := range kinds {
+		if !k.holds(t.Size) {
+			continue
+		}
+		lacks := k.lacks(t)
+		if len(lacks) == 0 {
+			return "", ""
+		}
+		if !room || len(lacks) < len(least) {
+			least = lacks
+		}
+		room = true
+	}
+	if !room {
+		return shortage(kinds, t.Size)
+	}
+	return "ATTRIBUTE", MissingAttributes(least)
+}
+
+// MissingAttributes names missing attributes in a sentence.
+func MissingAttributes(names []string) string {
+	if len(names) == 1 {
+		return "Missing attribute: " + names[0] + "."
+	}
+	return "Missing attributes: " + strings.Join(names, ", ") + "."
+}
+
+// Takes reports whether an instance of the kind may take the task.
+func (k Kind) Takes(t Task) bool { return k.holds(t.Size) && len(k.lacks(t)) == 0 }
+
+// lacks returns the attributes that the task needs and instances of the kind were seen without.
+func (k Kind) lacks(t Task) (names []string) {
+	if k.Seen == nil {
+		return nil
+	}
+	for _, a := range t.Attributes {
+		has := slices.ContainsFunc(k.Seen, func(s types.Attribute) bool {
+			return *s.Name == *a.Name && (a.Value == nil || aws.ToString(s.Value) == *a.Value)
+		})
+		switch {
+		case has:
+		case a.Value == nil:
+			names = append(names, *a.Name)
+		default:
+			names = append(names, *a.Name+"="+*a.Value)
+		}
+	}
+	return names
+}
+
+// shortage says which resource of a task no kind has enough of.
+func shortage(kinds []Kind, need Size) (reason, detail string) {
+	var most Size
+	for _, k := range kinds {
+		most = Size{CPU: max(most.CPU, k.CPU), MemoryMiB: max(most.MemoryMiB, k.MemoryMiB), GPUs: max(most.GPUs, k.GPUs)}
+	}
+	const says = "The task needs %d %s, and an instance of its capacity provider has at most %d."
+	switch {
+	case need.GPUs > most.GPUs:
+		return "RESOURCE:GPU", fmt.Sprintf(says, need.GPUs, "GPUs", most.GPUs)
+	case need.CPU > most.CPU:
+		return "RESOURCE:CPU", fmt.Sprintf(says, need.CPU, "CPU units", most.CPU)
+	case need.MemoryMiB > most.MemoryMiB:
+		return "RESOURCE:MEMORY", fmt.Sprintf(says, need.MemoryMiB, "MiB of memory", most.MemoryMiB)
+	}
+	return "RESOURCE:*", "No instance type of the task's capacity provider has enough GPUs, CPU and memory together."
+}
+
+// ordinary are the attributes that agents have as they come, Amazon's and Pintle's.
+var ordinary = []string{
+	"com.amazonaws.ecs.capability.logging-driver.awslogs", "com.amazonaws.ecs.capability.logging-driver.json-file",
+	"com.amazonaws.ecs.capability.logging-driver.none", "com.amazonaws.ecs.capability.privileged-container",
+	"com.amazonaws.ecs.capability.task-iam-role", "com.amazonaws.ecs.capability.task-iam-role-network-host",
+	"ecs.capability.container-health-check", "ecs.capability.container-ordering", "ecs.capability.container-restart-policy",
+	"ecs.capability.docker-plugin.local", "ecs.capability.execution-role-awslogs", "ecs.capability.pid-ipc-namespace-sharing",
+	"ecs.capability.task-eni", "ecs.cpu-architecture", "ecs.os-type",
+}
+
+// IsTrial reports whether only an instance can tell if one would take the task: the task needs something out of the ordinary, and no
+// instance was seen of any kind that may take it.
+func IsTrial(kinds []Kind, t Task) bool {
+	if len(kinds) == 0 {
+		return false
+	}
+	for _, k := range kinds {
+		if k.Seen != nil && k.Takes(t) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(t.Attributes, func(a types.Attribute) bool { return !slices.Contains(ordinary, *a.Name) })
+}

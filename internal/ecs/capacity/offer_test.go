@@ -1,0 +1,120 @@
+package capacity
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"pgregory.net/rapid"
+)
+
+// attributes makes attributes of "name" and "name=value".
+func attributes(texts ...string) []types.Attribute {
+	out := []types.Attribute{}
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		a := types.Attribute{Name: &name}
+		if ok {
+			a.Value = &value
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func TestRefusal(t *testing.T) {
+	small := Kind{Size: Size{2048, 4096, 1}}
+	large := Kind{Size: Size{16_384, 65_536, 0}}
+	seen := func(k Kind, texts ...string) Kind {
+		k.Seen = attributes(texts...)
+		return k
+	}
+	for _, c := range []struct {
+		name           string
+		kinds          []Kind
+		task           Task
+		reason, detail string
+		trial          bool
+	}{
+		{"nothing known", nil, Task{Size{1, 1, 9}, attributes("efs")}, "", "", false},
+		{"it fits", []Kind{small}, Task{Size{2048, 4096, 1}, nil}, "", "", false},
+		{
+			"too many GPUs", []Kind{small, large}, Task{Size{1, 1, 4}, nil},
+			"RESOURCE:GPU", "The task needs 4 GPUs, and an instance of its capacity provider has at most 1.", false,
+		},
+		{
+			"too much CPU", []Kind{small}, Task{Size{4096, 1, 0}, nil},
+			"RESOURCE:CPU", "The task needs 4096 CPU units, and an instance of its capacity provider has at most 2048.", false,
+		},
+		{
+			"too much memory", []Kind{small}, Task{Size{1, 4097, 0}, nil},
+			"RESOURCE:MEMORY", "The task needs 4097 MiB of memory, and an instance of its capacity provider has at most 4096.", false,
+		},
+		{
+			"no type has both", []Kind{small, large}, Task{Size{4096, 1, 1}, nil},
+			"RESOURCE:*", "No instance type of the task's capacity provider has enough GPUs, CPU and memory together.", false,
+		},
+		{"another type has it", []Kind{small, large}, Task{Size{4096, 1, 0}, nil}, "", "", false},
+		{"ordinary attributes", []Kind{small}, Task{Size{1, 1, 0}, attributes("ecs.capability.task-eni", "ecs.os-type=linux")}, "", "", false},
+		{"only an instance can tell", []Kind{small}, Task{Size{1, 1, 0}, attributes("ecs.capability.efs")}, "", "", true},
+		{
+			"instances lack it", []Kind{seen(small, "a")}, Task{Size{1, 1, 0}, attributes("a", "b", "c=d")},
+			"ATTRIBUTE", "Missing attributes: b, c=d.", true,
+		},
+		{"instances have it", []Kind{seen(small, "b", "c=d")}, Task{Size{1, 1, 0}, attributes("b", "c=d")}, "", "", false},
+		{"another value", []Kind{seen(small, "c=e")}, Task{Size{1, 1, 0}, attributes("c=d")}, "ATTRIBUTE", "Missing attribute: c=d.", true},
+		{"one type lacks it, of another nobody knows", []Kind{seen(small), large}, Task{Size{1, 1, 0}, attributes("b")}, "", "", true},
+		{
+			"the type with room lacks it", []Kind{seen(small), seen(large, "b")}, Task{Size{1, 1, 1}, attributes("b")},
+			"ATTRIBUTE", "Missing attribute: b.", true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			reason, detail := Refusal(c.kinds, c.task)
+			if reason != c.reason || detail != c.detail {
+				t.Errorf("got %q, %q, want %q, %q", reason, detail, c.reason, c.detail)
+			}
+			if trial := IsTrial(c.kinds, c.task); trial != c.trial {
+				t.Errorf("a trial: %v, want %v", trial, c.trial)
+			}
+		})
+	}
+}
+
+// TestRefusalIsOfAll: a task is refused exactly if no kind takes it, and the reason says why.
+func TestRefusalIsOfAll(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		some := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b=1", "b=2", "c"}), 0, 3, rapid.ID[string])
+		task := Task{size(r, "task", 4), attributes(some.Draw(r, "needs")...)}
+		var kinds []Kind
+		taken := false
+		for range rapid.IntRange(1, 4).Draw(r, "kinds") {
+			k := Kind{Size: size(r, "kind", 4)}
+			if rapid.Bool().Draw(r, "seen") {
+				k.Seen = attributes(some.Draw(r, "has")...)
+			}
+			kinds = append(kinds, k)
+			taken = taken || k.Takes(task)
+		}
+		reason, detail := Refusal(kinds, task)
+		if taken != (reason == "") || (reason == "") != (detail == "") {
+			r.Fatalf("taken: %v, reason %q, %q", taken, reason, detail)
+		}
+	})
+}
+
+func TestTrial(t *testing.T) {
+	for _, c := range []struct {
+		m    Managed
+		want int
+	}{
+		{Managed{Trial: true}, 1},
+		{Managed{Trial: true, Registered: 3, Busy: 2}, 4},
+		{Managed{Trial: true, MinStep: 5, MaxStep: 9}, 1},
+		{Managed{Trial: true, Waiting: tasks(3, Size{1024, 1024, 1}), Instance: g4dn, MaxStep: 9}, 3},
+	} {
+		if got := c.m.Needed(); got != c.want {
+			t.Errorf("%+v needs %d, want %d", c.m, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package ecs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// definition is an input for RegisterTaskDefinition with one container, changed.
+func definition(change func(*ecs.RegisterTaskDefinitionInput)) *ecs.RegisterTaskDefinitionInput {
+	in := &ecs.RegisterTaskDefinitionInput{
+		Family:               aws.String("d"),
+		ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("main"), Image: aws.String("i"), Memory: aws.Int32(64)}},
+	}
+	change(in)
+	return in
+}
+
+// ofContainer changes the container.
+func ofContainer(change func(*types.ContainerDefinition)) func(*ecs.RegisterTaskDefinitionInput) {
+	return func(in *ecs.RegisterTaskDefinitionInput) { change(&in.ContainerDefinitions[0]) }
+}
+
+// ofVolume adds a volume.
+func ofVolume(v types.Volume) func(*ecs.RegisterTaskDefinitionInput) {
+	return func(in *ecs.RegisterTaskDefinitionInput) {
+		v.Name = aws.String("v")
+		in.Volumes = []types.Volume{v}
+	}
+}
+
+func withLogs(l types.LogConfiguration) func(*ecs.RegisterTaskDefinitionInput) {
+	return ofContainer(func(c *types.ContainerDefinition) { c.LogConfiguration = &l })
+}
+
+// withFirelens has the container log by FireLens, and adds a container that routes the logs.
+func withFirelens(f types.FirelensConfiguration, options map[string]string, user string) func(*ecs.RegisterTaskDefinitionInput) {
+	return func(in *ecs.RegisterTaskDefinitionInput) {
+		in.ContainerDefinitions[0].LogConfiguration = &types.LogConfiguration{LogDriver: "awsfirelens", Options: options}
+		router := types.ContainerDefinition{
+			Name:                  aws.String("router"),
+			Image:                 aws.String("i"),
+			Memory:                aws.Int32(64),
+			User:                  &user,
+			FirelensConfiguration: &f,
+		}
+		in.ContainerDefinitions = append(in.ContainerDefinitions, router)
+	}
+}
+
+func both(changes ...func(*ecs.RegisterTaskDefinitionInput)) func(*ecs.RegisterTaskDefinitionInput) {
+	return func(in *ecs.RegisterTaskDefinitionInput) {
+		for _, change := range changes {
+			change(in)
+		}
+	}
+}
+
+// TestRequiredAttributes: a definition requires of an instance what Amazon's agent registers under the same names.
+func TestRequiredAttributes(t *testing.T) {
+	const d, e = "com.amazonaws.ecs.capability.", "ecs.capability."
+	mode := func(m types.NetworkMode) func(*ecs.RegisterTaskDefinitionInput) {
+		return func(in *ecs.RegisterTaskDefinitionInput) { in.NetworkMode = m }
+	}
+	role := func(in *ecs.RegisterTaskDefinitionInput) {
+		in.TaskRoleArn = aws.String("arn:aws:iam::000000000000:role/r")
+	}
+	executionRole := func(in *ecs.RegisterTaskDefinitionInput) {
+		in.ExecutionRoleArn = aws.String("arn:aws:iam::000000000000:role/r")
+	}
+	awslogs := types.LogConfiguration{LogDriver: "awslogs", Options: map[string]string{"awslogs-group": "g"}}
+	asm, ssm := aws.String("arn:aws:secretsmanager:us-east-1:000000000000:secret:s"), aws.String("s")
+	for _, c := range []struct {
+		name   string
+		change func(*ecs.RegisterTaskDefinitionInput)
+		want   string
+	}{
+		{"nothing", both(), ""},
+		{"a role", role, d + "task-iam-role"},
+		{"a role on the host's network", both(role, mode("host")), d + "task-iam-role " + d + "task-iam-role-network-host"},
+		{"awsvpc", mode("awsvpc"), e + "task-eni"},
+		{"pidMode", func(in *ecs.RegisterTaskDefinitionInput) { in.PidMode = "task" }, e + "pid-ipc-namespace-sharing"},
+		{"ipcMode", func(in *ecs.RegisterTaskDefinitionInput) { in.IpcMode = "host" }, e + "pid-ipc-namespace-sharing"},
+		{
+			"ephemeral storage",
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: 50}
+			},
+			e + "extensible-ephemeral-storage",
+		},
+		{
+			"App Mesh",
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.ProxyConfiguration = &types.ProxyConfiguration{ContainerName: aws.String("main")}
+			},
+			e + "aws-appmesh",
+		},
+		{
+			"fault injection",
+			func(in *ecs.RegisterTaskDefinitionInput) { in.EnableFaultInjection = aws.Bool(true) },
+			e + "fault-injection",
+		},
+		{"a directory of the host", ofVolume(types.Volume{Host: &types.HostVolumeProperties{SourcePath: aws.String("/d")}}), ""},
+		{"Docker's own driver", ofVolume(types.Volume{DockerVolumeConfiguration: &types.DockerVolumeConfiguration{}}), e + "docker-plugin.local"},
+		{
+			"a driver of volumes",
+			ofVolume(types.Volume{DockerVolumeConfiguration: &types.DockerVolumeConfiguration{Driver: aws.String("rexray/ebs:1")}}),
+			e + "docker-plugin.rexray/ebs.1",
+		},
+		{"EFS", ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-1")}}), e + "efs"},
+		{
+			"EFS, encrypted",
+			ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{
+				FileSystemId:      aws.String("fs-1"),
+				TransitEncryption: types.EFSTransitEncryptionEnabled,
+			}}),
+			e + "efs " + e + "efsAuth",
+		},
+		{
+			"FSx",
+			ofVolume(types.Volume{FsxWindowsFileServerVolumeConfiguration: &types.FSxWindowsFileServerVolumeConfiguration{}}),
+			e + "fsxWindowsFileServer",
+		},
+		{
+			"a registry's credentials",
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: asm}
+			}),
+			e + "private-registry-authentication.secretsmanager",
+		},
+		{
+			"secrets",
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.Secrets = []types.Secret{{Name: aws.String("a"), ValueFrom: asm}, {Name: aws.String("b"), ValueFrom: ssm}}
+			}),
+			e + "secrets.asm.environment-variables " + e + "secrets.ssm.environment-variables",
+		},
+		{
+			"environment files",
+			ofContainer(func(c *types.ContainerDefinition) { c.EnvironmentFiles = []types.EnvironmentFile{{Type: "s3"}} }),
+			e + "env-files.s3",
+		},
+		{"privileged", ofContainer(func(c *types.ContainerDefinition) { c.Privileged = aws.Bool(true) }), d + "privileged-container"},
+		{
+			"a health check",
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.HealthCheck = &types.HealthCheck{Command: []string{"CMD", "true"}}
+			}),
+			e + "container-health-check",
+		},
+		{
+			"a restart policy",
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.RestartPolicy = &types.ContainerRestartPolicy{Enabled: aws.Bool(true)}
+			}),
+			e + "container-restart-policy",
+		},
+		{
+			"SELinux and AppArmor",
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.DockerSecurityOptions = []string{"label:type:t", "apparmor:p", "no-new-privileges"}
+			}),
+			d + "apparmor " + d + "selinux",
+		},
+		{
+			"gMSA",
+			ofContainer(func(c *types.ContainerDefinition) { c.CredentialSpecs = []string{"credentialspecdomainless:arn"} }),
+			e + "gmsa-domainless",
+		},
+		{"awslogs", withLogs(awslogs), d + "logging-driver.awslogs"},
+		{"awslogs by a role", both(withLogs(awslogs), executionRole), d + "logging-driver.awslogs " + e + "execution-role-awslogs"},
+		{
+			"a log driver's secrets",
+			withLogs(types.LogConfiguration{LogDriver: "splunk", SecretOptions: []types.Secret{{Name: aws.String("a"), ValueFrom: asm}}}),
+			d + "logging-driver.splunk " + e + "secrets.asm.bootstrap.log-driver",
+		},
+		{
+			"FireLens",
+			withFirelens(types.FirelensConfiguration{Type: "fluentbit"}, nil, ""),
+			d + "logging-driver.awsfirelens " + e + "firelens.fluentbit",
+		},
+		{
+			"FireLens with all it has",
+			withFirelens(types.FirelensConfiguration{
+				Type:    "fluentd",
+				Options: map[string]string{"config-file-type": "s3", "config-file-value": "arn:aws:s3:::b/k"},
+			}, map[string]string{"log-driver-buffer-limit": "1000"}, "1000"),
+			d + "logging-driver.awsfirelens " + e + "firelens.fluentd " + e + "firelens.non-root-user " +
+				e + "firelens.options.config.s3 " + e + "logging-driver.awsfirelens.log-driver-buffer-limit",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			td, err := newTaskDefinition(definition(c.change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, a := range td.RequiresAttributes {
+				got = append(got, *a.Name)
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("requires %s, want %s", strings.Join(got, " "), c.want)
+			}
+		})
+	}
+}
+
+func TestRegisterTaskDefinitionRefuses(t *testing.T) {
+	s, store := newTestService(t)
+	fargate := func(change func(*ecs.RegisterTaskDefinitionInput)) func(*ecs.RegisterTaskDefinitionInput) {
+		return func(in *ecs.RegisterTaskDefinitionInput) {
+			in.NetworkMode = types.NetworkModeAwsvpc
+			in.Cpu = aws.String("256")
+			in.Memory = aws.String("512")
+			in.RequiresCompatibilities = []types.Compatibility{types.CompatibilityFargate}
+			change(in)
+		}
+	}
+	const client, unsupported = "ClientException", "UnsupportedFeatureException"
+	for name, c := range map[string]struct {
+		change     func(*ecs.RegisterTaskDefinitionInput)
+		code, says string
+	}{
+		"awsfirelens without a router": {
+			withLogs(types.LogConfiguration{LogDriver: "awsfirelens"}), client,
+			"When awsfirelens log driver is specified in log configuration, a firelens configuration object must be configured in one of the containers.",
+		},
+		"a router of nobody's logs": {
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.FirelensConfiguration = &types.FirelensConfiguration{Type: "fluentbit"}
+			}), client,
+			"When a firelensConfiguration object is specified, at least one container has to be configured with the awsfirelens log driver.",
+		},
+		"two routers": {
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				withFirelens(types.FirelensConfiguration{Type: "fluentbit"}, nil, "")(in)
+				in.ContainerDefinitions[0].FirelensConfiguration = &types.FirelensConfiguration{Type: "fluentd"}
+			},
+			client, "[main router]",
+		},
+		"a router of no kind": {withFirelens(types.FirelensConfiguration{Type: "vector"}, nil, ""), client, "vector"},
+		"a router's file of no kind": {
+			withFirelens(types.FirelensConfiguration{Type: "fluentd", Options: map[string]string{"config-file-type": "ftp"}}, nil, ""),
+			client, "config-file-type",
+		},
+		"a router without its file": {
+			withFirelens(types.FirelensConfiguration{Type: "fluentd", Options: map[string]string{"config-file-type": "s3"}}, nil, ""),
+			client, "config-file-value",
+		},
+		"Fargate and pidMode host": {
+			fargate(func(in *ecs.RegisterTaskDefinitionInput) { in.PidMode = "host" }), client,
+			"Tasks using the Fargate launch type do not support pidMode 'host'. The supported value for pidMode is 'task'.",
+		},
+		"Fargate and ipcMode": {
+			fargate(func(in *ecs.RegisterTaskDefinitionInput) { in.IpcMode = "task" }), client,
+			"Tasks using the Fargate launch type do not support ipcMode.",
+		},
+		"Fargate and a directory of the host": {
+			fargate(ofVolume(types.Volume{Host: &types.HostVolumeProperties{SourcePath: aws.String("/d")}})), client,
+			"Fargate compatible task definitions do not support sourcePath",
+		},
+		"Fargate and devices": {
+			fargate(ofContainer(func(c *types.ContainerDefinition) {
+				c.LinuxParameters = &types.LinuxParameters{Devices: []types.Device{{HostPath: aws.String("/dev/fuse")}}}
+			})),
+			client, "devices",
+		},
+		"an unknown architecture": {
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.RuntimePlatform = &types.RuntimePlatform{CpuArchitecture: "RISCV"}
+			},
+			client, "cpuArchitecture",
+		},
+		"an unknown system": {
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.RuntimePlatform = &types.RuntimePlatform{OperatingSystemFamily: "BSD"}
+			},
+			client, "operatingSystemFamily",
+		},
+		"too little storage": {
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: 20}
+			},
+			client, "between 21 and 200",
+		},
+		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), unsupported, "S3 Files"},
+		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), unsupported, "EBS"},
+		"Elastic Inference": {
+			func(in *ecs.RegisterTaskDefinitionInput) { in.InferenceAccelerators = []types.InferenceAccelerator{{}} },
+			unsupported, "inferenceAccelerators",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := store.Revision()
+			_, err := s.RegisterTaskDefinition(t.Context(), definition(c.change))
+			expectRefused(t, store, before, err, c.code, c.says)
+		})
+	}
+}
+
+// TestMissingAttributes: a task that asks for what no node has isn't placed, and the failure names what is missing.
+func TestMissingAttributes(t *testing.T) {
+	s, _ := newTestService(t)
+	arn := registerNode(t, s)
+	for _, c := range []struct {
+		name   string
+		change func(*ecs.RegisterTaskDefinitionInput)
+		want   string // the failure's detail; "" where the task is placed
+	}{
+		{
+			"EFS",
+			ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-1")}}),
+			"Missing attribute: ecs.capability.efs.",
+		},
+		{
+			"FireLens", withFirelens(types.FirelensConfiguration{Type: "fluentbit"}, nil, ""),
+			"Missing attributes: com.amazonaws.ecs.capability.logging-driver.awsfirelens, ecs.capability.firelens.fluentbit.",
+		},
+		{
+			"another architecture",
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.RuntimePlatform = &types.RuntimePlatform{CpuArchitecture: "ARM64"}
+			},
+			"Missing attribute: ecs.cpu-architecture=arm64.",
+		},
+		{
+			"Windows",
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.RuntimePlatform = &types.RuntimePlatform{OperatingSystemFamily: types.OSFamilyWindowsServer2022Core}
+			},
+			"Missing attribute: ecs.os-family=WINDOWS_SERVER_2022_CORE.",
+		},
+		{
+			"the node's platform",
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.RuntimePlatform = &types.RuntimePlatform{CpuArchitecture: "X86_64", OperatingSystemFamily: "LINUX"}
+			},
+			"",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := s.RegisterTaskDefinition(t.Context(), definition(c.change)); err != nil {
+				t.Fatal(err)
+			}
+			run, err := s.RunTask(t.Context(), &ecs.RunTaskInput{TaskDefinition: aws.String("d")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == "" {
+				if len(run.Tasks) != 1 || aws.ToString(run.Tasks[0].Attributes[0].Value) != "x86_64" {
+					t.Errorf("got %+v", run)
+				}
+				return
+			}
+			start, err := s.StartTask(t.Context(), &ecs.StartTaskInput{TaskDefinition: aws.String("d"), ContainerInstances: []string{arn}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, failures := range [][]types.Failure{run.Failures, start.Failures} {
+				if len(failures) != 1 || *failures[0].Reason != "ATTRIBUTE" || aws.ToString(failures[0].Detail) != c.want {
+					t.Errorf("got %+v, want %q", failures, c.want)
+				}
+			}
+		})
+	}
+}
