@@ -89,7 +89,7 @@ func (s *Store) PutPart(ctx context.Context, u *Upload, f *File) error {
 		return take(tx, u.ID, []*File{f})
 	})
 	if err != nil {
-		if !errors.Is(err, errInDoubt) {
+		if !errors.Is(err, sqlitefile.ErrInDoubt) {
 			s.Discard(f)
 		}
 		return err
