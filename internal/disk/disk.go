@@ -21,7 +21,7 @@ func Unwritable(err error) error {
 
 // IsUnwritable reports whether an error was marked, or is the system's for a disk that can't be written.
 func IsUnwritable(err error) bool {
-	for _, e := range []error{ErrUnwritable, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EFBIG} {
+	for _, e := range []error{ErrUnwritable, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EFBIG} {
 		if errors.Is(err, e) {
 			return true
 		}

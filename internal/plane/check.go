@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3/objects"
@@ -29,6 +30,18 @@ func lockData(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("another pintle is using %s: %w", dir, err)
 	}
 	return lock, err
+}
+
+// openData locks the data directory, with room to open the stores in it if that can be had.
+func (p *Plane) openData() (*os.File, error) {
+	dir := p.options.Data
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if p.options.Simulated == nil {
+		p.space = disk.OpenSpace(dir)
+	}
+	return lockData(dir)
 }
 
 // advise adds what to do about damaged files to an error.

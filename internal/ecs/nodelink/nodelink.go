@@ -75,17 +75,47 @@ func New(store *state.Store, opts Options) *Link {
 
 func (l *Link) ServeHTTP(w http.ResponseWriter, r *http.Request) { l.mux.ServeHTTP(w, r) }
 
-// Reset marks every node disconnected as of now. A control plane that has just started has no connections, and nodes
-// aren't to blame for the time it was away itself.
+// Reset marks all nodes disconnected that have no session. At a start that's all of them.
 func (l *Link) Reset(ctx context.Context) error {
 	return l.store.Update(ctx, func(tx *state.Tx) error {
 		for _, row := range slices.Collect(tx.ContainerInstances.All()) {
-			if isRegistered(row) && (row.AgentConnected || row.DisconnectedAt != nil) {
+			if isRegistered(row) && (row.AgentConnected || row.DisconnectedAt != nil) && !l.hasSession(*row.ContainerInstanceArn) {
 				tx.ContainerInstances.Put(row.Disconnected(l.now()))
 			}
 		}
 		return nil
 	})
+}
+
+// resetEvery is the time between two looks for nodes that seem connected and aren't.
+const resetEvery = 10 * time.Second
+
+// Run marks nodes disconnected whose session ended while nothing could be written. It runs until ctx ends.
+func (l *Link) Run(ctx context.Context) error {
+	tick := time.NewTicker(resetEvery)
+	defer tick.Stop()
+	for {
+		for row := range l.store.View().ContainerInstances.All() {
+			if isRegistered(row) && row.AgentConnected && !l.hasSession(*row.ContainerInstanceArn) {
+				if err := l.Reset(ctx); err != nil {
+					return err
+				}
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// hasSession reports whether a node has a session.
+func (l *Link) hasSession(instanceArn string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sockets[address{kindACS, instanceArn}] != nil
 }
 
 // Close ends every socket and waits for them.

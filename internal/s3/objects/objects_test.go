@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -19,7 +20,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/file/filetest"
 )
 
 func open(t testing.TB, dir string) *Store {
@@ -447,7 +450,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	all, err := s.List(t.Context(), "b", Want{Limit: 1000})
+	all, err := s.List(t.Context(), "b", Query{Limit: 1000})
 	if err != nil || len(all.Objects) != len(acknowledged) || refused == 0 {
 		t.Errorf("%d objects of %d, with %d refused: %v", len(all.Objects), len(acknowledged), refused, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/sqlitefile"
 )
 
 // Upload is an unfinished object, made of parts.
