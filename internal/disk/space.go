@@ -26,8 +26,11 @@ const (
 	forStart = "reserve-for-start"
 )
 
-// freshFor is how long a look at the disk counts.
-const freshFor = 100 * time.Millisecond
+// A look at a disk with plenty of room counts for a moment. Nobody fills that much in the meantime.
+const (
+	freshFor = 100 * time.Millisecond
+	plenty   = 4 << 30
+)
 
 // Space is the room for a directory. Its methods may be called from any goroutine.
 type Space struct {
@@ -66,7 +69,7 @@ func (f *Full) Is(target error) bool { return target == ErrUnwritable }
 // kept for that.
 func OpenSpace(dir string) *Space {
 	s := &Space{dir: dir, look: lookAt}
-	if room := s.now(0); room.Free < ballastSize {
+	if room := s.now(); room.Free < ballastSize {
 		s.giveUp(forStart)
 	}
 	return s
@@ -81,10 +84,10 @@ func lookAt(dir string) (Room, error) {
 }
 
 // now returns the room, as it was a moment ago at most. A failed look counts for unlimited room: the writes themselves will tell.
-func (s *Space) now(freshFor time.Duration) Room {
+func (s *Space) now() Room {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.at) < freshFor {
+	if s.room.Free > plenty && time.Since(s.at) < freshFor {
 		return s.room
 	}
 	room, err := s.look(s.dir)
@@ -100,9 +103,9 @@ func (s *Space) Check(need uint64) error {
 	if s == nil {
 		return nil
 	}
-	room := s.now(freshFor)
+	room := s.now()
 	if room.Free < need && need <= ForEnds && s.giveUp(forEnds) {
-		room = s.now(0)
+		room = s.now()
 	}
 	if room.Free < need || room.ReadOnly {
 		return &Full{s.dir, room, need}
@@ -117,7 +120,7 @@ func (s *Space) giveUp(name string) bool { return os.Remove(filepath.Join(s.dir,
 func (s *Space) keep() {
 	for _, name := range []string{forStart, forEnds} {
 		path := filepath.Join(s.dir, name)
-		if info, err := os.Stat(path); err == nil && info.Size() == ballastSize || s.now(0).Free < ForChanges+2*ballastSize {
+		if info, err := os.Stat(path); err == nil && info.Size() == ballastSize || s.now().Free < ForChanges+2*ballastSize {
 			continue
 		}
 		if err := allocate(path); err != nil { // not every file system can; then there is only what Check keeps free
@@ -135,13 +138,15 @@ func allocate(path string) error {
 	return syscall.Fallocate(int(f.Fd()), 0, 0, ballastSize)
 }
 
-// Watch logs when the room for changes ends and when there is some again, once each, and keeps room in reserve. It runs until ctx ends.
+// Watch logs when the room for changes ends and when there is some again, once each. It keeps room in reserve, and gives it up when it's
+// needed. It runs until ctx ends.
 func (s *Space) Watch(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var before error
 	for {
 		s.keep()
+		s.Check(ForEnds) //nolint:errcheck // loops write without asking; what is kept is for them, too
 		why := s.Check(ForChanges)
 		switch {
 		case before == nil && why != nil:
