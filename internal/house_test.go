@@ -23,17 +23,18 @@ var ground = map[string]rule{
 	"account":      {[]string{"account"}, "every service has one in its options"},
 	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
 	"checksum":     {nil, "it computes, and no more"},
+	"disk":         {nil, "it is below all stores"},
 	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},
 	"file":         {nil, "it is below all stores"},
 	"groupcommit":  {nil, "it is below all stores"},
 	"instancetype": {nil, "it is data"},
 	"pattern":      {nil, "every process links it, a shim beside each container too"},
 	"shellword":    {nil, "it computes, and no more"},
-	"sqlitefile":   {[]string{"file"}, "it is below the stores that keep their rows in SQLite"},
+	"sqlitefile":   {[]string{"file", "disk"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
-	"store":        {[]string{"store", "groupcommit", "file", "sqlitefile"}, "the engine knows no rows"},
-	"wal":          {[]string{"wal", "file"}, "it keeps bytes for stores and knows none of them"},
-	"wire":         {[]string{"wire", "checksum"}, "HTTP becomes calls without knowing what they do"},
+	"store":        {[]string{"store", "groupcommit", "file", "disk", "sqlitefile"}, "the engine knows no rows"},
+	"wal":          {[]string{"wal", "file", "disk"}, "it keeps bytes for stores and knows none of them"},
+	"wire":         {[]string{"wire", "checksum", "disk"}, "HTTP becomes calls without knowing what they do"},
 }
 
 // loans is what a street may know of another one's besides what is pure there, and why. A street is one of AWS's services: a folder with

@@ -12,6 +12,7 @@ func API(service call.Service) model.API {
 		Title:        "Application Auto Scaling",
 		Protocols:    []model.Protocol{model.JSON11},
 		TargetPrefix: "AnyScaleFrontendService",
+		Unavailable:  "InternalServiceException",
 		Operations:   modelOperations,
 		Constraints:  model.Constraints{Code: "ValidationException", Table: modelConstraints},
 		Service:      service,

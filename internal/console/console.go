@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Version  string
 	Verifier *sign.Verifier // nil if any credentials will do
+	Writable func() error   // why changes are refused; nil if they aren't
 }
 
 // Console serves Pintle's own paths.
@@ -40,9 +41,14 @@ func (c *Console) Handlers() map[string]http.Handler {
 	}
 }
 
-// health reports that the control plane answers. It needs no signature.
+// health reports that the control plane answers, and whether it takes changes. It needs no signature.
 func (c *Console) health(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, map[string]string{"status": "ok", "version": c.opts.Version})
+	health := map[string]string{"status": "ok", "version": c.opts.Version}
+	if why := c.opts.Writable(); why != nil {
+		health["status"] = "read-only"
+		health["reason"] = why.Error()
+	}
+	writeJSON(w, health)
 }
 
 // maxBody is the most bytes that a request's body may have.

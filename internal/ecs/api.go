@@ -14,6 +14,7 @@ func API(service call.Service) model.API {
 		Title:        "Amazon ECS",
 		Protocols:    []model.Protocol{model.JSON11},
 		TargetPrefix: "AmazonEC2ContainerServiceV20141113",
+		Unavailable:  "ServerException",
 		CamelCase:    true,
 		Operations:   modelOperations,
 		Unions:       modelUnions,

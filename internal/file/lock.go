@@ -21,7 +21,10 @@ func Lock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, Sign(f)
+	if err := Sign(f); err != nil && !errors.Is(err, syscall.ENOSPC) { // on a full disk nobody learns the number
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // Reserve takes the lock at a path without writing a number. Use it to hand the lock to a child, which calls Inherit and so never runs
@@ -52,12 +55,10 @@ func Inherit(fd int) *os.File {
 	return os.NewFile(uintptr(fd), "lock")
 }
 
-// Sign writes this process's number into a lock that it holds. If that fails it closes the lock.
+// Sign writes this process's number into a lock that it holds.
 func Sign(f *os.File) error {
-	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	return nil
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
+	return err
 }
 
 // Holder returns the process that holds the lock at a path. pid is 0 if nobody holds it, or if the holder hasn't written its number yet.

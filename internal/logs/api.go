@@ -15,6 +15,7 @@ func API(service call.Service) model.API {
 		CamelCase:    true,
 		Operations:   modelOperations,
 		Unions:       modelUnions,
+		Unavailable:  "ServiceUnavailableException",
 		Constraints:  model.Constraints{Code: "InvalidParameterException", Table: modelConstraints},
 		MaxBody:      4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds escapes and names
 		Names:        map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3/objects"
@@ -48,6 +49,18 @@ func SetAside(dir string, now time.Time) (aside string, err error) {
 		return "", fmt.Errorf("set %s aside: %w; remove its files yourself if it is a mount point", dir, err)
 	}
 	return aside, nil
+}
+
+// openData locks the data directory, with room to open the stores in it if that can be had.
+func (p *Plane) openData() (*os.File, error) {
+	dir := p.options.Data
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if p.options.Simulated == nil {
+		p.space = disk.OpenSpace(dir)
+	}
+	return lockData(dir)
 }
 
 // advise adds what to do about damaged files to an error.

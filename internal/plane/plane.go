@@ -4,8 +4,10 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,6 +29,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/ec2/machines"
@@ -106,7 +109,7 @@ type Plane struct {
 	Queues  *queues.Store
 	streams *streams.Store
 	objects *objects.Store
-	open    []openStore // the ones to watch and close
+	open    []io.Closer
 
 	Link      *nodelink.Link
 	Arrivals  *alarms.Arrivals // nil if the reaction is faithful
@@ -118,7 +121,8 @@ type Plane struct {
 	pool      *fleet.Static     // the fleet, if it's a pool of machines
 
 	options  Options
-	lock     *os.File // on the data directory
+	lock     *os.File    // on the data directory
+	space    *disk.Space // nil in a simulation
 	now      func() time.Time
 	log      *slog.Logger
 	listener *connection.Listener
@@ -131,7 +135,8 @@ type Plane struct {
 
 // Open opens the stores, binds the address and builds the services. Run serves.
 func Open(ctx context.Context, o Options) (*Plane, error) {
-	p := &Plane{options: o, log: o.Log, now: time.Now}
+	o.Log = cmp.Or(o.Log, slog.Default())
+	p := &Plane{options: o, log: newSparingly(o.Log), now: time.Now}
 	if o.Simulated != nil {
 		p.now = o.Simulated.Now
 	}
@@ -143,7 +148,7 @@ func Open(ctx context.Context, o Options) (*Plane, error) {
 
 func (p *Plane) build(ctx context.Context) error {
 	var err error
-	if p.lock, err = lockData(p.options.Data); err != nil {
+	if p.lock, err = p.openData(); err != nil {
 		return err
 	}
 	if err := p.openFront(); err != nil {
@@ -188,9 +193,9 @@ func (p *Plane) queueURL(arn string) string {
 	return p.Endpoint() + "/" + p.options.Account + "/" + parts[len(parts)-1]
 }
 
-// Run serves until ctx ends or a store can no longer be written. It closes everything when it returns.
+// Run serves until ctx ends. It closes everything when it returns.
 func (p *Plane) Run(ctx context.Context) error {
-	if err := p.Link.Reset(ctx); err != nil {
+	if err := p.Link.Reset(ctx); err != nil && !disk.IsUnwritable(err) {
 		return err
 	}
 	web := p.webServer()
@@ -198,18 +203,26 @@ func (p *Plane) Run(ctx context.Context) error {
 	g.Go(func() error { return ignoreShutdown(web.Serve(p.listener)) })
 	for _, s := range p.list {
 		for _, loop := range s.Loops {
-			g.Go(func() error { return loop(ctx) })
+			g.Go(func() error { return persevere(ctx, loop) })
 		}
 	}
-	for _, s := range p.open {
-		g.Go(func() error { return s.untilFailure(ctx) })
-	}
+	g.Go(func() error { return p.untilReplaced(ctx) })
 	g.Go(func() error {
 		<-ctx.Done()
 		p.disconnect(web)
 		return nil
 	})
 	return errors.Join(ignoreShutdown(g.Wait()), p.Close())
+}
+
+// untilReplaced waits until ctx ends, or until somebody else has written to the state.
+func (p *Plane) untilReplaced(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.State.Done():
+		return errors.New("another process has written to the state; see that only one uses the data directory, and restart pintle")
+	}
 }
 
 // disconnect ends all connections: the nodes', then the long polls for messages, then the rest.

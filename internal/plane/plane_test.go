@@ -2,18 +2,26 @@ package plane
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file/filetest"
+	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/sqs/queues"
+	"github.com/pintle/pintle/internal/state"
 )
 
-// TestFullDisk: a control plane that can no longer write its queues ends with an error, so that its supervisor restarts it.
+// TestFullDisk: on a full disk each store refuses changes, and takes them again once there is room. The control plane goes on.
 func TestFullDisk(t *testing.T) {
 	if !filetest.Alone(t) {
 		return
@@ -31,14 +39,53 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- p.Run(t.Context()) }()
-	free := filetest.Fill(t, 1)
-	defer free()
-	if _, err := p.Queues.CreateQueue(queues.Queue{Name: "q"}); err == nil {
-		t.Error("a queue was made on a full disk")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { ended <- p.Run(ctx) }()
+	writes := map[string]func() error{
+		"queues": func() error {
+			_, err := p.Queues.CreateQueue(queues.Queue{Name: uuid.NewString()})
+			return err
+		},
+		"state": func() error {
+			return p.State.Update(t.Context(), func(tx *state.Tx) error {
+				tx.Clusters.Put(&state.Cluster{Cluster: types.Cluster{ClusterName: aws.String(uuid.NewString())}})
+				return nil
+			})
+		},
+		"logs": func() error { return p.streams.CreateGroup(streams.Group{Name: uuid.NewString()}) },
+		"metrics": func() error {
+			return p.Metrics.Put([]metrics.Sample{{Metric: metrics.NewMetric("n", "m"), At: time.Now().Unix(), Set: metrics.One(1)}})
+		},
+		"objects": func() error { return p.objects.CreateBucket(t.Context(), uuid.NewString(), nil) },
 	}
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "can no longer be written") {
+	for range 3 {
+		free := filetest.Fill(t, 1)
+		for name, write := range writes {
+			if err := write(); !disk.IsUnwritable(err) {
+				t.Errorf("%s, on a full disk: %v", name, err)
+			}
+		}
+		free()
+		for name, write := range writes {
+			err := write()
+			for disk.IsUnwritable(err) {
+				time.Sleep(10 * time.Millisecond)
+				err = write()
+			}
+			if err != nil {
+				t.Errorf("%s, with room again: %v", name, err)
+			}
+		}
+	}
+	select {
+	case err := <-ended:
 		t.Errorf("it ends with %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

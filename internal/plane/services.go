@@ -40,7 +40,7 @@ type Service struct {
 // generator.
 func (p *Plane) services() []Service {
 	return []Service{
-		{ecs.API(p.ECS), loops(p.runRollout, p.runWaiting, p.giveUpNodes)},
+		{ecs.API(p.ECS), loops(p.runRollout, p.runWaiting, p.giveUpNodes, p.Link.Run)},
 		{ec2.API(p.EC2), loops(p.runMachines)},
 		{autoscaling.API(p.AutoScaling), loops(p.keeper.Run)},
 		{appautoscaling.API(p.ApplicationAutoScaling), loops(p.Scaler.Run)},
@@ -49,7 +49,7 @@ func (p *Plane) services() []Service {
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{sts.API(p.STS), nil},
-		{Loops: loops(p.Deliveries.Run, p.runSweep)},
+		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
 	}
 }
 
@@ -64,7 +64,7 @@ func loops(l ...func(context.Context) error) []func(context.Context) error { ret
 func (p *Plane) buildServices() {
 	o := p.options
 	owner := p.account()
-	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.Metrics.Put, NoGPUs: o.NoGPUMetrics, Log: p.log})
+	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.putMetrics, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
 	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Advertise: o.Advertise})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil})
@@ -108,7 +108,7 @@ func (p *Plane) buildScaling() {
 		NoFleet:      p.fleet == nil,
 		ScaleIn:      after,
 		ScaleInPause: pause,
-		Put:          p.Metrics.Put,
+		Put:          p.putMetrics,
 		Prices:       o.Prices,
 		Log:          p.log,
 	})
@@ -116,12 +116,12 @@ func (p *Plane) buildScaling() {
 
 // mount puts the services behind one handler, along with the nodes' connections and Pintle's own paths.
 func (p *Plane) mount() (err error) {
-	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Log: p.log}, apis(p.list)...); err != nil {
+	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Admit: p.admit, Log: p.log}, apis(p.list)...); err != nil {
 		return err
 	}
 	p.handler.Handle("/acs/", p.Link)
 	p.handler.Handle("/tcs/", p.Link)
-	for path, h := range console.New(p.State, p.Link, console.Options{Version: p.options.Version, Verifier: p.verifier}).Handlers() {
+	for path, h := range console.New(p.State, p.Link, console.Options{Version: p.options.Version, Verifier: p.verifier, Writable: p.writable}).Handlers() {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {
@@ -203,7 +203,7 @@ func (p *Plane) runAlarms(ctx context.Context) error {
 }
 
 func (p *Plane) meterQueues(ctx context.Context) error {
-	return metering.Queues(ctx, metering.QueueOptions{Seconds: p.Queues.Seconds, Put: p.Metrics.Put, Log: p.log})
+	return metering.Queues(ctx, metering.QueueOptions{Seconds: p.Queues.Seconds, Put: p.putMetrics, Log: p.log})
 }
 
 func (p *Plane) collectObjects(ctx context.Context) error { return p.objects.Collect(ctx, p.now()) }

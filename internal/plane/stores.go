@@ -3,8 +3,6 @@ package plane
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"time"
@@ -22,28 +20,6 @@ import (
 	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
-// openStore is a store to watch and to close.
-type openStore struct {
-	io.Closer
-	name   string
-	failed <-chan struct{} // closed once the store can no longer be written
-}
-
-// untilFailure waits until ctx ends. If the store can no longer be written, it returns an error.
-func (s openStore) untilFailure(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-s.failed:
-		return fmt.Errorf("the %s can no longer be written; restart pintle once the disk is well", s.name)
-	}
-}
-
-// addStore registers a store to watch and to close.
-func (p *Plane) addStore(name string, s io.Closer, failed <-chan struct{}) {
-	p.open = append(p.open, openStore{s, name, failed})
-}
-
 // openStores opens the stores, each in its own folder.
 func (p *Plane) openStores(ctx context.Context) (err error) {
 	if err := p.openState(ctx); err != nil {
@@ -53,19 +29,19 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	if p.streams, err = streams.Open(folder("logs")); err != nil {
 		return err
 	}
-	p.addStore("logs", p.streams, p.streams.Failed())
+	p.open = append(p.open, p.streams)
 	if p.Metrics, err = metrics.Open(folder("metrics"), p.metricOptions()); err != nil {
 		return err
 	}
-	p.addStore("metrics", p.Metrics, p.Metrics.Failed())
+	p.open = append(p.open, p.Metrics)
 	if p.Queues, err = queues.Open(folder("queues"), queues.Options{Now: p.now, NoSync: p.options.Simulated != nil}); err != nil {
 		return err
 	}
-	p.addStore("queues", p.Queues, p.Queues.Failed())
+	p.open = append(p.open, p.Queues)
 	if p.objects, err = objects.Open(folder("objects"), p.now); err != nil {
 		return err
 	}
-	p.addStore("objects", p.objects, p.objects.Failed())
+	p.open = append(p.open, p.objects)
 	return nil
 }
 
@@ -90,7 +66,7 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 	if p.State, err = state.Open(ctx, journal, append([]state.Observer{p.scheduler, p.Rollout}, others...)...); err != nil {
 		return errors.Join(err, journal.Close())
 	}
-	p.addStore("state", p.State, p.State.Done())
+	p.open = append(p.open, p.State)
 	return nil
 }
 

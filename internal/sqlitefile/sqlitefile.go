@@ -8,6 +8,8 @@
 // Every byte that is changed, missing or surplus is found: in the database's file, in the guard, and in the log up to the last
 // acknowledged commit. After a power failure the mark may be out of date. Damage behind the mark is then still found if a later commit
 // follows it. Only the very last commit can't be told from a torn one.
+//
+// A write that fails never ends a database. A failed commit is cut off from the log again, and refused (write.go).
 package sqlitefile
 
 import (
@@ -46,6 +48,14 @@ type DB struct {
 	log     *os.File // of SQLite, to see how far it reaches
 	beside  *os.File // the guard's file
 	guard   *guard
+
+	// What failed, and must be done before the next transaction.
+	torn      bool   // a commit failed; its frames may be behind the log's end
+	unmarked  bool   // the mark isn't where the last commit ended
+	unguarded bool   // the guard's file is older than the database's
+	moved     uint32 // how many frames of the log are in the database's file, in that case
+
+	foldAt uint32 // how many pages in the log only make the next attempt to move them
 }
 
 // foldAfter is how many pages may be in the log only before they are moved into the database's file.
@@ -61,7 +71,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s (is another pintle using it?): %w", path, err)
 	}
-	db := &DB{path: path, options: o, lock: lock}
+	db := &DB{path: path, options: o, lock: lock, foldAt: foldAfter}
 	if err := db.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.release())
 	}
@@ -135,30 +145,25 @@ func (db *DB) Readers(n int) (*sql.DB, error) {
 	return reads, nil
 }
 
-// Conn returns the one connection that writes. Call Committed after a statement that commits on it.
+// Conn returns the one connection that writes. Call Ready before a statement that begins a transaction on it, and Committed or Failed after
+// one that commits.
 func (db *DB) Conn() *sql.Conn { return db.conn }
 
 // Begin begins a transaction. End it with Commit, or with its own Rollback.
-func (db *DB) Begin() (*sql.Tx, error) { return db.conn.BeginTx(context.Background(), nil) }
-
-// Commit makes a transaction durable. After an error nobody knows whether it is.
-func (db *DB) Commit(tx *sql.Tx) error {
-	if err := tx.Commit(); err != nil {
-		return err
+func (db *DB) Begin() (*sql.Tx, error) {
+	if err := db.Ready(); err != nil {
+		return nil, err
 	}
-	return db.Committed()
+	return db.conn.BeginTx(context.Background(), nil)
 }
 
-// Committed marks how far the log reaches after a commit, and moves a long log into the database's file. After an error nobody knows
-// whether the next start finds what was committed.
-func (db *DB) Committed() error {
-	if err := db.advance(); err != nil {
-		return fmt.Errorf("mark the end of the log of %s: %w", db.path, err)
+// Commit makes a transaction durable. Errors are as for Failed.
+func (db *DB) Commit(tx *sql.Tx) error {
+	if err := tx.Commit(); err != nil {
+		return db.Failed(err)
 	}
-	if db.guard.frames-db.guard.folded < foldAfter {
-		return nil
-	}
-	return db.fold()
+	db.Committed()
+	return nil
 }
 
 // Close moves everything into the database's file and closes it. Close its readers first.
@@ -193,9 +198,11 @@ func (db *DB) advance() error {
 	if err := db.look(&m); err != nil || m == db.guard.mark {
 		return err
 	}
+	if _, err := db.beside.WriteAt(m.encode(), 0); err != nil {
+		return err
+	}
 	db.guard.mark = m
-	_, err := db.beside.WriteAt(m.encode(), 0)
-	return err
+	return nil
 }
 
 // look reads the headers of the frames behind a mark. After the last commit, frames may be left over from an earlier log, with other
@@ -242,7 +249,7 @@ func (db *DB) openLog() (err error) {
 // fold moves the log's pages into the database's file, and then their checksums into the guard. SQLite doesn't restart its log before the
 // next commit, so after a crash between the two steps the pages are still in the log.
 func (db *DB) fold() error {
-	if db.guard.frames == db.guard.folded {
+	if db.guard.frames == db.guard.folded && !db.unguarded {
 		return nil
 	}
 	var busy, frames, moved int64
@@ -250,10 +257,20 @@ func (db *DB) fold() error {
 	if err != nil {
 		return fmt.Errorf("move the log of %s into it: %w", db.path, err)
 	}
-	if err := db.take(uint32(max(moved, 0))); err != nil {
+	db.moved, db.unguarded = uint32(max(moved, 0)), true
+	return db.guardMoved()
+}
+
+// guardMoved brings the guard up to date after a checkpoint.
+func (db *DB) guardMoved() error {
+	if err := db.take(db.moved); err != nil {
 		return err
 	}
-	return db.writeGuard()
+	if err := db.writeGuard(); err != nil {
+		return err
+	}
+	db.unguarded = false
+	return nil
 }
 
 // take puts the checksums of the log's pages up to a frame into the guard.

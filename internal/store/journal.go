@@ -13,14 +13,13 @@ type Journal interface {
 	// not come at all. Since returns ErrCompacted if deletions of that time are forgotten, or the revision is ahead of the journal.
 	Since(ctx context.Context, revision int64, row func(Change) error) (last int64, err error)
 	// Write makes the changes durable, all or none, under a revision that must follow the last one, else it returns ErrStale. After
-	// ErrInDoubt nobody knows whether the journal kept the changes. After any other error it kept nothing.
+	// another error Since doesn't tell of the changes, and the next Write may have their revision. A journal that has kept them all the
+	// same, and can't undo that, returns ErrStale then. If the process ends before, the next one may find them.
 	Write(revision int64, changes []Change) error
 	Close() error
 }
 
 var (
-	// ErrInDoubt marks a journal's error after which the disk may or may not hold the changes.
-	ErrInDoubt = errors.New("the journal cannot tell whether it kept the last write")
 	// ErrStale refuses a write that doesn't follow the journal's last revision: somebody else has written.
 	ErrStale = errors.New("the journal was written to by another")
 	// ErrCompacted refuses to list the changes since a revision that is too old: start again from 0.

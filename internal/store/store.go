@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/groupcommit"
 )
 
-// ErrClosed is Update's error after Close, or after the journal failed in a commit.
+// ErrClosed is Update's error after Close, or after somebody else has written to the journal.
 var ErrClosed = groupcommit.ErrClosed
 
 // Observer follows every change of a row from inside the writer. It hears of a change while the transaction still runs, and of
@@ -81,7 +81,7 @@ func (s *Store) Close() error {
 	return s.journal.Close()
 }
 
-// Done is closed once the store accepts no more commits, because it was closed or its journal failed.
+// Done is closed once the store accepts no more commits, because it was closed or somebody else has written to its journal.
 func (s *Store) Done() <-chan struct{} { return s.writer.Done() }
 
 // replay fills the tables from the journal.
@@ -146,11 +146,11 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*Tx) error]]) boo
 	for _, c := range taken {
 		c.Answer(err)
 	}
-	return !errors.Is(err, ErrInDoubt) && !errors.Is(err, ErrStale)
+	return !errors.Is(err, ErrStale)
 }
 
-// flush writes the group's changes to the journal, then lets everybody see them. A journal in doubt ends the store, because only a
-// restart reads what the disk really holds. So does a journal that somebody else has written to.
+// flush writes the group's changes to the journal, then lets everybody see them. A failed write changes nothing, and later ones may
+// succeed. A journal that somebody else has written to ends the store.
 func (s *Store) flush(group *Tx) error {
 	changes, err := group.changes()
 	if err != nil || len(changes) == 0 {

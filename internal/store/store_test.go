@@ -121,20 +121,6 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 	update(t, s, func(tx *store.Tx) error { things.In(&tx.View).Put(named("a")); return nil })
 }
 
-func TestAJournalInDoubtEndsTheStore(t *testing.T) {
-	j := journaltest.NewMemory(nil)
-	s := open(t, j)
-	j.FailWith(func() error { return fmt.Errorf("%w: fsync", store.ErrInDoubt) })
-	put := func(tx *store.Tx) error { things.In(&tx.View).Put(named("a")); return nil }
-	if err := s.Update(context.Background(), put); !errors.Is(err, store.ErrInDoubt) {
-		t.Fatalf("got %v", err)
-	}
-	<-s.Done()
-	if err := s.Update(context.Background(), put); !errors.Is(err, store.ErrClosed) {
-		t.Fatalf("got %v, want ErrClosed", err)
-	}
-}
-
 func TestAWatchWakesForWhatWasReadAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, journaltest.NewMemory(nil))

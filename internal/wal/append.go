@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
+	"time"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 )
 
@@ -15,8 +18,10 @@ type Group struct {
 	then   []callback
 	behind *Group // refused together with this one
 	writer *Log   // which whoever waits makes write the group; nil if a flusher does
+	told   bool   // whether done is closed; only the flusher uses it
 	done   chan struct{}
-	err    error // counts once done is closed
+	err    error       // counts once done is closed
+	late   atomic.Bool // it is on disk after all, although those who waited were told an error
 }
 
 // write is the part of a group that goes to one segment.
@@ -45,7 +50,8 @@ func (l *Log) newGroup() *Group {
 	return g
 }
 
-// Wait returns once the group, and everything appended before it, is on disk. A nil group has nothing to wait for.
+// Wait returns once the group, and everything appended before it, is on disk. After an error that is disk.ErrUnwritable the group may still
+// get there. A nil group has nothing to wait for.
 func (g *Group) Wait() error {
 	if g == nil {
 		return nil
@@ -54,7 +60,20 @@ func (g *Group) Wait() error {
 		g.writer.writeQueued()
 	}
 	<-g.done
+	if g.late.Load() {
+		return nil
+	}
 	return g.err
+}
+
+// tell gives the outcome to those who wait for the group. A group in doubt is told of twice.
+func (g *Group) tell(err error) {
+	if g.told {
+		g.late.Store(err == nil)
+		return
+	}
+	g.told, g.err = true, err
+	close(g.done)
 }
 
 // Append queues a frame for the disk; fill appends its body to the buffer it is given. If then isn't nil, it is called once the frame
@@ -104,8 +123,8 @@ func (l *Log) newWrite(s *segment) write {
 
 // Refused returns a group of which nothing was written.
 func Refused(err error) *Group {
-	g := &Group{done: make(chan struct{}), err: err}
-	close(g.done)
+	g := &Group{done: make(chan struct{})}
+	g.tell(err)
 	return g
 }
 
@@ -131,6 +150,9 @@ func (l *Log) writeQueued() {
 func (l *Log) writeNext() bool {
 	l.mu.Lock()
 	g, failed := l.next, l.err
+	if !g.told { // all that was in doubt is written
+		l.stalled = nil
+	}
 	if len(g.writes) == 0 {
 		l.flushing = false
 		l.mu.Unlock()
@@ -142,16 +164,57 @@ func (l *Log) writeNext() bool {
 		failed = nil
 	}
 	if failed == nil {
-		failed = l.write(g)
+		failed = l.persist(g)
 	}
 	l.answer(g, failed)
 	return true
 }
 
-// write writes a group. Each segment is on disk before the next one is written.
-func (l *Log) write(g *Group) error {
+// persist writes a group. If that fails and can't be undone, it tries again until the group is on disk or the log is closed. It writes all
+// bytes again, because after a failed sync the kernel may have dropped them.
+func (l *Log) persist(g *Group) error {
+	for {
+		undo, err := l.write(g)
+		if err == nil {
+			return nil
+		}
+		err = disk.Unwritable(err)
+		if undo != nil && l.opts.Resume && l.takeBack(g, undo) {
+			return err
+		}
+		if l.opts.NoSync || !l.stall(g, err) {
+			return l.fail(err)
+		}
+	}
+}
+
+// retryAfter is the pause between two attempts to write.
+const retryAfter = 250 * time.Millisecond
+
+// stall tells those who wait that their frames are in doubt, and pauses. It returns false if the log is being closed.
+func (l *Log) stall(g *Group, err error) bool {
+	l.mu.Lock()
+	l.stalled = err
+	g.tell(err)
+	if len(l.next.writes) > 0 {
+		l.next.tell(err)
+	}
+	l.mu.Unlock()
+	pause := time.NewTimer(retryAfter)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-l.closing:
+		return false
+	}
+}
+
+// write writes a group. Each segment is on disk before the next one is written. undo is the write that failed, if nothing else of the group
+// may be on disk.
+func (l *Log) write(g *Group) (undo *write, err error) {
 	if err := l.marker.dirty(l.opts.NoSync); err != nil {
-		return l.fail(err)
+		return &g.writes[0], err
 	}
 	for i := range g.writes {
 		w := &g.writes[i]
@@ -159,18 +222,20 @@ func (l *Log) write(g *Group) error {
 		if err == nil {
 			_, err = f.WriteAt(w.b, w.at)
 		}
+		if err != nil && i == 0 {
+			return w, err
+		}
+		if err == nil {
+			err = l.sync(f, w.segment)
+		}
+		if err == nil {
+			err = l.marker.reach(Position{w.segment.number, w.at + int64(len(w.b))}, w.sum, l.opts.NoSync)
+		}
 		if err != nil {
-			return l.takeBack(g, i, err)
-		}
-		if err := l.sync(f, w.segment); err != nil {
-			return l.fail(err)
-		}
-		end := Position{w.segment.number, w.at + int64(len(w.b))}
-		if err := l.marker.reach(end, w.sum, l.opts.NoSync); err != nil {
-			return l.fail(err)
+			return nil, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // fileOf returns a segment's file, and creates it if there is none yet.
@@ -191,29 +256,25 @@ func (l *Log) sync(f *os.File, s *segment) error {
 	if l.opts.NoSync {
 		return nil
 	}
-	if err := f.Sync(); err != nil || s.made {
+	if err := l.syncFile(f); err != nil || s.made {
 		return err
 	}
 	s.made = true
 	return file.SyncDir(l.dir)
 }
 
-// takeBack undoes a failed write if the store can carry on without it and none of the group is on disk. Refused frames must not show
-// up behind the next write. Groups queued behind this one are refused too, because their offsets assume it.
-func (l *Log) takeBack(g *Group, written int, err error) error {
-	w := &g.writes[written]
-	if !l.opts.Resume || written > 0 {
-		return l.fail(err)
-	}
-	if cut := l.cut(w); cut != nil {
-		return l.fail(errors.Join(err, cut))
+// takeBack undoes a failed write, and reports whether it could. Refused frames must not show up behind the next write. Groups queued behind
+// this one are refused too, because their offsets assume it.
+func (l *Log) takeBack(g *Group, w *write) bool {
+	if l.cut(w) != nil {
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.segment.end, w.segment.sum = max(w.at, plateSize), w.before
 	l.last = w.segment
 	g.behind, l.next = l.next, l.newGroup()
-	return err
+	return true
 }
 
 // cut removes what may have been written.
@@ -228,23 +289,18 @@ func (l *Log) cut(w *write) error {
 		return f.Truncate(w.at)
 	}
 	delete(l.files, w.segment.number)
+	w.segment.made = false
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// fail stops the log: after a failed write we cannot know what it holds without reading it again.
+// fail stops the log. What it holds is known when it is read again.
 func (l *Log) fail(err error) error {
 	l.mu.Lock()
-	first := l.err == nil || l.err == ErrClosed //nolint:errorlint // a failure wraps it
-	if first {
+	defer l.mu.Unlock()
+	if l.err == nil || l.err == ErrClosed { //nolint:errorlint // a failure wraps it
 		l.err = fmt.Errorf("%w: %w", ErrClosed, err)
-		close(l.failed)
 	}
-	err = l.err
-	l.mu.Unlock()
-	if first && l.opts.Failed != nil {
-		l.opts.Failed(err)
-	}
-	return err
+	return l.err
 }
 
 // answer reports a group's outcome to everyone in it.
@@ -260,9 +316,8 @@ func (l *Log) answer(g *Group, err error) {
 				c.do(c.at, err)
 			}
 		}
-		g.err = err
 		l.recycle(g)
-		close(g.done)
+		g.tell(err)
 	}
 }
 

@@ -59,16 +59,20 @@ func (m *marker) read(kind string) (wrong string) {
 	return wrong
 }
 
-// write writes the marker in place, which is safe because it fits in one sector. The caller holds mu.
-func (m *marker) write(sync bool) error {
+// write writes the marker in place, which is safe because it fits in one sector. If that fails, the same change writes it again later. The
+// caller holds mu.
+func (m *marker) write(next plate, sync bool) error {
 	var b [plateSize]byte
-	if _, err := m.file.WriteAt(m.append(b[:0]), 0); err != nil {
+	if _, err := m.file.WriteAt(next.append(b[:0]), 0); err != nil {
 		return err
 	}
-	if !sync {
-		return nil
+	if sync {
+		if err := m.file.Sync(); err != nil {
+			return err
+		}
 	}
-	return m.file.Sync()
+	m.plate = next
+	return nil
 }
 
 // dirty notes that from now on the file may go beyond the recorded end.
@@ -78,20 +82,22 @@ func (m *marker) dirty(noSync bool) error {
 	if m.flags&flagClean == 0 {
 		return nil
 	}
-	m.flags &^= flagClean
-	return m.write(!noSync)
+	next := m.plate
+	next.flags &^= flagClean
+	return m.write(next, !noSync)
 }
 
 // reach notes how far the log is on disk. A log that isn't synced keeps the note in memory until it's closed.
 func (m *marker) reach(at Position, sum uint32, noSync bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	began := m.last != uint64(at.Segment)
-	m.last, m.end, m.sum = uint64(at.Segment), uint64(at.Offset), sum
+	next := m.plate
+	next.last, next.end, next.sum = uint64(at.Segment), uint64(at.Offset), sum
 	if noSync {
+		m.plate = next
 		return nil
 	}
-	return m.write(began)
+	return m.write(next, next.last != m.last)
 }
 
 // begin notes the log's first segment.
@@ -101,8 +107,9 @@ func (m *marker) begin(number int, noSync bool) error {
 	if uint64(number) <= m.first {
 		return nil
 	}
-	m.first = uint64(number)
-	return m.write(!noSync)
+	next := m.plate
+	next.first = uint64(number)
+	return m.write(next, !noSync)
 }
 
 // close notes that nothing lies beyond the end. It needs no sync: if the note is lost, the log just looks as if it had been killed.
@@ -112,8 +119,9 @@ func (m *marker) close() error {
 	if m.flags&flagClean != 0 {
 		return nil
 	}
-	m.flags |= flagClean
-	return m.write(false)
+	next := m.plate
+	next.flags |= flagClean
+	return m.write(next, false)
 }
 
 func (m *marker) release() error { return m.file.Close() }

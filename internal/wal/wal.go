@@ -14,6 +14,17 @@
 // acknowledged. A power failure may leave an older marker, as old as the kernel's last write-back. Starting or removing a segment
 // syncs the marker. A clean close is noted in it.
 //
+// # A disk that can't be written
+//
+// A failed write or sync never ends a log. With Options.Resume a failed write is cut off again and refused. Otherwise the log stalls: whoever
+// waits is told disk.ErrUnwritable, the frames stay in memory, and the log writes them again at the same place until that works. Then it
+// goes on. The store refuses changes while Log.Stalled isn't nil, and reads go on from memory.
+//
+// A failed sync isn't just repeated, because the kernel may have marked the pages as clean, and a second sync would succeed without them.
+// Instead all bytes since the last good sync are written again first. They are those of one group, and still in memory. So a stalled group
+// is in doubt: it's on disk once the log goes on, and it may be there in part, or not at all, if the process ends before. A torn end of it
+// was never acknowledged, as after a kill.
+//
 // # Damage and torn tails
 //
 // After a clean close every byte is known, so any difference is damage. Without one, a bad frame is still damage
@@ -44,7 +55,7 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// ErrClosed is what an append gets after the log was closed or has failed.
+// ErrClosed is what an append gets after the log was closed.
 var ErrClosed = errors.New("the log is closed")
 
 // Options say what a log holds and how it is kept.
@@ -61,10 +72,8 @@ type Options struct {
 	// NoSync gives up durability, also across a kill of the process, for a log that is thrown away.
 	NoSync bool
 	// Resume says that the store changes nothing until it's on disk, and so can carry on without refused frames. A failed write is
-	// then undone and the log goes on. Otherwise a failed write stops the log, as a failed sync always does.
+	// then undone if it can be, and whoever waits knows that nothing of it is left.
 	Resume bool
-	// Failed is called when the log has stopped, with no lock held; nil if the channel of Log.Failed is enough.
-	Failed func(error)
 }
 
 // Position is the place of a frame.
@@ -85,13 +94,16 @@ type Log struct {
 	applied  Position // frames before this have had their callbacks
 	flushing bool
 	err      error // why nothing can be appended any more
+	stalled  error // why the disk can't be written now
 	spare    []byte
-	failed   chan struct{}
 	running  sync.WaitGroup // of the flusher
 	writing  sync.Mutex     // held by whoever waits and writes, if there is no flusher
+	closing  chan struct{}  // closed when what can't be written now is given up
+	giveUp   sync.Once      // closes it
 
 	marker   *marker
 	repaired bool
+	syncFile func(*os.File) error // tests have it fail
 
 	filesMu sync.RWMutex // read-locked while files are read, so that they stay
 	files   map[int]*os.File
@@ -116,7 +128,7 @@ func Open(dir string, opts Options, replay func(Position, []byte) error) (*Log, 
 	if err := file.Clean(dir); err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, opts: opts, failed: make(chan struct{}), files: map[int]*os.File{}}
+	l := &Log{dir: dir, opts: opts, closing: make(chan struct{}), files: map[int]*os.File{}, syncFile: (*os.File).Sync}
 	if err := l.openMarker(); err != nil {
 		return nil, err
 	}
@@ -319,11 +331,17 @@ func (l *Log) Damage(at Position, what string) *file.Damage {
 // Repaired reports whether a repair has ever dropped damaged frames. Other frames may refer to those.
 func (l *Log) Repaired() bool { return l.repaired }
 
-// Failed is closed when a failed write or sync has stopped the log. Only reading the log again tells what it holds. Reads go on.
-func (l *Log) Failed() <-chan struct{} { return l.failed }
+// Stalled returns why the disk can't be written now, or nil. A store refuses changes meanwhile. Reads go on.
+func (l *Log) Stalled() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stalled
+}
 
-// Drain waits until every append is on disk or refused, and its callback has returned. Nothing may be appended meanwhile.
+// Drain waits until every append is on disk or refused, and its callback has returned. Nothing may be appended afterwards: what can't be
+// written now is given up.
 func (l *Log) Drain() {
+	l.giveUp.Do(func() { close(l.closing) })
 	l.running.Wait()
 	if l.opts.NoSync {
 		l.writeQueued()

@@ -12,8 +12,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/file/filetest"
 	"github.com/pintle/pintle/internal/wal/waltest"
@@ -401,35 +405,108 @@ func TestEachFileRemoved(t *testing.T) {
 	}
 }
 
-// TestWriteFails: a log that cannot be written says so and takes nothing more; what was acknowledged can be read.
-func TestWriteFails(t *testing.T) {
-	dir := t.TempDir()
-	told := make(chan error, 2)
-	l, _ := open(t, dir, Options{Failed: func(err error) { told <- err }})
-	kept := put(t, l, "kept")
-	f, err := os.Open(segmentPath(dir, 1)) // which cannot be written
+// stall appends a frame that can't be written, and returns its group.
+func stall(t *testing.T, l *Log, body string) *Group {
+	t.Helper()
+	_, g := l.Append(text(body), nil)
+	if err := g.Wait(); !errors.Is(err, disk.ErrUnwritable) || l.Stalled() == nil {
+		t.Errorf("it says %v, and stalls because of %v", err, l.Stalled())
+	}
+	return g
+}
+
+// replaceFile replaces the open file of segment 1.
+func replaceFile(t *testing.T, l *Log, flag int) {
+	t.Helper()
+	f, err := os.OpenFile(segmentPath(l.dir, 1), flag, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.filesMu.Lock()
+	defer l.filesMu.Unlock()
 	l.files[1].Close() //nolint:errcheck // nothing is lost by it
 	l.files[1] = f
-	for range 2 {
-		refused := make(chan error, 1)
-		_, g := l.Append(text("lost"), func(_ Position, err error) { refused <- err })
-		if !errors.Is(g.Wait(), ErrClosed) {
-			t.Errorf("it says %v", g.Wait())
+}
+
+// TestWriteFails: a log that can't be written says so, is read, and writes what it was given once it can be written again.
+func TestWriteFails(t *testing.T) {
+	for _, recovers := range []bool{false, true} {
+		dir := t.TempDir()
+		l, _ := open(t, dir, Options{})
+		want := put(t, l, "kept")
+		replaceFile(t, l, os.O_RDONLY)
+		first := stall(t, l, "in doubt")
+		second := stall(t, l, "behind it")
+		if b, err := l.Read(want[0].at, 4); err != nil || string(b) != "kept" {
+			t.Errorf("reading gives %q, %v", b, err)
+		}
+		if recovers {
+			replaceFile(t, l, os.O_RDWR)
+			for first.Wait() != nil || second.Wait() != nil || l.Stalled() != nil {
+				time.Sleep(time.Millisecond)
+			}
+			at := want[0].at.Offset + FrameHead + 4
+			want = append(want, frame{Position{1, at}, "in doubt"}, frame{Position{1, at + FrameHead + 8}, "behind it"})
+			want = append(want, put(t, l, "afterwards")...)
+		}
+		closed(t, l)
+		if _, got := open(t, dir, Options{}); !slices.Equal(got, want) {
+			t.Errorf("after a restart there are %v, want %v", got, want)
 		}
 	}
-	<-l.Failed()
-	if len(told) != 1 {
-		t.Errorf("the store was told %d times", len(told))
+}
+
+// TestSyncFails: after a failed sync the kernel may have dropped the bytes, so they are written again.
+func TestSyncFails(t *testing.T) {
+	for _, resume := range []bool{false, true} {
+		dir := t.TempDir()
+		l, _ := open(t, dir, Options{Resume: resume})
+		want := put(t, l, "kept")
+		end := l.End().Offset
+		var fails atomic.Int32
+		fails.Store(2)
+		l.syncFile = func(f *os.File) error {
+			if fails.Add(-1) < 0 {
+				return f.Sync()
+			}
+			return errors.Join(syscall.EIO, f.Truncate(end))
+		}
+		g := stall(t, l, "in doubt")
+		for g.Wait() != nil || l.Stalled() != nil {
+			time.Sleep(time.Millisecond)
+		}
+		want = append(want, frame{Position{1, end}, "in doubt"})
+		want = append(want, put(t, l, "afterwards")...)
+		closed(t, l)
+		if _, got := open(t, dir, Options{}); !slices.Equal(got, want) {
+			t.Errorf("after a restart there are %v, want %v", got, want)
+		}
 	}
-	if b, err := l.Read(kept[0].at, 4); err != nil || string(b) != "kept" {
-		t.Errorf("reading gives %q, %v", b, err)
+}
+
+// TestMarkerFails: a change that the marker couldn't take is made again.
+func TestMarkerFails(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, Options{})
+	put(t, l, "old")
+	number := l.Roll()
+	want := put(t, l, "new")
+	f := l.marker.file
+	var err error
+	if l.marker.file, err = os.Open(f.Name()); err != nil {
+		t.Fatal(err)
+	}
+	if l.RemoveBefore(number) == nil {
+		t.Error("nobody is told")
+	}
+	l.marker.file.Close() //nolint:errcheck // it was only read
+	l.marker.file = f
+	if err := l.RemoveBefore(number); err != nil {
+		t.Error(err)
 	}
 	closed(t, l)
-	if _, got := open(t, dir, Options{}); !slices.Equal(got, kept) {
-		t.Errorf("after a restart there are %v", got)
+	if _, got := open(t, dir, Options{}); !slices.Equal(got, want) {
+		t.Errorf("after a restart there are %v, want %v", got, want)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // readOperations indexes the service's table of operations and makes their shapes.
-func (a *served) readOperations() error {
+func (a *served) readOperations(admit func(service, operation string) error) error {
 	a.shapes = codec.NewShapes(rulesOf(&a.API))
 	a.operations = map[string]*codec.Operation{}
 	if a.Service == nil {
@@ -30,7 +30,7 @@ func (a *served) readOperations() error {
 		if err != nil {
 			return fmt.Errorf("wire: %s.%w", a.Name, err)
 		}
-		made.Call = checked(constraints, o.Call)
+		made.Call = a.admitted(admit, o.Name, checked(constraints, o.Call))
 		made.Lenient = slices.Contains(a.Lenient, o.Name)
 		a.operations[o.Name] = made
 	}
@@ -38,7 +38,7 @@ func (a *served) readOperations() error {
 }
 
 // checked returns a call that checks its input against the model's constraints first, in whatever protocol it comes.
-func checked(constraints *validation.Service, call func(context.Context, any) (any, error)) func(context.Context, any) (any, error) {
+func checked(constraints *validation.Service, call callFunc) callFunc {
 	return func(ctx context.Context, in any) (any, error) {
 		if err := constraints.Check(in); err != nil {
 			return nil, err

@@ -57,7 +57,9 @@ func rulesOf(a *model.API) codec.Rules {
 type Options struct {
 	// Verifier checks signatures. With nil, the handler accepts any request, for servers on loopback.
 	Verifier *sign.Verifier
-	Log      *slog.Logger
+	// Admit refuses calls for which the disk has no room; nil admits all.
+	Admit func(service, operation string) error
+	Log   *slog.Logger
 }
 
 // Handler answers the requests of all APIs on one address.
@@ -104,7 +106,7 @@ func (h *Handler) add(a *served) error {
 	if a.MaxBody == 0 {
 		a.MaxBody = defaultMaxBody
 	}
-	if err := a.readOperations(); err != nil {
+	if err := a.readOperations(h.opts.Admit); err != nil {
 		return err
 	}
 	h.apis = append(h.apis, a)

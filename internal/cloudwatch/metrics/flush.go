@@ -18,24 +18,39 @@ func (s *Store) flush(number int) error {
 	if err := s.saveSeries(); err != nil {
 		return err
 	}
+	if s.frozen != nil { // otherwise an earlier attempt got this far
+		if err := s.writeTiers(number); err != nil {
+			return err
+		}
+	}
+	if err := s.syncDir(); err != nil {
+		return err
+	}
+	return s.log.RemoveBefore(number)
+}
+
+// writeTiers replaces the frozen head by blocks.
+func (s *Store) writeTiers(number int) error {
 	now := s.opts.Now().Unix()
 	var made []*block
 	for _, t := range tiers {
 		b, err := s.writeTier(t, now, number)
 		if err != nil {
-			return err
+			return errors.Join(err, s.discard(made))
 		}
 		if b != nil {
 			made = append(made, b)
 		}
 	}
-	if err := s.replace(nil, made, number); err != nil {
-		return err
+	return s.replace(nil, made, number)
+}
+
+// discard removes blocks that no manifest names.
+func (s *Store) discard(made []*block) (err error) {
+	for _, b := range made {
+		err = errors.Join(err, b.file.Close(), os.Remove(s.path(b.File)))
 	}
-	if err := s.log.RemoveBefore(number); err != nil {
-		return err
-	}
-	return s.tidy(now)
+	return err
 }
 
 // saveSeries writes the series that aren't in the names log yet, so that the log's segments can be removed.
@@ -44,15 +59,25 @@ func (s *Store) saveSeries() error {
 	fresh := s.fresh
 	s.fresh = nil
 	s.mu.Unlock()
-	return s.writeSeries(fresh)
+	return s.writeSeries(fresh, fresh)
 }
 
-func (s *Store) writeSeries(all []*series) error {
-	var written *wal.Group
-	for _, one := range all {
-		_, written = s.names.Append(func(b []byte) []byte { return appendSeries(b, one) }, nil)
+// writeSeries writes series into the names log. If that fails, those that were fresh are so again.
+func (s *Store) writeSeries(all, fresh []*series) error {
+	err := s.names.Stalled()
+	if err == nil {
+		var written *wal.Group
+		for _, one := range all {
+			_, written = s.names.Append(func(b []byte) []byte { return appendSeries(b, one) }, nil)
+		}
+		err = written.Wait()
 	}
-	return written.Wait()
+	if err != nil {
+		s.mu.Lock()
+		s.fresh = append(fresh, s.fresh...)
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // writeTier writes what a tier keeps of the frozen head. Nothing changes that head anymore.
@@ -89,7 +114,7 @@ func (s *Store) replace(old, made []*block, log int) error {
 		m.Blocks = append(m.Blocks, b.blockInfo)
 	}
 	if err := s.writeManifest(m); err != nil {
-		return err
+		return errors.Join(err, s.discard(made))
 	}
 	s.manifest = m
 	s.blocksMu.Lock()
@@ -100,11 +125,10 @@ func (s *Store) replace(old, made []*block, log int) error {
 	}
 	s.mu.Unlock()
 	s.blocks = kept
-	var err error
-	for _, b := range old {
-		err = errors.Join(err, b.file.Close(), os.Remove(s.path(b.File)))
+	if err := s.syncDir(); err != nil {
+		return err // the old ones may still be needed after a power failure
 	}
-	return err
+	return s.discard(old)
 }
 
 // tidy removes expired blocks, merges small ones, and forgets metrics.

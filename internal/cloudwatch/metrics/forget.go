@@ -81,9 +81,10 @@ func (s *Store) rewriteNames() error {
 	number := s.names.Roll()
 	s.mu.Lock()
 	left := slices.Collect(maps.Values(s.series))
+	fresh := s.fresh
 	s.fresh = nil
 	s.mu.Unlock()
-	if err := s.writeSeries(left); err != nil {
+	if err := s.writeSeries(left, fresh); err != nil {
 		return err
 	}
 	return s.names.RemoveBefore(number)

@@ -128,8 +128,8 @@ type Store struct {
 	head    *head
 	frozen  *head // the head being flushed into blocks, or nil
 
-	err    error // why nothing can be put anymore
-	failed chan struct{}
+	err     error // why nothing can be put now
+	closing chan struct{}
 
 	log *wal.Log
 
@@ -163,7 +163,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		metrics: map[string]*metricState{},
 		series:  map[uint32]*series{},
 		head:    newHead(),
-		failed:  make(chan struct{}),
+		closing: make(chan struct{}),
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (s *Store) load() (err error) {
 	if err := s.loadManifest(); err != nil {
 		return err
 	}
-	options := wal.Options{Kind: namesKind, NoSync: s.opts.NoSync, Failed: s.fail}
+	options := wal.Options{Kind: namesKind, NoSync: s.opts.NoSync}
 	s.names, err = wal.Open(s.path(namesDir), options, func(_ wal.Position, payload []byte) error {
 		d := &decoder{b: payload}
 		s.restore(d.series())
@@ -223,7 +223,7 @@ func (s *Store) loadManifest() error {
 		return &file.Damage{Path: s.path(manifestFile), Offset: -1, What: "is missing"}
 	}
 	s.manifest.Log = 1
-	return s.writeManifest(s.manifest)
+	return errors.Join(s.writeManifest(s.manifest), s.syncDir())
 }
 
 const manifestFile = "manifest"
@@ -241,8 +241,13 @@ func readManifest(dir string, m *manifest) (used bool, err error) {
 }
 
 func (s *Store) writeManifest(m manifest) error {
-	if err := file.WriteSealed(s.path(manifestFile), m, !s.opts.NoSync); err != nil || s.opts.NoSync {
-		return err
+	return file.WriteSealed(s.path(manifestFile), m, !s.opts.NoSync)
+}
+
+// syncDir makes the names of the store's files durable.
+func (s *Store) syncDir() error {
+	if s.opts.NoSync {
+		return nil
 	}
 	return file.SyncDir(s.dir)
 }
@@ -305,8 +310,9 @@ func fileNumber(file string) (n int) {
 // Close waits for writes under way and closes the store.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	if s.err == nil {
+	if s.err != ErrClosed { //nolint:errorlint // it is set as it is
 		s.err = ErrClosed
+		close(s.closing)
 	}
 	s.mu.Unlock()
 	s.log.Drain()

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,10 +11,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file/filetest"
 	"github.com/pintle/pintle/internal/wal/waltest"
 )
@@ -458,25 +461,98 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestWriteFails: if the log can't be written, the store says so and acknowledges nothing anymore.
+// TestWriteFails: on a full disk puts are refused, and metrics are read. The store goes on once there is room.
 func TestWriteFails(t *testing.T) {
 	if !filetest.Alone(t) {
 		return
 	}
-	s, err := Open(t.TempDir(), Options{NoSync: true})
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	defer filetest.Fill(t, uint64(s.log.End().Offset+5))()
+	m, at := NewMetric("n", "m"), floor(time.Now().Unix(), 60)
+	write := func(name string) error {
+		return s.Put([]Sample{{Metric: m, At: at, Set: One(1)}, {Metric: NewMetric("n", name), At: at, Set: One(1)}})
+	}
+	sum := func() float64 {
+		got := read(t, s, Query{Metric: m, Start: at - 60, End: at + 60, Period: 60})
+		if len(got) != 1 {
+			t.Fatalf("got %v", got)
+		}
+		return got[0].Set.Sum
+	}
+	if err := write("a"); err != nil {
+		t.Fatal(err)
+	}
+	free := filetest.Fill(t, uint64(s.log.End().Offset+5))
 	for range 2 {
-		if err := s.Put([]Sample{{Metric: NewMetric("n", "m"), At: time.Now().Unix(), Set: One(1)}}); err == nil {
-			t.Error("what was not written was acknowledged")
+		if err := write("b"); !errors.Is(err, disk.ErrUnwritable) || sum() != 1 {
+			t.Errorf("what was not written: %v", err)
 		}
 	}
-	select {
-	case <-s.Failed():
-	default:
-		t.Error("nobody is told")
+	free()
+	for s.log.Stalled() != nil {
+		time.Sleep(time.Millisecond)
 	}
+	if err := write("c"); err != nil {
+		t.Error(err)
+	}
+	if got := sum(); got != 3 { // the first that was refused was in doubt
+		t.Errorf("the sum is %v", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if s, err = Open(dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := sum(); got != 3 {
+		t.Errorf("after a restart the sum is %v", got)
+	}
+}
+
+// TestFlushFails: while blocks can't be written, everything is read from memory. The store goes on once they can.
+func TestFlushFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s, err := Open(dir, Options{MaxHead: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := filepath.Join(dir, "000000001.block") // where the flush wants to write
+		s.nextBlock = 0
+		if err := os.Mkdir(block, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		at := floor(time.Now().Unix(), 60)
+		m := NewMetric("n", "m")
+		for i := range int64(10) {
+			if err := s.Put([]Sample{{Metric: m, At: at - 60*i, Set: One(1)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if err := s.Put([]Sample{{Metric: m, At: at, Set: One(1)}}); !errors.Is(err, disk.ErrUnwritable) {
+			t.Errorf("a put: %v", err)
+		}
+		if got := read(t, s, Query{Metric: m, Start: at - 3600, End: at + 60, Period: 60}); len(got) != 10 {
+			t.Errorf("%d are read", len(got))
+		}
+		if err := os.Remove(block); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * flushAgainAfter)
+		synctest.Wait()
+		if err := s.Put([]Sample{{Metric: m, At: at, Set: One(1)}}); err != nil {
+			t.Errorf("a put: %v", err)
+		}
+		if got := read(t, s, Query{Metric: m, Start: at - 3600, End: at + 60, Period: 60}); len(got) != 10 {
+			t.Errorf("%d are read", len(got))
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

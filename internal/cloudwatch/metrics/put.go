@@ -1,13 +1,17 @@
 package metrics
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// ErrClosed is returned by Put once the store is closed, or can no longer be written.
+// ErrClosed is returned by Put once the store is closed.
 var ErrClosed = errors.New("metrics: the store is closed")
 
 // Put adds samples. They are durable when it returns without an error.
@@ -33,8 +37,8 @@ func (s *Store) append(in []Sample) (*wal.Group, error) {
 	now := s.opts.Now().Unix()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return nil, s.err
+	if err := cmp.Or(s.err, s.log.Stalled()); err != nil {
+		return nil, err
 	}
 	samples := make([]sample, 0, len(in))
 	var made []*series
@@ -62,19 +66,6 @@ func (in *Sample) bin() bin {
 	}
 	return bin{at, in.Fine, in.Set}
 }
-
-// fail makes the store read-only.
-func (s *Store) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil || s.err == ErrClosed { //nolint:errorlint // a failure wraps it
-		s.err = fmt.Errorf("%w: %w", ErrClosed, err)
-		close(s.failed)
-	}
-}
-
-// Failed is closed when the log can no longer be written. Only a restart can tell what it holds.
-func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // written makes samples that are on disk readable. When the head is full, the log continues in a new segment. Once everything in
 // the segments before it is in the head, the head is flushed. So those segments hold exactly what the head holds.
@@ -105,7 +96,7 @@ func (s *Store) apply(samples []sample) bool {
 }
 
 // rotate starts a new head and a flush of the old one. If the previous flush is still running, rotate waits, and puts wait with
-// it, which bounds memory. If the previous flush failed, the old head stays.
+// it, which bounds memory. If the store is closed before that has succeeded, the old head stays.
 func (s *Store) rotate() {
 	if s.flushing != nil {
 		if <-s.flushing.done; s.flushing.err != nil {
@@ -122,9 +113,7 @@ func (s *Store) rotate() {
 	s.nextSegment = 0
 	go func() {
 		defer close(f.done)
-		if f.err = s.flush(number); f.err != nil {
-			s.fail(f.err)
-		}
+		f.err = s.persist(number)
 	}()
 }
 
@@ -132,4 +121,46 @@ func (s *Store) rotate() {
 type flushing struct {
 	done chan struct{}
 	err  error
+}
+
+// flushAgainAfter is the pause after a flush that failed.
+const flushAgainAfter = time.Second
+
+// persist flushes the frozen head, and tries until that succeeds or the store is closed. Until then nothing can be put.
+func (s *Store) persist(number int) error {
+	for {
+		err := s.flush(number)
+		s.refuse(err)
+		if err == nil {
+			s.tidyUp()
+			return nil
+		}
+		pause := time.NewTimer(flushAgainAfter)
+		select {
+		case <-pause.C:
+		case <-s.closing:
+			pause.Stop()
+			return err
+		}
+	}
+}
+
+// tidyUp tidies the blocks. What fails is tried again after the next flush.
+func (s *Store) tidyUp() {
+	if err := s.tidy(s.opts.Now().Unix()); err != nil && !disk.IsUnwritable(err) {
+		slog.Warn("metrics cannot be tidied up", "error", err)
+	}
+}
+
+// refuse sets why nothing can be put now; nil if it can.
+func (s *Store) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == ErrClosed { //nolint:errorlint // it is set as it is
+		return
+	}
+	if err != nil && s.err == nil && !disk.IsUnwritable(err) {
+		slog.Error("metrics cannot be flushed; they are tried again", "error", err)
+	}
+	s.err = disk.Unwritable(err)
 }

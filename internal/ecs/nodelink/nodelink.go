@@ -84,14 +84,54 @@ func (l *Link) ServeHTTP(w http.ResponseWriter, r *http.Request) { l.mux.ServeHT
 // Reset marks every node disconnected as of now. A control plane that has just started has no connections, and nodes
 // aren't to blame for the time it was away itself.
 func (l *Link) Reset(ctx context.Context) error {
+	return l.disconnect(ctx, func(row *state.ContainerInstance) bool { return row.AgentConnected || row.DisconnectedAt != nil })
+}
+
+func (l *Link) disconnect(ctx context.Context, which func(*state.ContainerInstance) bool) error {
 	return l.store.Update(ctx, func(tx *state.Tx) error {
 		for _, row := range slices.Collect(tx.ContainerInstances.All()) {
-			if isRegistered(row) && (row.AgentConnected || row.DisconnectedAt != nil) {
+			if isRegistered(row) && which(row) {
 				tx.ContainerInstances.Put(row.Disconnected(l.now()))
 			}
 		}
 		return nil
 	})
+}
+
+// lookEvery is the time between two looks for nodes that seem connected and aren't.
+const lookEvery = 10 * time.Second
+
+// Run marks nodes disconnected whose session ended while nothing could be written. It runs until ctx ends.
+func (l *Link) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		for row := range l.store.View().ContainerInstances.All() {
+			if isRegistered(row) && l.isForgotten(row) {
+				if err := l.disconnect(ctx, l.isForgotten); err != nil {
+					return err
+				}
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// isForgotten reports whether a node seems connected, and has no session.
+func (l *Link) isForgotten(row *state.ContainerInstance) bool {
+	return row.AgentConnected && !l.hasSession(*row.ContainerInstanceArn)
+}
+
+// hasSession reports whether a node has a session.
+func (l *Link) hasSession(instanceArn string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sockets[address{kindACS, instanceArn}] != nil
 }
 
 // Close ends every socket and waits for them.

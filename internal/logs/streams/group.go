@@ -49,7 +49,7 @@ type place struct {
 const logKind = "streams"
 
 // openGroup reads a group's description and the heads of its records.
-func openGroup(dir string, id int, failed func(error)) (*group, error) {
+func openGroup(dir string, id int) (*group, error) {
 	g := &group{id: id, dir: dir, streams: map[string]*stream{}, pending: map[string]pending{}}
 	if err := readMeta(dir, &g.meta); err != nil {
 		return nil, err
@@ -59,7 +59,6 @@ func openGroup(dir string, id int, failed func(error)) (*group, error) {
 		Exists: true,
 		Peek:   headSize + maxName,
 		Resume: true, // the index only holds what is on disk
-		Failed: failed,
 	}
 	var err error
 	g.log, err = wal.Open(dir, options, func(at wal.Position, b []byte) error {
@@ -164,6 +163,9 @@ func (g *group) checkQueued(r *record) error {
 	if g.closed {
 		return ErrNoGroup // another call deleted it
 	}
+	if err := g.log.Stalled(); err != nil {
+		return err
+	}
 	c, ok := g.pending[r.Stream]
 	if !ok {
 		c.exists = g.streams[r.Stream] != nil
@@ -235,7 +237,7 @@ func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.expiry(now)
-	if before == 0 || g.closed {
+	if before == 0 || g.closed || g.log.Stalled() != nil {
 		return 0, nil, nil
 	}
 	oldest := g.log.First()

@@ -73,9 +73,7 @@ func (a ID) Compare(b ID) int {
 
 // Store stores all log groups of an account.
 type Store struct {
-	dir    string
-	failed chan struct{}
-	fail   sync.Once
+	dir string
 
 	mu      sync.RWMutex
 	groups  map[string]*group
@@ -90,7 +88,7 @@ func Open(dir string) (*Store, error) {
 	if err := file.Clean(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, groups: map[string]*group{}, failed: make(chan struct{})}
+	s := &Store{dir: dir, groups: map[string]*group{}}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("streams: %w", err), s.Close())
 	}
@@ -129,11 +127,8 @@ func (s *Store) load() error {
 }
 
 func (s *Store) openGroup(id int) (*group, error) {
-	return openGroup(groupDir(s.dir, id), id, func(error) { s.fail.Do(func() { close(s.failed) }) })
+	return openGroup(groupDir(s.dir, id), id)
 }
-
-// Failed is closed when a group's log can no longer be written. Only a restart can tell what it holds. Reads still work.
-func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // Close closes the files.
 func (s *Store) Close() error {

@@ -10,6 +10,8 @@ import (
 	"math"
 
 	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/sqlitefile"
 )
 
 // Message is something that a change owes somebody, as an outbox has it.
@@ -37,7 +39,7 @@ func (c Conditions) allow(b *Bucket, o *Object) error {
 // Put replaces an object's content by the files, which have their sizes and order. On an error the files are discarded.
 func (s *Store) Put(ctx context.Context, o *Object, files []*File, c Conditions) error {
 	err := s.putAs(ctx, o, files, c, func(tx *sql.Tx) ([]string, error) { return nil, take(tx, o.ID, files) })
-	if err != nil && !errors.Is(err, errInDoubt) {
+	if err != nil && !errors.Is(err, sqlitefile.ErrInDoubt) {
 		for _, f := range files {
 			s.Discard(f)
 		}

@@ -55,7 +55,6 @@ type Store struct {
 	db     *sqlitefile.DB
 	reads  *sql.DB
 	flush  func(*sql.Tx) error // commits; tests have it fail
-	failed chan struct{}       // closed once it has failed
 	writer *groupcommit.Writer[func(*sql.Tx) error]
 	owing  chan struct{} // signals that something new is owed
 	owes   bool          // the current group of changes owes something; only the writer uses it
@@ -93,7 +92,7 @@ const maxReaders = 4
 // Open opens the store in a directory, creating it if there is none. Nobody else may have it open.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	s := &Store{
-		dir: dir, now: now, owing: make(chan struct{}, 1), failed: make(chan struct{}),
+		dir: dir, now: now, owing: make(chan struct{}, 1),
 		pinned: map[string]int{}, doomed: map[string]bool{}, dirs: map[string]bool{},
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -131,25 +130,13 @@ func (s *Store) Close() error {
 	return errors.Join(s.reads.Close(), s.db.Close())
 }
 
-// Failed is closed when a commit has failed. From then on the store is read-only: after a failed commit only a restart can tell what the
-// disk holds.
-func (s *Store) Failed() <-chan struct{} { return s.failed }
-
 // update runs fn in a transaction, and returns once its changes are durable. Changes run one at a time. Those that wait share one flush;
 // a failing one is undone alone.
 func (s *Store) update(ctx context.Context, fn func(*sql.Tx) error) error {
-	err := s.writer.Update(ctx, fn)
-	if errors.Is(err, groupcommit.ErrClosed) {
-		select {
-		case <-s.failed:
-			return errFailed
-		default:
-		}
-	}
-	return err
+	return sqlitefile.Mark(s.writer.Update(ctx, fn))
 }
 
-// commit runs a group of changes, flushes once, and answers them all. It returns false if the flush failed.
+// commit runs a group of changes, flushes once, and answers them all. A later group may succeed where this one fails.
 func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]]) bool {
 	tx, err := s.db.Begin()
 	var taken []*groupcommit.Change[func(*sql.Tx) error]
@@ -158,19 +145,23 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]])
 		if failed == nil {
 			failed = within(tx, c.Do)
 		}
+		if errors.Is(failed, errBroken) {
+			err = failed
+		}
 		if failed != nil {
 			c.Answer(failed)
 			continue
 		}
 		taken = append(taken, c)
 	}
-	if err != nil {
-		return true // later groups may still succeed
+	switch {
+	case tx == nil:
+	case err != nil:
+		tx.Rollback() //nolint:errcheck // SQLite may have rolled back by itself
+	default:
+		err = s.flush(tx)
 	}
-	if err = s.flush(tx); err != nil {
-		err = errors.Join(errInDoubt, err, ignoreDone(tx.Rollback()))
-		close(s.failed)
-	} else if s.owes {
+	if err == nil && s.owes {
 		select {
 		case s.owing <- struct{}{}:
 		default: // there is a value already
@@ -180,23 +171,11 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]])
 	for _, c := range taken {
 		c.Answer(err)
 	}
-	return err == nil
+	return true
 }
 
-// errInDoubt marks a commit that failed: the disk may hold it or not.
-var errInDoubt = errors.New("object store: the index could not be written")
-
-// errFailed is the error of all changes after that one.
-var errFailed = errors.New(
-	"object store: nothing can be changed since the index could not be written; restart pintle once the disk is well",
-)
-
-func ignoreDone(err error) error {
-	if errors.Is(err, sql.ErrTxDone) {
-		return nil
-	}
-	return err
-}
+// errBroken marks a change's error that ended the whole transaction.
+var errBroken = errors.New("object store: the transaction is broken")
 
 // within runs fn in a savepoint, so that a failure undoes only fn.
 func within(tx *sql.Tx, fn func(*sql.Tx) error) (err error) {
@@ -208,11 +187,13 @@ func within(tx *sql.Tx, fn func(*sql.Tx) error) (err error) {
 			err = fmt.Errorf("panic in a change of the object store: %v", p)
 		}
 		if err != nil {
-			_, undo := tx.Exec(`ROLLBACK TO one`)
-			err = errors.Join(err, undo)
+			if _, undo := tx.Exec(`ROLLBACK TO one`); undo != nil {
+				err = errors.Join(errBroken, err, undo)
+				return
+			}
 		}
 		if _, release := tx.Exec(`RELEASE one`); release != nil {
-			err = errors.Join(err, release)
+			err = errors.Join(errBroken, err, release)
 		}
 	}()
 	return fn(tx)

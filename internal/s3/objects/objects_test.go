@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -19,7 +20,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/file/filetest"
 )
 
 func open(t testing.TB, dir string) *Store {
@@ -368,19 +371,16 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestFailedCommit: after a commit that failed the store says so, changes nothing any more, and is read.
+// TestFailedCommit: what a commit that failed would have changed is not there, the rest is read, and the store goes on.
 func TestFailedCommit(t *testing.T) {
 	s := newStore(t)
 	put(t, s, "before", []byte("x"))
 	failure := errors.New("the disk is gone")
-	s.flush = func(*sql.Tx) error { return failure }
+	commit := s.flush
+	s.flush = func(tx *sql.Tx) error { return errors.Join(failure, tx.Rollback()) }
 	o := &Object{Bucket: "b", Key: "k"}
 	if err := s.Put(t.Context(), o, []*File{{}}, Conditions{}); !errors.Is(err, failure) {
 		t.Errorf("the put that failed: %v", err)
-	}
-	<-s.Failed()
-	if err := s.Put(t.Context(), o, []*File{{}}, Conditions{}); !errors.Is(err, errFailed) {
-		t.Errorf("the put after it: %v", err)
 	}
 	if string(read(t, s, "before")) != "x" {
 		t.Error("what was there cannot be read")
@@ -388,12 +388,71 @@ func TestFailedCommit(t *testing.T) {
 	if _, err := s.Object(t.Context(), "b", "k"); !errors.Is(err, ErrNoObject) {
 		t.Errorf("what failed is there: %v", err)
 	}
+	s.flush = commit
+	put(t, s, "after", []byte("y"))
 	dir := s.dir
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s = open(t, dir); string(read(t, s, "before")) != "x" {
+	if s = open(t, dir); string(read(t, s, "before")) != "x" || string(read(t, s, "after")) != "y" {
 		t.Error("what was there is not, after a restart")
+	}
+}
+
+// TestFullDisk: on a full disk puts are refused and leave no file, and objects are read. Puts succeed once there is room.
+func TestFullDisk(t *testing.T) {
+	if !filetest.Alone(t) {
+		return
+	}
+	s := newStore(t)
+	put(t, s, "before", []byte("x"))
+	acknowledged := []string{"before"}
+	refused := 0
+	for i := range 60 {
+		free := filetest.Fill(t, uint64(i*5000))
+		var done sync.WaitGroup
+		results := make(chan string, 4)
+		for j := range cap(results) {
+			done.Go(func() {
+				key := fmt.Sprint(i, "-", j)
+				f, err := s.Write(bytes.NewReader(make([]byte, []int{10, small, 2 * small, 4 * small}[j])))
+				if err == nil {
+					err = s.Put(context.Background(), &Object{Bucket: "b", Key: key}, []*File{f}, Conditions{})
+				}
+				if err == nil {
+					results <- key
+				} else if !disk.IsUnwritable(err) {
+					t.Errorf("refused with %v", err)
+				}
+			})
+		}
+		done.Wait()
+		close(results)
+		refused += cap(results) - len(results)
+		for key := range results {
+			acknowledged = append(acknowledged, key)
+		}
+		if string(read(t, s, "before")) != "x" {
+			t.Error("what was there cannot be read")
+		}
+		free()
+		key := fmt.Sprint(i, "-after")
+		put(t, s, key, []byte("y"))
+		acknowledged = append(acknowledged, key)
+	}
+	dir := s.dir
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	for _, key := range acknowledged {
+		if _, err := s.Object(t.Context(), "b", key); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	all, err := s.List(t.Context(), "b", Query{Limit: 1000})
+	if err != nil || len(all.Objects) != len(acknowledged) || refused == 0 {
+		t.Errorf("%d objects of %d, with %d refused: %v", len(all.Objects), len(acknowledged), refused, err)
 	}
 }
 

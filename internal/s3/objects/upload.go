@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/sqlitefile"
 )
 
 // Upload is an unfinished object, made of parts.
@@ -89,7 +91,7 @@ func (s *Store) PutPart(ctx context.Context, u *Upload, f *File) error {
 		return take(tx, u.ID, []*File{f})
 	})
 	if err != nil {
-		if !errors.Is(err, errInDoubt) {
+		if !errors.Is(err, sqlitefile.ErrInDoubt) {
 			s.Discard(f)
 		}
 		return err

@@ -67,7 +67,7 @@ func (s *Store) ChangeVisibility(name string, changes []Visibility) ([]error, er
 func (s *Store) change(name string, n int, make func(q *queue, i int, now int64) (record, error)) ([]error, error) {
 	s.mu.Lock()
 	now := s.now()
-	q, err := s.find(name, now)
+	q, err := s.findToChange(name, now)
 	if err != nil {
 		s.mu.Unlock()
 		return nil, err
@@ -96,7 +96,7 @@ func (s *Store) change(name string, n int, make func(q *queue, i int, now int64)
 func (s *Store) Purge(name string) error {
 	s.mu.Lock()
 	now := s.now()
-	q, err := s.find(name, now)
+	q, err := s.findToChange(name, now)
 	if err == nil && q.purgedAt+60_000 > now {
 		err = ErrPurged
 	}

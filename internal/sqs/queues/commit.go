@@ -2,7 +2,10 @@ package queues
 
 import (
 	"fmt"
+	"log/slog"
+	"time"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/wal"
 )
@@ -22,8 +25,7 @@ func (s *Store) commit(records []record, change bool) *wal.Group {
 	}
 	at, b := s.log.Append(func(b []byte) []byte { return appendRecords(b, records) }, nil)
 	if at.Segment == 0 {
-		s.fail(b.Wait()) // a refused group doesn't wait
-		return b
+		return b // the log is closed, or the frame is too long
 	}
 	g := s.segments[len(s.segments)-1]
 	s.grow(g, s.log.End().Offset)
@@ -46,23 +48,12 @@ func (s *Store) commit(records []record, change bool) *wal.Group {
 	return b
 }
 
-// fail makes the store read-only: after a failed write we cannot know what the log holds. The caller holds mu.
+// fail makes the store read-only: its memory may not match the log any more. The caller holds mu.
 func (s *Store) fail(err error) {
 	if s.err == nil {
 		s.err = fmt.Errorf("%w: %w", ErrClosed, err)
-		close(s.failed)
 	}
 }
-
-// logFailed is called when the log has stopped.
-func (s *Store) logFailed(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fail(err)
-}
-
-// Failed is closed when the log can't be written any more. Only a restart knows the queues again.
-func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // cleanUp cleans the oldest segments while much of the log is dead, until the store is closed.
 func (s *Store) cleanUp() {
@@ -73,11 +64,28 @@ func (s *Store) cleanUp() {
 		case <-s.clean:
 		}
 		for s.isWasteful() {
-			if err := s.cleanOldest(); err != nil {
-				s.logFailed(err)
+			if err := s.cleanOldest(); err != nil && !s.pauseAfter(err) {
 				return
 			}
 		}
+	}
+}
+
+// cleanAgainAfter is the pause after an attempt to clean that failed.
+const cleanAgainAfter = 10 * time.Second
+
+// pauseAfter waits before the next attempt to clean, and returns false if the store is closed meanwhile.
+func (s *Store) pauseAfter(err error) bool {
+	if !disk.IsUnwritable(err) { // those who write are told of that
+		slog.Warn("cannot clean the log of the queues", "error", err)
+	}
+	pause := time.NewTimer(cleanAgainAfter)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-s.done:
+		return false
 	}
 }
 
@@ -109,18 +117,24 @@ func (s *Store) cleanOldest() error {
 	}
 	s.filesMu.Lock()
 	defer s.filesMu.Unlock()
+	if err := s.log.RemoveBefore(g.number + 1); err != nil {
+		return err
+	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.segments = s.segments[1:]
 	s.size -= g.size
-	next := s.segments[0].number
-	s.mu.Unlock()
-	return s.log.RemoveBefore(next)
+	return nil
 }
 
 // writeAgain rewrites some of a segment's live records at the end of the log. It waits for the disk itself, so that no call has to.
 // Until then the messages stay where they were, and a receive meanwhile reads them there.
 func (s *Store) writeAgain(g *segment, bodies map[*message][]byte) (more bool, err error) {
 	s.mu.Lock()
+	if err := s.log.Stalled(); err != nil {
+		s.mu.Unlock()
+		return false, err
+	}
 	var moved []*message
 	var records []record
 	for m, b := range bodies {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/wal"
 )
 
@@ -61,7 +62,7 @@ func failureOf(m *Move, found *message) string {
 func (s *Store) StartMove(m Move) error {
 	s.mu.Lock()
 	now := s.now()
-	q, err := s.find(m.From, now)
+	q, err := s.findToChange(m.From, now)
 	if err == nil && m.To != "" {
 		_, err = s.find(m.To, now)
 	}
@@ -84,9 +85,10 @@ func (s *Store) StartMove(m Move) error {
 func (s *Store) CancelMove(id string) (int64, error) {
 	s.mu.Lock()
 	m := s.moves[id]
-	if m == nil || m.Status != MoveRunning || s.err != nil {
+	stalled := s.log.Stalled()
+	if m == nil || m.Status != MoveRunning || s.err != nil || stalled != nil {
 		defer s.mu.Unlock()
-		return 0, cmp.Or(s.err, ErrNoMove)
+		return 0, cmp.Or(s.err, stalled, ErrNoMove)
 	}
 	next := *m
 	next.Status = MoveCancelling
@@ -147,7 +149,7 @@ func (s *Store) resume() {
 func (s *Store) move(id string) {
 	for {
 		pause, b, done := s.moveSome(id)
-		if err := b.Wait(); err != nil || done {
+		if err := b.Wait(); done || err != nil && !disk.IsUnwritable(err) {
 			return
 		}
 		select {
@@ -165,6 +167,9 @@ func (s *Store) moveSome(id string) (pause time.Duration, b *wal.Group, done boo
 	m := s.moves[id]
 	if m == nil || s.err != nil {
 		return 0, nil, true
+	}
+	if s.log.Stalled() != nil {
+		return time.Second, nil, false
 	}
 	next, now := *m, s.now()
 	q, err := s.find(m.From, now)

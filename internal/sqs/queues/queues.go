@@ -86,7 +86,6 @@ type Store struct {
 	before   *wal.Group // the last group with records
 	waitless bool       // receives return at once
 	err      error      // why nothing can be changed any more
-	failed   chan struct{}
 
 	clean   chan struct{}  // the cleaner has something to do
 	running sync.WaitGroup // of the cleaner
@@ -102,7 +101,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	opts.MaxSegment, opts.Slack = cmp.Or(opts.MaxSegment, defaultMaxSegment), cmp.Or(opts.Slack, defaultSlack)
 	s := &Store{
 		dir: dir, opts: opts, queues: map[uint64]*queue{}, names: map[string]*queue{}, moves: map[string]*Move{},
-		clean: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{}),
+		clean: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("queues: %w", err)
@@ -160,12 +159,23 @@ func (s *Store) find(name string, now int64) (*queue, error) {
 	return q, nil
 }
 
+// findToChange returns a queue, unless nothing can be changed now. The caller holds mu.
+func (s *Store) findToChange(name string, now int64) (*queue, error) {
+	if err := s.log.Stalled(); err != nil {
+		return nil, err
+	}
+	return s.find(name, now)
+}
+
 // maxSettled limits the expired messages in one frame: all of a queue's may expire at once, and they wouldn't fit.
 const maxSettled = 10_000
 
 // settle brings a queue up to date: it drops expired messages and makes others visible. The caller holds mu.
 func (s *Store) settle(q *queue, now int64) {
 	q.advance(now)
+	if q.nextExpired(now) == nil || s.log.Stalled() != nil {
+		return
+	}
 	var gone []record
 	for m := q.nextExpired(now); m != nil; m = q.nextExpired(now) {
 		q.flow.begin(q, now)
@@ -188,6 +198,10 @@ func (s *Store) CreateQueue(in Queue) (Queue, error) {
 		s.mu.Unlock()
 		return there, cmp.Or(b.Wait(), ErrExists)
 	} else if !errors.Is(err, ErrNoQueue) {
+		s.mu.Unlock()
+		return Queue{}, err
+	}
+	if err := s.log.Stalled(); err != nil {
 		s.mu.Unlock()
 		return Queue{}, err
 	}
@@ -216,7 +230,7 @@ func (q *Queue) record() record {
 // UpdateQueue changes a queue. change may replace the queue's maps but must not write to them, since others read them.
 func (s *Store) UpdateQueue(name string, change func(*Queue) error) error {
 	s.mu.Lock()
-	q, err := s.find(name, s.now())
+	q, err := s.findToChange(name, s.now())
 	if err != nil {
 		s.mu.Unlock()
 		return err
@@ -235,7 +249,7 @@ func (s *Store) UpdateQueue(name string, change func(*Queue) error) error {
 // DeleteQueue removes a queue with all its messages.
 func (s *Store) DeleteQueue(name string) error {
 	s.mu.Lock()
-	q, err := s.find(name, s.now())
+	q, err := s.findToChange(name, s.now())
 	if err != nil {
 		s.mu.Unlock()
 		return err

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/file/filetest"
 	"github.com/pintle/pintle/internal/wal"
@@ -409,33 +410,35 @@ func TestAttempt(t *testing.T) {
 	}
 }
 
-// TestWriteFails: what could not be written is not acknowledged, nothing is after it, and what was is there again later.
+// TestWriteFails: on a full disk what was acknowledged is there, changes are refused, and the store goes on once there is room.
 func TestWriteFails(t *testing.T) {
 	if !filetest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
-	s := open(t, dir, Options{NoSync: true})
+	s := open(t, dir, Options{})
 	create(t, s, Queue{Name: "q"})
 	send(t, s, "q", "kept")
 	free := filetest.Fill(t, uint64(s.log.End().Offset+5))
 	for range 2 {
-		if _, err := s.Send("q", []Message{{Body: []byte("lost")}}); !errors.Is(err, ErrClosed) && !errors.Is(err, wal.ErrClosed) {
+		if _, err := s.Send("q", []Message{{Body: []byte("in doubt")}}); !errors.Is(err, disk.ErrUnwritable) {
 			t.Errorf("a message that could not be written: %v", err)
 		}
 	}
-	if _, err := s.Receive(t.Context(), "q", Want{Limit: 1}); err == nil {
-		t.Error("a store that cannot be written gives messages out")
+	if _, err := s.Receive(t.Context(), "q", Want{Limit: 1}); !errors.Is(err, disk.ErrUnwritable) {
+		t.Errorf("a store that cannot be written gives messages out: %v", err)
 	}
-	select {
-	case <-s.Failed():
-	default:
-		t.Error("nobody is told that the store cannot be written")
+	if got := s.Queues(); len(got) != 1 {
+		t.Errorf("queues: %v", got)
 	}
 	free()
+	for s.log.Stalled() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	send(t, s, "q", "afterwards")
 	s.Close()
-	s = open(t, dir, Options{NoSync: true})
-	if c, err := s.Counts("q"); err != nil || c.Visible != 1 {
+	s = open(t, dir, Options{})
+	if c, err := s.Counts("q"); err != nil || c.Visible != 3 { // the first that was refused was in doubt
 		t.Errorf("after a restart: %+v %v", c, err)
 	}
 }

@@ -68,7 +68,7 @@ func (s *Store) receive(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	q, err := s.find(name, now)
+	q, err := s.findToChange(name, now)
 	if err != nil {
 		return nil, nil, 0, err
 	}

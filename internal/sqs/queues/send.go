@@ -23,7 +23,7 @@ type Sent struct {
 func (s *Store) Send(name string, messages []Message) ([]Sent, error) {
 	s.mu.Lock()
 	now := s.now()
-	q, err := s.find(name, now)
+	q, err := s.findToChange(name, now)
 	if err != nil {
 		s.mu.Unlock()
 		return nil, err

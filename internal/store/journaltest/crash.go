@@ -3,7 +3,6 @@ package journaltest
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -92,7 +91,7 @@ func writeUntilKilled(s *store.Store) {
 }
 
 // writeUntilFull commits until a write fails because files may not grow, and prints each row's name once it is acknowledged, then
-// "full". With room again it writes on for a while, if the store still does.
+// "full". With room again it writes on for a while.
 func writeUntilFull(s *store.Store) {
 	signal.Ignore(syscall.SIGXFSZ)
 	var limit syscall.Rlimit
@@ -118,7 +117,7 @@ func writeUntilFull(s *store.Store) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		fail(err)
 	}
-	if err := write("b"); err != nil && !errors.Is(err, store.ErrClosed) { // a store in doubt ends, another goes on
+	if err := write("b"); err != nil {
 		fail(err)
 	}
 }

@@ -157,19 +157,20 @@ func (j *Journal) Write(revision int64, changes []store.Change) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, err := j.statements.begin.Exec(); err != nil {
+	if err := j.db.Ready(); err != nil {
 		return err
 	}
+	if _, err := j.statements.begin.Exec(); err != nil {
+		return sqlitefile.Mark(err)
+	}
 	if err := j.write(revision, changes); err != nil {
-		_, undone := j.statements.rollback.Exec()
-		return errors.Join(err, undone)
+		j.statements.rollback.Exec() //nolint:errcheck // SQLite may have rolled back by itself
+		return sqlitefile.Mark(err)
 	}
 	if _, err := j.statements.commit.Exec(); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrInDoubt, err)
+		return j.db.Failed(err)
 	}
-	if err := j.db.Committed(); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrInDoubt, err)
-	}
+	j.db.Committed()
 	return nil
 }
 

@@ -26,6 +26,7 @@ type API struct {
 	TellZero     bool                  // whether a sent 0 becomes call.Zero if the struct can't tell it from no value
 	ErrorSpace   string                // prefix of errors' names in JSON, before a #
 	Statuses     map[string]int        // HTTP statuses by error code, if not 400 and unknown to the SDK
+	Unavailable  string                // code of an error with status 503, if not the common ServiceUnavailable
 	QueryErrors  map[string]QueryError // by name in the model, for a service that began with Query
 	Operations   []string              // all operations on AWS
 	Lenient      []string              // operations that ignore unknown members, because nodes of other versions call them

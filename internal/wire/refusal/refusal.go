@@ -3,6 +3,7 @@
 package refusal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,12 @@ func New(code, format string, args ...any) error {
 // With returns a refusal with another status.
 func With(status int, code, format string, args ...any) error {
 	return &Refusal{code, fmt.Sprintf(format, args...), status}
+}
+
+// Unavailable returns the refusal of a call for which the disk can't be written now. code is the service's for this, if it has one of its own;
+// all services have ServiceUnavailable among their common errors.
+func Unavailable(code string, err error) error {
+	return With(http.StatusServiceUnavailable, cmp.Or(code, "ServiceUnavailable"), "%s", err)
 }
 
 // Fault is what a caller sees of an error that is Pintle's. The text isn't sent; the log has it under the same request id.

@@ -1,0 +1,147 @@
+package sqlitefile
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/pintle/pintle/internal/disk"
+	"github.com/pintle/pintle/internal/file/filetest"
+)
+
+// insert inserts rows of a kilobyte each in one transaction.
+func insert(db *DB, from, n int) error {
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		if _, err := tx.Exec(`INSERT INTO t VALUES (?, ?)`, from+i, make([]byte, 1000)); err != nil {
+			tx.Rollback() //nolint:errcheck // SQLite may have rolled back by itself
+			return Mark(err)
+		}
+	}
+	return db.Commit(tx)
+}
+
+// rowsOf lists the rows by number.
+func rowsOf(t *testing.T, db *DB) (out []int) {
+	t.Helper()
+	rows, err := db.Conn().QueryContext(t.Context(), `SELECT n FROM t ORDER BY n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int
+		if err := rows.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// TestFullDisk fills the disk again and again, wherever a commit or a checkpoint happens to be. What fails is undone, the rest is there, and
+// neither this process nor the next one finds any damage.
+func TestFullDisk(t *testing.T) {
+	if !filetest.Alone(t) {
+		return
+	}
+	for _, exclusive := range []bool{true, false} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		path := filepath.Join(t.TempDir(), "x.db")
+		o := Options{Exclusive: exclusive, CacheKiB: 64, Schema: `CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, b BLOB)`}
+		var want []int
+		failed := 0
+		for run := range 8 {
+			db, err := Open(t.Context(), path, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 30 {
+				if rnd.IntN(4) == 0 {
+					db.foldAt = 1
+				}
+				free := filetest.Fill(t, uint64(rnd.IntN(1+int(db.guard.frames+30)*frameSize)))
+				from, n := rnd.IntN(1<<40), 1+rnd.IntN(40)
+				err := insert(db, from, n)
+				if err == nil {
+					for i := range n {
+						want = append(want, from+i)
+					}
+				} else if failed++; !errors.Is(err, disk.ErrUnwritable) {
+					t.Error(err)
+				}
+				slices.Sort(want)
+				if got := rowsOf(t, db); !slices.Equal(got, want) {
+					t.Fatalf("%d rows are seen, want %d", len(got), len(want))
+				}
+				free()
+				if from++; rnd.IntN(2) == 0 {
+					continue
+				}
+				if err := insert(db, 1<<40+from, 1); err != nil {
+					t.Fatalf("with room again: %v", err)
+				}
+				want = append(want, 1<<40+from)
+			}
+			slices.Sort(want)
+			left := filepath.Join(t.TempDir(), "x.db") // as a killed process would
+			if err := os.CopyFS(filepath.Dir(left), os.DirFS(filepath.Dir(path))); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if run%2 == 0 {
+				path = left
+			}
+		}
+		db, err := Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsOf(t, db); !slices.Equal(got, want) || failed == 0 || len(want) == 0 {
+			t.Errorf("%d rows are there, want %d, after %d failures", len(got), len(want), failed)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNoRoomToUndo: a failed commit that can't be undone at once is undone before the next one.
+func TestNoRoomToUndo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	db, err := Open(t.Context(), path, Options{Schema: `CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, b BLOB)`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // the test is over
+	if err := insert(db, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	log := logPath(path)
+	if err := errors.Join(os.Rename(log, log+".away"), os.Mkdir(log, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Failed(errors.New("a commit")); !errors.Is(err, ErrInDoubt) || !errors.Is(err, disk.ErrUnwritable) {
+		t.Errorf("it says %v", err)
+	}
+	if err := insert(db, 2, 1); !errors.Is(err, disk.ErrUnwritable) {
+		t.Errorf("a transaction before it is undone: %v", err)
+	}
+	if err := errors.Join(os.Remove(log), os.Rename(log+".away", log)); err != nil {
+		t.Fatal(err)
+	}
+	if err := insert(db, 2, 1); err != nil {
+		t.Error(err)
+	}
+	if got := rowsOf(t, db); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("there are %v", got)
+	}
+}
