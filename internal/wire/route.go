@@ -22,8 +22,7 @@ func (h *Handler) route(q *request) error {
 		q.api = h.apiOfForm(q)
 	}
 	if q.api == nil {
-		return refusal.New("UnknownOperationException", "The request is for no service that runs here: %s is %q, the signature is for %q.",
-			sign.TargetHeader, q.Header.Get(sign.TargetHeader), sign.ScopeOf(q.Request))
+		return h.refuseStranger(q.Request)
 	}
 	q.protocol = q.api.protocolOf(q.Request)
 	return nil
