@@ -84,6 +84,7 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 		Operation:   q.operation,
 		AccessKeyID: caller.AccessKeyID,
 		Principal:   caller.Arn,
+		Trace:       q.Header.Get("X-Amzn-Trace-Id"),
 	})
 	out, err := q.op.Call(ctx, in.Interface())
 	if err != nil {

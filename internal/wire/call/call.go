@@ -15,6 +15,7 @@ type Call struct {
 	AccessKeyID string // as the request claims; proven only if signatures are checked
 	Principal   string // the signer's ARN; empty if signatures aren't checked
 	Peer        string // the caller's address, if wire passes it on
+	Trace       string // the header X-Amzn-Trace-Id
 }
 
 // Zero stands for a 0 that a caller sent explicitly, in numbers that the SDK's struct holds without a pointer. Only services that tell 0
