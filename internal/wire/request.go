@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -79,7 +80,7 @@ func (q *request) readBody() error {
 
 // decompress inflates a compressed body. The SDKs compress large PutMetricData calls.
 func (q *request) decompress(limit int64) error {
-	switch q.Header.Get("Content-Encoding") {
+	switch strings.ToLower(q.Header.Get("Content-Encoding")) {
 	case "", "identity":
 		return nil
 	case "gzip":
