@@ -2,11 +2,14 @@ package state
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2 "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/uuid"
 
 	"github.com/pintle/pintle/internal/store"
@@ -61,8 +64,70 @@ func (g *AutoScalingGroup) MetricEnabled(metric string) bool {
 	return slices.ContainsFunc(g.EnabledMetrics, func(m types.EnabledMetric) bool { return aws.ToString(m.Metric) == metric })
 }
 
-// Template returns the launch template that the group's instances are started from. It may come from a mixed instances
-// policy.
+// LaunchConfiguration is what a group's instances are started from, the way from before launch templates. It never changes.
+type LaunchConfiguration struct {
+	types.LaunchConfiguration
+}
+
+// Name returns the launch configuration's name.
+func (c *LaunchConfiguration) Name() string { return aws.ToString(c.LaunchConfigurationName) }
+
+// data returns the launch configuration as launch templates say it.
+func (c *LaunchConfiguration) data() ec2.ResponseLaunchTemplateData {
+	return ec2.ResponseLaunchTemplateData{
+		ImageId:      c.ImageId,
+		InstanceType: ec2.InstanceType(aws.ToString(c.InstanceType)),
+		KeyName:      c.KeyName,
+		UserData:     c.UserData,
+	}
+}
+
+// LaunchSource is what a group's next instance is started from: a version of a launch template, or a launch configuration.
+type LaunchSource struct {
+	Data          ec2.ResponseLaunchTemplateData
+	Template      *types.LaunchTemplateSpecification // id, name and number of the version
+	Configuration string                             // the launch configuration's name
+}
+
+// LaunchSource returns what a group's next instance is started from, or an error that says what is missing.
+func (v *View) LaunchSource(g *AutoScalingGroup) (*LaunchSource, error) {
+	if name := g.LaunchConfigurationName; name != nil {
+		c := v.LaunchConfigurations.Get(*name)
+		if c == nil {
+			return nil, fmt.Errorf("the launch configuration %s does not exist", *name)
+		}
+		return &LaunchSource{Data: c.data(), Configuration: *name}, nil
+	}
+	spec := g.Template()
+	t := v.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
+	if t == nil {
+		return nil, fmt.Errorf("the launch template %s does not exist", aws.ToString(spec.LaunchTemplateId))
+	}
+	version := t.Version(aws.ToString(spec.Version))
+	if version == nil {
+		return nil, fmt.Errorf("there is no version %s of the launch template %s", aws.ToString(spec.Version), *t.LaunchTemplateId)
+	}
+	return &LaunchSource{
+		Data: *version.LaunchTemplateData,
+		Template: &types.LaunchTemplateSpecification{
+			LaunchTemplateId:   t.LaunchTemplateId,
+			LaunchTemplateName: t.LaunchTemplateName,
+			Version:            new(strconv.FormatInt(*version.VersionNumber, 10)),
+		},
+	}, nil
+}
+
+// Made reports whether an instance of a group was started from this.
+func (l *LaunchSource) Made(m *Member) bool {
+	if l.Template == nil || m.LaunchTemplate == nil {
+		return l.Template == nil && l.Configuration == m.LaunchConfiguration
+	}
+	return *l.Template.LaunchTemplateId == aws.ToString(m.LaunchTemplate.LaunchTemplateId) &&
+		*l.Template.Version == aws.ToString(m.LaunchTemplate.Version)
+}
+
+// Template returns the launch template that the group's instances are started from, or nil if it has a launch configuration. It may come
+// from a mixed instances policy.
 func (g *AutoScalingGroup) Template() *types.LaunchTemplateSpecification {
 	if m := g.MixedInstancesPolicy; m != nil {
 		return m.LaunchTemplate.LaunchTemplateSpecification
@@ -293,6 +358,8 @@ var (
 
 var (
 	autoScalingGroups = &store.Definition[AutoScalingGroup]{Name: "auto_scaling_groups", Key: (*AutoScalingGroup).Name}
+
+	launchConfigurations = &store.Definition[LaunchConfiguration]{Name: "launch_configurations", Key: (*LaunchConfiguration).Name}
 
 	groupPolicies = &store.Definition[GroupPolicy]{
 		Name:    "group_policies",

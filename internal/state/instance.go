@@ -40,6 +40,8 @@ type Member struct {
 	Unhealthy      bool `json:",omitzero"`
 	Protected      bool `json:",omitzero"` // protected from scale-in
 	LaunchTemplate *autoscaling.LaunchTemplateSpecification
+	// LaunchConfiguration is the name of the one that it was started from, without a template.
+	LaunchConfiguration string `json:",omitzero"`
 	// Activity is the id of the instance's scaling activity in progress.
 	Activity    string     `json:",omitzero"`
 	InServiceAt *time.Time `json:",omitzero"`
