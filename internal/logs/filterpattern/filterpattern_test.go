@@ -1,6 +1,9 @@
 package filterpattern
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestMatch(t *testing.T) {
 	cases := []struct {
@@ -55,6 +58,15 @@ func TestMatch(t *testing.T) {
 	} {
 		if _, err := Parse(bad); err == nil {
 			t.Errorf("%s was taken", bad)
+		}
+	}
+}
+
+// TestErrorsNameTheOperator: what is wrong with a condition of two sides is said with the operator that joins them.
+func TestErrorsNameTheOperator(t *testing.T) {
+	for pattern, operator := range map[string]string{"[a, b && b = 2]": "&&", "[a, b || b = 2]": "||"} {
+		if _, err := Parse(pattern); err == nil || !strings.Contains(err.Error(), operator) {
+			t.Errorf("%s: %v", pattern, err)
 		}
 	}
 }
