@@ -338,11 +338,7 @@ func (s *Service) UpdateAutoScalingGroup(
 		if len(in.TerminationPolicies) > 0 {
 			g.TerminationPolicies = in.TerminationPolicies
 		}
-		if in.LaunchTemplate != nil || in.LaunchConfigurationName != nil || in.MixedInstancesPolicy != nil {
-			g.LaunchTemplate = in.LaunchTemplate
-			g.LaunchConfigurationName = in.LaunchConfigurationName
-			g.MixedInstancesPolicy = withDefaults(in.MixedInstancesPolicy)
-		}
+		setSource(g, in)
 		if err := check(tx.View, g); err != nil {
 			return err
 		}
@@ -358,6 +354,15 @@ func (s *Service) UpdateAutoScalingGroup(
 		return nil, err
 	}
 	return &api.UpdateAutoScalingGroupOutput{}, nil
+}
+
+// setSource sets what a group's instances are started from, if the call gives one.
+func setSource(g *state.AutoScalingGroup, in *api.UpdateAutoScalingGroupInput) {
+	if in.LaunchTemplate != nil || in.LaunchConfigurationName != nil || in.MixedInstancesPolicy != nil {
+		g.LaunchTemplate = in.LaunchTemplate
+		g.LaunchConfigurationName = in.LaunchConfigurationName
+		g.MixedInstancesPolicy = withDefaults(in.MixedInstancesPolicy)
+	}
 }
 
 // DeleteAutoScalingGroup deletes a group. With ForceDelete its instances are terminated first; without, it must have none.

@@ -33,16 +33,25 @@ func (s *Service) DescribeInstanceAttribute(
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	out := &ec2.DescribeInstanceAttributeOutput{InstanceId: &id}
+	userData := ""
+	if row := v.Instances.Get(id); row != nil {
+		userData = row.UserData
+	}
+	return attribute(in.Attribute, &found[0], userData), nil
+}
+
+// attribute returns one attribute of an instance.
+func attribute(name types.InstanceAttributeName, i *types.Instance, userData string) *ec2.DescribeInstanceAttributeOutput {
+	out := &ec2.DescribeInstanceAttributeOutput{InstanceId: i.InstanceId}
 	text := func(s string) *types.AttributeValue { return &types.AttributeValue{Value: &s} }
 	off := &types.AttributeBooleanValue{Value: aws.Bool(false)}
-	switch in.Attribute {
+	switch name {
 	case types.InstanceAttributeNameInstanceType:
-		out.InstanceType = text(string(found[0].InstanceType))
+		out.InstanceType = text(string(i.InstanceType))
 	case types.InstanceAttributeNameUserData:
 		out.UserData = &types.AttributeValue{}
-		if row := v.Instances.Get(id); row != nil && row.UserData != "" {
-			out.UserData = text(row.UserData)
+		if userData != "" {
+			out.UserData = text(userData)
 		}
 	case types.InstanceAttributeNameDisableApiTermination:
 		out.DisableApiTermination = off
@@ -63,7 +72,7 @@ func (s *Service) DescribeInstanceAttribute(
 	case types.InstanceAttributeNameProductCodes:
 		out.ProductCodes = []types.ProductCode{}
 	case types.InstanceAttributeNameRootDeviceName:
-		out.RootDeviceName = &types.AttributeValue{Value: found[0].RootDeviceName}
+		out.RootDeviceName = &types.AttributeValue{Value: i.RootDeviceName}
 	case types.InstanceAttributeNameKernel:
 		out.KernelId = &types.AttributeValue{}
 	case types.InstanceAttributeNameRamdisk:
@@ -73,5 +82,5 @@ func (s *Service) DescribeInstanceAttribute(
 	case types.InstanceAttributeNameEnclaveOptions:
 		out.EnclaveOptions = &types.EnclaveOptions{Enabled: aws.Bool(false)}
 	}
-	return out, nil
+	return out
 }
