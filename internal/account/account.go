@@ -6,6 +6,7 @@ package account
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 	"time"
 
@@ -35,6 +36,15 @@ func (a Account) ARN(service, resource string) string {
 // GlobalARN returns the ARN of a resource without a region, such as IAM's roles and CloudWatch's dashboards.
 func (a Account) GlobalARN(service, resource string) string {
 	return arn.ARN{Partition: partition, Service: service, AccountID: a.ID, Resource: resource}.String()
+}
+
+// zone matches the names of AWS's Availability Zones, and a zone's region.
+var zone = regexp.MustCompile(`^([a-z]{2}(?:-[a-z]+)+-\d+)[a-z]$`)
+
+// IsForeignZone reports whether a zone is another region's. Zones may have any other names: machines are where their owners say.
+func (a Account) IsForeignZone(name string) bool {
+	parts := zone.FindStringSubmatch(name)
+	return parts != nil && parts[1] != a.Region
 }
 
 // Root returns the ARN of the account's root principal.

@@ -136,14 +136,14 @@ func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteSched
 func (s *Service) DescribeScheduledActions(
 	_ context.Context, in *api.DescribeScheduledActionsInput,
 ) (*api.DescribeScheduledActionsOutput, error) {
-	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
+	if err := checkListed(in.ServiceNamespace, in.ScalableDimension); err != nil {
 		return nil, err
 	}
 	if in.ScalableDimension != "" && in.ResourceId == nil {
 		return nil, invalid("resourceId must be given with scalableDimension")
 	}
 	all := filter(s.store.View().ScheduledActions.All(), func(a *state.ScheduledAction) bool {
-		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) &&
+		return a.ServiceNamespace == in.ServiceNamespace && (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) &&
 			(len(in.ScheduledActionNames) == 0 || slices.Contains(in.ScheduledActionNames, *a.ScheduledActionName))
 	})
 	list := listing("DescribeScheduledActions")

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -97,6 +98,18 @@ func checkNamespace(namespace types.ServiceNamespace, dimension types.ScalableDi
 	case dimension != "" && dimension != types.ScalableDimensionECSServiceDesiredCount:
 		return invalid("Unsupported service namespace, resource type or scalable dimension: scalableDimension must be "+
 			"ecs:service:DesiredCount, not %q", dimension)
+	}
+	return nil
+}
+
+// checkListed refuses namespaces that AWS doesn't have, for calls that list things. Other namespaces than ECS's have nothing here.
+func checkListed(namespace types.ServiceNamespace, dimension types.ScalableDimension) error {
+	if namespace == types.ServiceNamespaceEcs {
+		return checkNamespace(namespace, dimension)
+	}
+	if !slices.Contains(namespace.Values(), namespace) {
+		return invalid("1 validation error detected: Value '%s' at 'serviceNamespace' failed to satisfy constraint: "+
+			"Member must satisfy enum value set: %v", namespace, namespace.Values())
 	}
 	return nil
 }

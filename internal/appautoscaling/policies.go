@@ -158,14 +158,14 @@ func (s *Service) DeleteScalingPolicy(ctx context.Context, in *api.DeleteScaling
 func (s *Service) DescribeScalingPolicies(
 	_ context.Context, in *api.DescribeScalingPoliciesInput,
 ) (*api.DescribeScalingPoliciesOutput, error) {
-	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
+	if err := checkListed(in.ServiceNamespace, in.ScalableDimension); err != nil {
 		return nil, err
 	}
 	if in.ScalableDimension != "" && in.ResourceId == nil {
 		return nil, invalid("resourceId must be given with scalableDimension")
 	}
 	all := filter(s.store.View().ScalingPolicies.All(), func(p *state.ScalingPolicy) bool {
-		return (in.ResourceId == nil || *p.ResourceId == *in.ResourceId) &&
+		return p.ServiceNamespace == in.ServiceNamespace && (in.ResourceId == nil || *p.ResourceId == *in.ResourceId) &&
 			(len(in.PolicyNames) == 0 || slices.Contains(in.PolicyNames, *p.PolicyName))
 	})
 	list := listing("DescribeScalingPolicies")

@@ -617,3 +617,25 @@ func TestActivities(t *testing.T) {
 	})
 	refused(t, "a dimension alone", err, "ValidationException", "resourceId")
 }
+
+// TestOtherNamespaces: namespaces of AWS's that have nothing here are empty, and others are refused.
+func TestOtherNamespaces(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		namespace types.ServiceNamespace
+		says      string
+	}{{types.ServiceNamespaceDynamodb, ""}, {types.ServiceNamespaceLambda, ""}, {"nowhere", "1 validation error detected: Value 'nowhere'"}} {
+		targets, err := w.DescribeScalableTargets(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: c.namespace})
+		_, policies := w.DescribeScalingPolicies(t.Context(), &api.DescribeScalingPoliciesInput{ServiceNamespace: c.namespace})
+		_, actions := w.DescribeScheduledActions(t.Context(), &api.DescribeScheduledActionsInput{ServiceNamespace: c.namespace})
+		_, activities := w.DescribeScalingActivities(t.Context(), &api.DescribeScalingActivitiesInput{ServiceNamespace: c.namespace})
+		for _, err := range []error{err, policies, actions, activities} {
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v", c.namespace, err)
+			}
+		}
+		if err == nil && len(targets.ScalableTargets) > 0 {
+			t.Errorf("%s has %+v", c.namespace, targets.ScalableTargets)
+		}
+	}
+}

@@ -163,14 +163,15 @@ func (s *Service) DeregisterScalableTarget(
 func (s *Service) DescribeScalableTargets(
 	_ context.Context, in *api.DescribeScalableTargetsInput,
 ) (*api.DescribeScalableTargetsOutput, error) {
-	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
+	if err := checkListed(in.ServiceNamespace, in.ScalableDimension); err != nil {
 		return nil, err
 	}
 	if in.ScalableDimension != "" && len(in.ResourceIds) == 0 {
 		return nil, invalid("resourceIds must be given with scalableDimension")
 	}
 	keep := func(t *state.ScalableTarget) bool {
-		return len(in.ResourceIds) == 0 || slices.Contains(in.ResourceIds, *t.ResourceId)
+		return t.ServiceNamespace == in.ServiceNamespace &&
+			(len(in.ResourceIds) == 0 || slices.Contains(in.ResourceIds, *t.ResourceId))
 	}
 	rows, next, err := account.Sorted(listing("DescribeScalableTargets"), filter(s.store.View().ScalableTargets.All(), keep),
 		in.MaxResults, in.NextToken, (*state.ScalableTarget).Key)
@@ -188,14 +189,14 @@ func (s *Service) DescribeScalableTargets(
 func (s *Service) DescribeScalingActivities(
 	_ context.Context, in *api.DescribeScalingActivitiesInput,
 ) (*api.DescribeScalingActivitiesOutput, error) {
-	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
+	if err := checkListed(in.ServiceNamespace, in.ScalableDimension); err != nil {
 		return nil, err
 	}
 	if in.ScalableDimension != "" && in.ResourceId == nil {
 		return nil, invalid("resourceId must be given with scalableDimension")
 	}
 	all := filter(s.store.View().ScalingActivities.All(), func(a *state.ScalingActivity) bool {
-		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) &&
+		return a.ServiceNamespace == in.ServiceNamespace && (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) &&
 			(len(a.NotScaledReasons) == 0 || aws.ToBool(in.IncludeNotScaledActivities))
 	})
 	slices.Reverse(all)

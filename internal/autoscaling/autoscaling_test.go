@@ -329,7 +329,8 @@ func TestCreateRefuses(t *testing.T) {
 		badGroup("a negative cool-down", invalidCode, "DefaultCooldown", func(in in) { in.DefaultCooldown = aws.Int32(-1) }),
 		badGroup("neither zones nor subnets", invalidCode, "At least one Availability Zone or VPC Subnet is required.",
 			func(in in) { in.AvailabilityZones = nil }),
-		badGroup("no template", invalidCode, "Valid requests must contain either launchTemplate or mixedInstancesPolicy parameter.",
+		badGroup("no template", invalidCode,
+			"Valid requests must contain either launchTemplate, launchConfigurationName or mixedInstancesPolicy parameter.",
 			func(in in) { in.LaunchTemplate = nil }),
 		badGroup("two templates", invalidCode, "Valid requests must contain either launchTemplate", func(in in) {
 			in.MixedInstancesPolicy = mixed(types.LaunchTemplateOverrides{InstanceType: aws.String("c5.large")})
@@ -368,8 +369,12 @@ func TestCreateRefuses(t *testing.T) {
 		}),
 		badGroup("a load balancer's health check", invalidCode, "HealthCheckType", func(in in) { in.HealthCheckType = aws.String("ELB") }),
 		badGroup("an unknown termination policy", invalidCode, "Random", func(in in) { in.TerminationPolicies = []string{"Random"} }),
-		badGroup("a launch configuration", invalidCode, "LaunchConfigurationName",
+		badGroup("a launch configuration and a template", invalidCode, "Valid requests must contain either launchTemplate",
 			func(in in) { in.LaunchConfigurationName = aws.String("old") }),
+		badGroup("a launch configuration that there is not", invalidCode, "Launch configuration name not found",
+			func(in in) { in.LaunchTemplate, in.LaunchConfigurationName = nil, aws.String("old") }),
+		badGroup("a zone of another region", invalidCode, "eu-west-1a",
+			func(in in) { in.AvailabilityZones = []string{"us-east-1a", "eu-west-1a"} }),
 		badGroup("an instance", invalidCode, "InstanceId", func(in in) { in.InstanceId = aws.String(free) }),
 		badGroup("a target group", invalidCode, "TargetGroupARNs", func(in in) { in.TargetGroupARNs = []string{"arn"} }),
 		badGroup("a lifetime", invalidCode, "MaxInstanceLifetime", func(in in) { in.MaxInstanceLifetime = aws.Int32(86400) }),

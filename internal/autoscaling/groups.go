@@ -65,7 +65,6 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 		return nil, invalid("AutoScalingGroupName %q must have 1 to 255 characters, none of them :, /, | or a control character", name)
 	}
 	err := unsupported(
-		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil},
 		member{"InstanceId", in.InstanceId != nil},
 		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0},
 		member{"TargetGroupARNs", len(in.TargetGroupARNs) > 0},
@@ -78,6 +77,9 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 		member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
 	)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.checkZones(in.AvailabilityZones); err != nil {
 		return nil, err
 	}
 	g := &state.AutoScalingGroup{AutoScalingGroup: s.describe(name, in)}
@@ -128,8 +130,9 @@ func (s *Service) describe(name string, in *api.CreateAutoScalingGroupInput) typ
 		HealthCheckType:                  cmp.Or(in.HealthCheckType, aws.String("EC2")),
 		HealthCheckGracePeriod:           cmp.Or(in.HealthCheckGracePeriod, aws.Int32(0)),
 		DefaultInstanceWarmup:            in.DefaultInstanceWarmup,
+		LaunchConfigurationName:          in.LaunchConfigurationName,
 		LaunchTemplate:                   in.LaunchTemplate,
-		MixedInstancesPolicy:             in.MixedInstancesPolicy,
+		MixedInstancesPolicy:             withDefaults(in.MixedInstancesPolicy),
 		NewInstancesProtectedFromScaleIn: new(aws.ToBool(in.NewInstancesProtectedFromScaleIn)),
 		TerminationPolicies:              in.TerminationPolicies,
 		CapacityRebalance:                in.CapacityRebalance,
@@ -160,8 +163,8 @@ type member struct {
 func unsupported(members ...member) error {
 	for _, m := range members {
 		if m.given {
-			return invalid("%s: Pintle's groups do not support it. Their instances come from launch templates, "+
-				"and they have no load balancers.", m.name)
+			return invalid("%s: Pintle's groups do not support it. Their instances come from launch templates "+
+				"or launch configurations, and they have no load balancers.", m.name)
 		}
 	}
 	return nil
@@ -181,8 +184,15 @@ func check(v *state.View, g *state.AutoScalingGroup) error {
 		return invalid("DefaultCooldown, HealthCheckGracePeriod and DefaultInstanceWarmup must not be negative")
 	case *g.HealthCheckType != "EC2":
 		return invalid("HealthCheckType must be EC2, not %q: Pintle's groups have no load balancers.", *g.HealthCheckType)
-	case (g.LaunchTemplate == nil) == (g.MixedInstancesPolicy == nil):
-		return invalid("Valid requests must contain either launchTemplate or mixedInstancesPolicy parameter.")
+	}
+	given := 0
+	for _, is := range []bool{g.LaunchTemplate != nil, g.LaunchConfigurationName != nil, g.MixedInstancesPolicy != nil} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return invalid("Valid requests must contain either launchTemplate, launchConfigurationName or mixedInstancesPolicy parameter.")
 	}
 	for _, p := range g.TerminationPolicies {
 		if !slices.Contains(group.Policies, p) {
@@ -192,7 +202,44 @@ func check(v *state.View, g *state.AutoScalingGroup) error {
 	if m := g.MixedInstancesPolicy; m != nil {
 		return checkMixed(v, m)
 	}
+	if name := g.LaunchConfigurationName; name != nil {
+		if v.LaunchConfigurations.Get(*name) == nil {
+			return invalid("Launch configuration name not found - A launch configuration with the name: %s does not exist", *name)
+		}
+		return nil
+	}
 	return checkTemplate(v, g.LaunchTemplate, true)
+}
+
+// withDefaults returns a mixed instances policy with what AWS fills in.
+func withDefaults(in *types.MixedInstancesPolicy) *types.MixedInstancesPolicy {
+	if in == nil {
+		return nil
+	}
+	out := *in
+	d := types.InstancesDistribution{}
+	if in.InstancesDistribution != nil {
+		d = *in.InstancesDistribution
+	}
+	d.OnDemandAllocationStrategy = cmp.Or(d.OnDemandAllocationStrategy, aws.String("prioritized"))
+	d.OnDemandBaseCapacity = cmp.Or(d.OnDemandBaseCapacity, aws.Int32(0))
+	d.OnDemandPercentageAboveBaseCapacity = cmp.Or(d.OnDemandPercentageAboveBaseCapacity, aws.Int32(100))
+	d.SpotAllocationStrategy = cmp.Or(d.SpotAllocationStrategy, aws.String("lowest-price"))
+	if *d.SpotAllocationStrategy == "lowest-price" {
+		d.SpotInstancePools = cmp.Or(d.SpotInstancePools, aws.Int32(2))
+	}
+	out.InstancesDistribution = &d
+	return &out
+}
+
+// checkZones refuses zones of other regions.
+func (s *Service) checkZones(zones []string) error {
+	for _, zone := range zones {
+		if s.opts.IsForeignZone(zone) {
+			return invalid("Invalid Availability Zone: %s is not in %s", zone, s.opts.Region)
+		}
+	}
+	return nil
 }
 
 func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
@@ -255,7 +302,6 @@ func (s *Service) UpdateAutoScalingGroup(
 	ctx context.Context, in *api.UpdateAutoScalingGroupInput,
 ) (*api.UpdateAutoScalingGroupOutput, error) {
 	err := unsupported(
-		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil},
 		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0},
 		member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
 		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil},
@@ -264,6 +310,9 @@ func (s *Service) UpdateAutoScalingGroup(
 		member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
 	)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.checkZones(in.AvailabilityZones); err != nil {
 		return nil, err
 	}
 	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
@@ -289,12 +338,7 @@ func (s *Service) UpdateAutoScalingGroup(
 		if len(in.TerminationPolicies) > 0 {
 			g.TerminationPolicies = in.TerminationPolicies
 		}
-		if in.LaunchTemplate != nil {
-			g.LaunchTemplate, g.MixedInstancesPolicy = in.LaunchTemplate, nil
-		}
-		if in.MixedInstancesPolicy != nil {
-			g.LaunchTemplate, g.MixedInstancesPolicy = in.LaunchTemplate, in.MixedInstancesPolicy
-		}
+		setSource(g, in)
 		if err := check(tx.View, g); err != nil {
 			return err
 		}
@@ -310,6 +354,15 @@ func (s *Service) UpdateAutoScalingGroup(
 		return nil, err
 	}
 	return &api.UpdateAutoScalingGroupOutput{}, nil
+}
+
+// setSource sets what a group's instances are started from, if the call gives one.
+func setSource(g *state.AutoScalingGroup, in *api.UpdateAutoScalingGroupInput) {
+	if in.LaunchTemplate != nil || in.LaunchConfigurationName != nil || in.MixedInstancesPolicy != nil {
+		g.LaunchTemplate = in.LaunchTemplate
+		g.LaunchConfigurationName = in.LaunchConfigurationName
+		g.MixedInstancesPolicy = withDefaults(in.MixedInstancesPolicy)
+	}
 }
 
 // DeleteAutoScalingGroup deletes a group. With ForceDelete its instances are terminated first; without, it must have none.
@@ -390,6 +443,7 @@ func (s *Service) DescribeAutoScalingGroups(
 	out := &api.DescribeAutoScalingGroupsOutput{AutoScalingGroups: []types.AutoScalingGroup{}, NextToken: next}
 	for _, row := range rows {
 		g := row.AutoScalingGroup
+		g.MixedInstancesPolicy = withOverrides(g.MixedInstancesPolicy)
 		g.Instances = []types.Instance{}
 		if in.IncludeInstances == nil || *in.IncludeInstances {
 			for i := range v.Instances.By(state.InstancesByGroup, row.Name()) {
@@ -424,6 +478,18 @@ func matcher[T any](filters []types.Filter, tags func(T) []types.TagDescription)
 	}, nil
 }
 
+// withOverrides returns a mixed instances policy with a list of overrides, even if it's empty.
+func withOverrides(m *types.MixedInstancesPolicy) *types.MixedInstancesPolicy {
+	if m == nil || m.LaunchTemplate == nil || m.LaunchTemplate.Overrides != nil {
+		return m
+	}
+	out := *m
+	template := *m.LaunchTemplate
+	template.Overrides = []types.LaunchTemplateOverrides{}
+	out.LaunchTemplate = &template
+	return &out
+}
+
 // instanceOf describes an instance as its group shows it.
 func instanceOf(i *state.Instance) types.Instance {
 	health := "Healthy"
@@ -439,7 +505,17 @@ func instanceOf(i *state.Instance) types.Instance {
 		InstanceType:         new(string(i.InstanceType)),
 		LaunchTemplate:       i.Member.LaunchTemplate,
 		ImageId:              i.ImageId,
+
+		LaunchConfigurationName: configurationOf(i),
 	}
+}
+
+// configurationOf returns the name of an instance's launch configuration, or nil.
+func configurationOf(i *state.Instance) *string {
+	if i.Member.LaunchConfiguration == "" {
+		return nil
+	}
+	return &i.Member.LaunchConfiguration
 }
 
 func inProgress(g *state.AutoScalingGroup) error {

@@ -119,9 +119,8 @@ func (s *Service) SetInstanceHealth(ctx context.Context, in *api.SetInstanceHeal
 		if err != nil {
 			return err
 		}
-		grace := time.Duration(aws.ToInt32(g.HealthCheckGracePeriod)) * time.Second
-		if status == "Unhealthy" && (in.ShouldRespectGracePeriod == nil || *in.ShouldRespectGracePeriod) &&
-			s.now().Before(aws.ToTime(i.Member.InServiceAt).Add(grace)) {
+		respects := in.ShouldRespectGracePeriod == nil || *in.ShouldRespectGracePeriod
+		if status == "Unhealthy" && respects && s.inGracePeriod(g, i) {
 			return nil
 		}
 		row := i.Clone()
@@ -133,6 +132,12 @@ func (s *Service) SetInstanceHealth(ctx context.Context, in *api.SetInstanceHeal
 		return nil, err
 	}
 	return &api.SetInstanceHealthOutput{}, nil
+}
+
+// inGracePeriod reports whether an instance's health checks don't count yet. The period begins when the instance enters service.
+func (s *Service) inGracePeriod(g *state.AutoScalingGroup, i *state.Instance) bool {
+	grace := time.Duration(aws.ToInt32(g.HealthCheckGracePeriod)) * time.Second
+	return grace > 0 && (i.Member.InServiceAt == nil || s.now().Before(i.Member.InServiceAt.Add(grace)))
 }
 
 // DescribeAutoScalingInstances lists the instances of all groups, or some of them.
@@ -166,7 +171,10 @@ func (s *Service) DescribeAutoScalingInstances(
 			ProtectedFromScaleIn: i.ProtectedFromScaleIn,
 			InstanceType:         i.InstanceType,
 			LaunchTemplate:       i.LaunchTemplate,
-			ImageId:              i.ImageId,
+
+			LaunchConfigurationName: i.LaunchConfigurationName,
+
+			ImageId: i.ImageId,
 		})
 	}
 	return out, nil

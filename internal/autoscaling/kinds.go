@@ -22,8 +22,8 @@ func (s *Service) DescribeAccountLimits(context.Context, *api.DescribeAccountLim
 	return &api.DescribeAccountLimitsOutput{
 		MaxNumberOfAutoScalingGroups:    aws.Int32(maxGroups),
 		NumberOfAutoScalingGroups:       new(int32(len(slices.Collect(s.store.View().AutoScalingGroups.All())))),
-		MaxNumberOfLaunchConfigurations: aws.Int32(0),
-		NumberOfLaunchConfigurations:    aws.Int32(0),
+		MaxNumberOfLaunchConfigurations: aws.Int32(maxConfigurations),
+		NumberOfLaunchConfigurations:    new(int32(len(slices.Collect(s.store.View().LaunchConfigurations.All())))),
 	}, nil
 }
 

@@ -1,6 +1,8 @@
 package cloudwatch
 
 import (
+	"net/http"
+
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 
 	"github.com/pintle/pintle/internal/wire/call"
@@ -16,14 +18,14 @@ func API(service call.Service) model.API {
 		TargetPrefix: "GraniteServiceVersion20100801",
 		Version:      "2010-08-01",
 		Namespace:    "http://monitoring.amazonaws.com/doc/2010-08-01/",
-		QueryErrors:  model.QueryErrors(cloudwatch.TypeRegistry),
+		QueryErrors:  queryErrors(),
 		Operations:   modelOperations,
 		Unions:       modelUnions,
 		Constraints: model.Constraints{
-			Code:  "ValidationError",
+			Code:  validationCode,
 			Table: modelConstraints,
 			// Operations on metrics and dashboards predate these messages.
-			Only: []string{"DescribeAlarmHistory", "DescribeAlarms", "SetAlarmState"},
+			Only: []string{"DescribeAlarmHistory", "DescribeAlarms", "PutMetricAlarm", "SetAlarmState"},
 		},
 		Names: map[string]string{
 			"DashboardInvalidInputError.Message":                     "message",
@@ -39,4 +41,11 @@ func API(service call.Service) model.API {
 		},
 		Service: service,
 	}
+}
+
+// queryErrors returns the Query names of the model's errors, and of the one that the model lacks.
+func queryErrors() map[string]model.QueryError {
+	all := model.QueryErrors(cloudwatch.TypeRegistry)
+	all[validationCode] = model.QueryError{Code: "ValidationError", Status: http.StatusBadRequest}
+	return all
 }

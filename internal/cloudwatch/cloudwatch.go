@@ -51,9 +51,11 @@ func invalidCombination(format string, args ...any) error {
 	return &types.InvalidParameterCombinationException{Message: account.Message(format, args...)}
 }
 
-// validationError is for calls whose model has no more specific error.
+// validationCode is the code of an error for calls whose model has no more specific one. Its code in Query is ValidationError.
+const validationCode = "ValidationException"
+
 func validationError(format string, args ...any) error {
-	return account.Refuse("ValidationError", format, args...)
+	return account.Refuse(validationCode, format, args...)
 }
 
 func notFound(kind, name string) error {

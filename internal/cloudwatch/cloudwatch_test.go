@@ -181,20 +181,20 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 		{"no threshold", func(in *input) { in.Threshold = nil }, absent, "Threshold"},
 		{"no periods", func(in *input) { in.EvaluationPeriods = nil }, absent, "EvaluationPeriods"},
 		{"no operator", func(in *input) { in.ComparisonOperator = "" }, absent, "ComparisonOperator"},
-		{"an operator", func(in *input) { in.ComparisonOperator = "Equal" }, "ValidationError", "ComparisonOperator"},
-		{"a period", func(in *input) { in.Period = aws.Int32(5) }, "ValidationError", "Period"},
-		{"more than a day", func(in *input) { in.EvaluationPeriods = aws.Int32(1441) }, "ValidationError", "86400"},
-		{"M over N", func(in *input) { in.DatapointsToAlarm = aws.Int32(4) }, "ValidationError", "DatapointsToAlarm"},
-		{"0 of N", func(in *input) { in.DatapointsToAlarm = aws.Int32(0) }, "ValidationError", "DatapointsToAlarm"},
-		{"missing data", func(in *input) { in.TreatMissingData = aws.String("guess") }, "ValidationError", "TreatMissingData"},
+		{"an operator", func(in *input) { in.ComparisonOperator = "Equal" }, validationCode, "LessThanLowerOrGreaterThanUpperThreshold"},
+		{"a period", func(in *input) { in.Period = aws.Int32(5) }, validationCode, "Period"},
+		{"more than a day", func(in *input) { in.EvaluationPeriods = aws.Int32(1441) }, validationCode, "86400"},
+		{"M over N", func(in *input) { in.DatapointsToAlarm = aws.Int32(4) }, validationCode, "DatapointsToAlarm"},
+		{"0 of N", func(in *input) { in.DatapointsToAlarm = aws.Int32(0) }, validationCode, "DatapointsToAlarm"},
+		{"missing data", func(in *input) { in.TreatMissingData = aws.String("guess") }, validationCode, "TreatMissingData"},
 		{"two statistics", func(in *input) { in.ExtendedStatistic = aws.String("p9") }, combination, "ExtendedStatistic"},
 		{"no statistic", func(in *input) { in.Statistic = "" }, combination, "Statistic"},
 		{
 			"an extended statistic", func(in *input) { in.Statistic, in.ExtendedStatistic = "", aws.String("q9") },
 			value, "ExtendedStatistic",
 		},
-		{"an action", func(in *input) { in.AlarmActions = []string{"mail me"} }, "ValidationError", "AlarmActions"},
-		{"six actions", func(in *input) { in.OKActions = many(6, "http://x") }, "ValidationError", "OKActions"},
+		{"an action", func(in *input) { in.AlarmActions = []string{"mail me"} }, validationCode, "AlarmActions"},
+		{"six actions", func(in *input) { in.OKActions = many(6, "http://x") }, validationCode, "OKActions"},
 		{"a tag of AWS's", func(in *input) {
 			in.Tags = []types.Tag{{Key: aws.String("aws:x"), Value: aws.String("")}}
 		}, value, "Tags.member.1.Key"},
@@ -202,34 +202,34 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 		{
 			"maths that returns nothing",
 			maths(types.MetricDataQuery{Id: metric.Id, MetricStat: metric.MetricStat, ReturnData: aws.Bool(false)}),
-			"ValidationError", "Exactly one",
+			validationCode, "Exactly one",
 		},
-		{"maths that returns two", maths(metric, expression("e1", "m1*2")), "ValidationError", "Exactly one"},
-		{"maths that doesn't parse", maths(expression("e1", "m1+")), "ValidationError", "e1"},
-		{"maths of nothing", maths(metric, expression("e1", "m9*2")), "ValidationError", "m9"},
-		{"maths in a circle", maths(metric, expression("e1", "e2+1"), expression("e2", "e1+1")), "ValidationError", "itself"},
-		{"an id", maths(expression("E1", "1")), "ValidationError", "Id"},
+		{"maths that returns two", maths(metric, expression("e1", "m1*2")), validationCode, "Exactly one"},
+		{"maths that doesn't parse", maths(expression("e1", "m1+")), validationCode, "e1"},
+		{"maths of nothing", maths(metric, expression("e1", "m9*2")), validationCode, "m9"},
+		{"maths in a circle", maths(metric, expression("e1", "e2+1"), expression("e2", "e1+1")), validationCode, "itself"},
+		{"an id", maths(expression("E1", "1")), validationCode, "Id"},
 		{
 			"a threshold and a band", banded("GreaterThanUpperThreshold", "b1", func(in *input) { in.Threshold = aws.Float64(1) }),
 			combination, "ThresholdMetricId",
 		},
 		{
 			"a band's operator with a threshold", func(in *input) { in.ComparisonOperator = "LessThanLowerThreshold" },
-			"ValidationError", "ThresholdMetricId",
+			validationCode, "ThresholdMetricId",
 		},
-		{"a threshold's operator with a band", banded("LessThanThreshold", "b1", nil), "ValidationError", "Threshold"},
-		{"a band that doesn't exist", banded("LessThanLowerThreshold", "b2", nil), "ValidationError", "ThresholdMetricId"},
-		{"a band that isn't one", banded("LessThanLowerThreshold", "m1", nil), "ValidationError", "ThresholdMetricId"},
+		{"a threshold's operator with a band", banded("LessThanThreshold", "b1", nil), validationCode, "Threshold"},
+		{"a band that doesn't exist", banded("LessThanLowerThreshold", "b2", nil), validationCode, "ThresholdMetricId"},
+		{"a band that isn't one", banded("LessThanLowerThreshold", "m1", nil), validationCode, "ThresholdMetricId"},
 		{"a band without metrics", func(in *input) {
 			in.Threshold = nil
 			in.ThresholdMetricId = aws.String("b1")
 			in.ComparisonOperator = "LessThanLowerThreshold"
-		}, "ValidationError", "ThresholdMetricId"},
+		}, validationCode, "ThresholdMetricId"},
 		{"a band that scales", banded("LessThanLowerThreshold", "b1", func(in *input) {
 			in.AlarmActions = []string{"arn:aws:autoscaling:us-east-1:000000000000:scalingPolicy:x"}
-		}), "ValidationError", "Auto Scaling"},
-		{"an id twice", maths(metric, metric), "ValidationError", "twice"},
-		{"a search", maths(expression("e1", "SUM(SEARCH('{n} m', 'Sum', 60))")), "ValidationError", "SEARCH"},
+		}), validationCode, "Auto Scaling"},
+		{"an id twice", maths(metric, metric), validationCode, "twice"},
+		{"a search", maths(expression("e1", "SUM(SEARCH('{n} m', 'Sum', 60))")), validationCode, "SEARCH"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := base()
@@ -406,7 +406,7 @@ func TestHistoryPages(t *testing.T) {
 		t.Errorf("second pages: %s", got)
 	}
 	_, err = validation.Checked(constraints, s.DescribeAlarmHistory)(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
-	checkError(t, err, "ValidationError", "scanBy")
+	checkError(t, err, validationCode, "scanBy")
 }
 
 func TestPutCompositeAlarmRefuses(t *testing.T) {
@@ -418,19 +418,19 @@ func TestPutCompositeAlarmRefuses(t *testing.T) {
 		code, says string
 	}{
 		{"no name", input{AlarmRule: aws.String("TRUE")}, "MissingRequiredParameterException", "AlarmName"},
-		{"no rule", input{AlarmName: aws.String("c")}, "ValidationError", "AlarmRule"},
-		{"a rule", input{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(")}, "ValidationError", "at character"},
-		{"an unknown alarm", input{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(x)")}, "ValidationError", "x does not exist"},
-		{"itself", input{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(c)")}, "ValidationError", "itself"},
+		{"no rule", input{AlarmName: aws.String("c")}, validationCode, "AlarmRule"},
+		{"a rule", input{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(")}, validationCode, "at character"},
+		{"an unknown alarm", input{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(x)")}, validationCode, "x does not exist"},
+		{"itself", input{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(c)")}, validationCode, "itself"},
 		{
 			"a suppressor without periods",
 			input{AlarmName: aws.String("c"), AlarmRule: aws.String("TRUE"), ActionsSuppressor: aws.String("x")},
-			"ValidationError", "ActionsSuppressorWaitPeriod",
+			validationCode, "ActionsSuppressorWaitPeriod",
 		},
 		{
 			"periods without a suppressor",
 			input{AlarmName: aws.String("c"), AlarmRule: aws.String("TRUE"), ActionsSuppressorWaitPeriod: aws.Int32(1)},
-			"ValidationError", "ActionsSuppressor",
+			validationCode, "ActionsSuppressor",
 		},
 		{
 			"a suppressor that doesn't exist",
@@ -441,7 +441,7 @@ func TestPutCompositeAlarmRefuses(t *testing.T) {
 				ActionsSuppressorWaitPeriod:      aws.Int32(1),
 				ActionsSuppressorExtensionPeriod: aws.Int32(1),
 			},
-			"ValidationError", "ActionsSuppressor",
+			validationCode, "ActionsSuppressor",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

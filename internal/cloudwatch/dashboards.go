@@ -23,7 +23,9 @@ const maxWidgets = 500
 // PutDashboard creates a dashboard, or replaces the one with its name.
 func (s *Service) PutDashboard(ctx context.Context, in *cloudwatch.PutDashboardInput) (*cloudwatch.PutDashboardOutput, error) {
 	if !dashboardName.MatchString(aws.ToString(in.DashboardName)) {
-		return nil, badDashboard("DashboardName", "The field DashboardName must have 1 to 255 letters, digits, hyphens and underscores")
+		return nil, invalid(
+			"The value for field DashboardName contains invalid characters. It can only contain alphanumerics, dash (-) and underscore (_).\n",
+		)
 	}
 	if err := checkDashboard(aws.ToString(in.DashboardBody)); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	if err != nil {
 		return nil, expressionError(err)
 	}
-	out := &cloudwatch.GetMetricDataOutput{MetricDataResults: []types.MetricDataResult{}}
+	out := &cloudwatch.GetMetricDataOutput{MetricDataResults: []types.MetricDataResult{}, Messages: []types.MessageData{}}
 	if answered.Cut {
 		out.Messages = []types.MessageData{
 			{Code: aws.String("MaxMetricsExceeded"), Value: aws.String("Maximum number of allowed metrics exceeded")},

@@ -140,13 +140,13 @@ func TestPutAnomalyDetectorRefuses(t *testing.T) {
 			&input{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{
 				MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("(")}},
 			}},
-			"ValidationError", "e",
+			validationCode, "e",
 		},
-		{onMath("e", "ANOMALY_DETECTION_BAND(m1, 2)"), "ValidationError", "array of time series"},
-		{onMath("pintleBand", "m1 * 2"), "ValidationError", "pintleBand"},
+		{onMath("e", "ANOMALY_DETECTION_BAND(m1, 2)"), validationCode, "array of time series"},
+		{onMath("pintleBand", "m1 * 2"), validationCode, "pintleBand"},
 		{
 			&input{SingleMetricAnomalyDetector: single, MetricCharacteristics: &types.MetricCharacteristics{}},
-			"ValidationError", "MetricCharacteristics",
+			validationCode, "MetricCharacteristics",
 		},
 		{configured(configuration{MetricTimezone: aws.String("Mars")}), value, "MetricTimezone"},
 		{without(types.Range{StartTime: &noon}), absent, "ExcludedTimeRanges.member.1.EndTime"},

@@ -107,15 +107,14 @@ func timeOf(d *types.MetricDatum, parameter string, now time.Time) (time.Time, e
 	return *d.Timestamp, nil
 }
 
-// setOf returns what a datum reports: a value, values with counts, or a statistic set.
+// setOf returns what a datum reports: a value, values with counts, or a statistic set. AWS takes a statistic set together with values;
+// which of the two counts there is not documented, and here the set does.
 func setOf(d *types.MetricDatum, parameter string) (metrics.Set, error) {
 	switch {
 	case d.Value != nil && d.StatisticValues != nil:
 		return metrics.Set{}, exclusive(parameter, "Value", "StatisticValues")
 	case d.Value != nil && len(d.Values) > 0:
 		return metrics.Set{}, exclusive(parameter, "Value", "Values")
-	case d.StatisticValues != nil && len(d.Values) > 0:
-		return metrics.Set{}, exclusive(parameter, "StatisticValues", "Values")
 	case len(d.Counts) > 0 && len(d.Values) == 0:
 		return metrics.Set{}, invalidCombination("The parameter %s.Counts needs %s.Values.", parameter, parameter)
 	case d.Value != nil:

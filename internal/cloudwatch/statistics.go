@@ -89,7 +89,7 @@ func checkStatistics(in *cloudwatch.GetMetricStatisticsInput) (extended []metric
 	if n := int64((in.EndTime.Sub(*in.StartTime) + period - 1) / period); n > maxDatapoints {
 		return nil, invalidCombination(
 			"You have requested up to %d datapoints, which exceeds the limit of %d. "+
-				"You may reduce the datapoints requested by increasing Period, or decreasing the time range between StartTime and EndTime.",
+				"You may reduce the datapoints requested by increasing Period, or decreasing the time range.",
 			n, maxDatapoints,
 		)
 	}

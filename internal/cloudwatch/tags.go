@@ -2,6 +2,7 @@ package cloudwatch
 
 import (
 	"context"
+	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
@@ -30,16 +31,20 @@ func (s *Service) UntagResource(ctx context.Context, in *cloudwatch.UntagResourc
 	return &cloudwatch.UntagResourceOutput{}, err
 }
 
-// ListTagsForResource lists the tags of an alarm or a dashboard.
+// ListTagsForResource lists the tags of an alarm or a dashboard. AWS has an empty list of those that don't exist.
 func (s *Service) ListTagsForResource(
 	_ context.Context, in *cloudwatch.ListTagsForResourceInput,
 ) (*cloudwatch.ListTagsForResourceOutput, error) {
 	view := s.store.View()
 	alarm, dashboard, err := s.resource(view, in.ResourceARN)
+	out := &cloudwatch.ListTagsForResourceOutput{Tags: []types.Tag{}}
+	var gone *types.ResourceNotFoundException
+	if errors.As(err, &gone) {
+		return out, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudwatch.ListTagsForResourceOutput{Tags: []types.Tag{}}
 	if alarm != nil {
 		out.Tags = append(out.Tags, alarm.Tags...)
 		return out, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -60,7 +61,7 @@ func service(t *testing.T, n int) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(store, Options{Account: accounttest.New(nil)})
+	return New(store, Options{Account: accounttest.New(time.Now)})
 }
 
 func ids(out *ec2.DescribeInstancesOutput) []string {

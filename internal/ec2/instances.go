@@ -33,7 +33,8 @@ func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstances
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	all := s.instances(s.store.View())
+	v := s.store.View()
+	all := s.instances(v)
 	if all, err = pickByID(all, in.InstanceIds); err != nil {
 		return nil, err
 	}
@@ -42,16 +43,29 @@ func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstances
 	if err != nil {
 		return nil, err
 	}
-	out := &ec2.DescribeInstancesOutput{NextToken: next, Reservations: []types.Reservation{}}
+	return &ec2.DescribeInstancesOutput{NextToken: next, Reservations: s.reservations(v, all)}, nil
+}
+
+// reservations groups instances by the launches that they came with, in the order of the first ones.
+func (s *Service) reservations(v *state.View, all []types.Instance) []types.Reservation {
+	out := []types.Reservation{}
+	at := map[string]int{}
 	for _, i := range all {
-		out.Reservations = append(out.Reservations, types.Reservation{
-			ReservationId: new(reservation(*i.InstanceId)),
-			OwnerId:       &s.opts.ID,
-			Groups:        []types.GroupIdentifier{},
-			Instances:     []types.Instance{i},
-		})
+		id := state.ReservationOf(*i.InstanceId)
+		if row := v.Instances.Get(*i.InstanceId); row != nil {
+			id = row.ReservationID()
+		}
+		if _, known := at[id]; !known {
+			at[id] = len(out)
+			out = append(out, types.Reservation{ReservationId: &id, OwnerId: &s.opts.ID, Groups: []types.GroupIdentifier{}})
+		}
+		r := &out[at[id]]
+		r.Instances = append(r.Instances, i)
 	}
-	return out, nil
+	for _, r := range out {
+		slices.SortFunc(r.Instances, func(a, b types.Instance) int { return cmp.Compare(*a.AmiLaunchIndex, *b.AmiLaunchIndex) })
+	}
+	return out
 }
 
 // maxInstances is the most instances of one page: API_DescribeInstances.
@@ -111,14 +125,19 @@ func (s *Service) instances(v *state.View) []types.Instance {
 
 func instanceID(i types.Instance) string { return *i.InstanceId }
 
-// instance describes the machine of a container instance.
+// noImage is the image of machines that others have started. EC2's instances always have one, and some clients end without.
+const noImage = "ami-00000000000000000"
+
+// instance describes the machine of a container instance. What it doesn't report of itself, EC2's clients still expect.
 func (s *Service) instance(row *state.ContainerInstance) types.Instance {
 	i := types.Instance{
 		InstanceId:          row.Ec2InstanceId,
 		AmiLaunchIndex:      aws.Int32(0),
 		LaunchTime:          row.RegisteredAt,
 		State:               running(),
-		Placement:           &types.Placement{Tenancy: types.TenancyDefault},
+		ImageId:             aws.String(noImage),
+		InstanceType:        types.InstanceTypeM1Small,
+		Placement:           &types.Placement{Tenancy: types.TenancyDefault, AvailabilityZone: new(s.opts.Region + "a")},
 		PublicDnsName:       aws.String(""),
 		BlockDeviceMappings: []types.InstanceBlockDeviceMapping{},
 		NetworkInterfaces:   []types.InstanceNetworkInterface{},
@@ -135,9 +154,11 @@ func (s *Service) instance(row *state.ContainerInstance) types.Instance {
 	for _, a := range row.Attributes {
 		switch aws.ToString(a.Name) {
 		case "ecs.instance-type":
-			i.InstanceType = types.InstanceType(aws.ToString(a.Value))
+			i.InstanceType = cmp.Or(types.InstanceType(aws.ToString(a.Value)), i.InstanceType)
+		case "ecs.ami-id":
+			i.ImageId = a.Value
 		case "ecs.availability-zone":
-			i.Placement.AvailabilityZone = a.Value
+			i.Placement.AvailabilityZone = cmp.Or(a.Value, i.Placement.AvailabilityZone)
 		case "ecs.cpu-architecture":
 			i.Architecture = types.ArchitectureValues(aws.ToString(a.Value))
 		case "pintle.node":

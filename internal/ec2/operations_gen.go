@@ -15,6 +15,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DeleteTags", s.DeleteTags),
 		call.Op("DescribeAvailabilityZones", s.DescribeAvailabilityZones),
 		call.Op("DescribeImages", s.DescribeImages),
+		call.Op("DescribeInstanceAttribute", s.DescribeInstanceAttribute),
 		call.Op("DescribeInstanceTypes", s.DescribeInstanceTypes),
 		call.Op("DescribeInstances", s.DescribeInstances),
 		call.Op("DescribeLaunchTemplateVersions", s.DescribeLaunchTemplateVersions),

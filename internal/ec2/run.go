@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,13 +25,13 @@ const (
 
 // RunInstances records pending instances. The fleet starts their machines.
 func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (*ec2.RunInstancesOutput, error) {
-	count, err := checkRun(in)
+	count, err := s.checkRun(in)
 	if err != nil {
 		return nil, err
 	}
 	var rows []*state.Instance
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
-		data, err := s.runData(tx.View, in)
+		data, template, err := s.runData(tx.View, in)
 		if err != nil {
 			return err
 		}
@@ -51,8 +52,10 @@ func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (
 			if p := in.Placement; p != nil && p.AvailabilityZone != nil {
 				row.Placement.AvailabilityZone = p.AvailabilityZone
 			}
-			tx.Instances.Put(row)
 			rows = append(rows, row)
+			row.Reservation = state.ReservationOf(*rows[0].InstanceId)
+			row.LaunchTemplate = template
+			tx.Instances.Put(row)
 		}
 		return nil
 	})
@@ -61,7 +64,7 @@ func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (
 	}
 	out := &ec2.RunInstancesOutput{
 		OwnerId:       &s.opts.ID,
-		ReservationId: new(reservation(*rows[0].InstanceId)),
+		ReservationId: new(rows[0].ReservationID()),
 		Groups:        []types.GroupIdentifier{},
 		Instances:     []types.Instance{},
 	}
@@ -85,7 +88,7 @@ func launchedBefore(v *state.View, token *string) (rows []*state.Instance) {
 	return rows
 }
 
-func checkRun(in *ec2.RunInstancesInput) (int, error) {
+func (s *Service) checkRun(in *ec2.RunInstancesInput) (int, error) {
 	switch {
 	case in.MinCount == nil:
 		return 0, refuse("MissingParameter", "The request must contain the parameter MinCount")
@@ -97,20 +100,37 @@ func checkRun(in *ec2.RunInstancesInput) (int, error) {
 	case len(aws.ToString(in.ClientToken)) > clientTokens:
 		return 0, refuse("InvalidParameterValue",
 			"ClientToken has %d characters, at most %d are allowed", len(*in.ClientToken), clientTokens)
+	case in.Placement != nil && s.opts.IsForeignZone(aws.ToString(in.Placement.AvailabilityZone)):
+		return 0, refuse("InvalidParameterValue", "Invalid availability zone: [%s]", *in.Placement.AvailabilityZone)
 	}
 	return int(*in.MaxCount), nil
 }
 
-// runData merges a RunInstances call: its launch template, overridden by what the call itself gives.
-func (s *Service) runData(v *state.View, in *ec2.RunInstancesInput) (*types.ResponseLaunchTemplateData, error) {
-	data := types.ResponseLaunchTemplateData{}
-	if l := in.LaunchTemplate; l != nil {
-		_, version, err := findVersion(v, l.LaunchTemplateId, l.LaunchTemplateName, aws.ToString(l.Version))
-		if err != nil {
-			return nil, err
-		}
-		data = *version.LaunchTemplateData
+// runData merges a RunInstances call: its launch template, overridden by what the call itself gives. It also returns the template's id and
+// version, if there is one.
+func (s *Service) runData(
+	v *state.View, in *ec2.RunInstancesInput,
+) (*types.ResponseLaunchTemplateData, *types.LaunchTemplateSpecification, error) {
+	if in.LaunchTemplate == nil {
+		data, err := s.overridden(types.ResponseLaunchTemplateData{}, in)
+		return data, nil, err
 	}
+	l := in.LaunchTemplate
+	template, version, err := findVersion(v, l.LaunchTemplateId, l.LaunchTemplateName, aws.ToString(l.Version))
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := s.overridden(*version.LaunchTemplateData, in)
+	return data, &types.LaunchTemplateSpecification{
+		LaunchTemplateId: template.LaunchTemplateId,
+		Version:          new(strconv.FormatInt(*version.VersionNumber, 10)),
+	}, err
+}
+
+// overridden returns launch template data, overridden by what a call itself gives, and checked.
+func (s *Service) overridden(
+	data types.ResponseLaunchTemplateData, in *ec2.RunInstancesInput,
+) (*types.ResponseLaunchTemplateData, error) {
 	data.ImageId = cmp.Or(in.ImageId, data.ImageId)
 	data.InstanceType = cmp.Or(in.InstanceType, data.InstanceType, types.InstanceTypeM1Small)
 	data.KeyName = cmp.Or(in.KeyName, data.KeyName)
@@ -135,7 +155,7 @@ func (s *Service) runData(v *state.View, in *ec2.RunInstancesInput) (*types.Resp
 }
 
 // imageIDs matches the ids that EC2 accepts, and names of parameters that stand for an id.
-var imageIDs = pattern.New(`^(ami-([0-9a-f]{8}|[0-9a-f]{17})|resolve:ssm:[a-zA-Z0-9_./:-]+)$`, 1012)
+var imageIDs = pattern.New(`^(ami-[0-9a-f]{1,17}|resolve:ssm:[a-zA-Z0-9_./:-]+)$`, 1012)
 
 // checkData checks what launch templates and RunInstances have in common. A launch template may lack anything.
 func checkData(d *types.ResponseLaunchTemplateData) error {
@@ -202,8 +222,6 @@ func (s *Service) TerminateInstances(ctx context.Context, in *ec2.TerminateInsta
 	return out, nil
 }
 
-func reservation(instanceID string) string { return "r" + strings.TrimPrefix(instanceID, "i") }
-
 // launchedInstance describes an instance that Pintle has started, with what its container instance reports of the
 // machine.
 func (s *Service) launchedInstance(machine *types.Instance, row *state.Instance) types.Instance {
@@ -222,6 +240,10 @@ func (s *Service) launchedInstance(machine *types.Instance, row *state.Instance)
 		}
 	}
 	i.Tags = slices.Clone(i.Tags)
+	if l := row.LaunchTemplate; l != nil {
+		i.Tags = addTag(i.Tags, "aws:ec2launchtemplate:id", l.LaunchTemplateId)
+		i.Tags = addTag(i.Tags, "aws:ec2launchtemplate:version", l.Version)
+	}
 	if row.Member != nil {
 		i.Tags = addTag(i.Tags, "aws:autoscaling:groupName", &row.Member.Group)
 		if l := row.Member.LaunchTemplate; l != nil {

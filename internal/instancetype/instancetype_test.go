@@ -28,6 +28,22 @@ func TestLookup(t *testing.T) {
 		{"r5.24xlarge", 96, 786432, 0},
 		{"c5.9xlarge", 36, 73728, 0},
 		{"m6g.medium", 1, 4096, 0},
+		{"m1.small", 1, 1740, 0},
+		{"m1.xlarge", 4, 15360, 0},
+		{"m2.4xlarge", 8, 70041, 0},
+		{"m3.medium", 1, 3840, 0},
+		{"m4.10xlarge", 40, 163840, 0},
+		{"c1.medium", 2, 1740, 0},
+		{"c3.large", 2, 3840, 0},
+		{"c4.8xlarge", 36, 61440, 0},
+		{"g2.8xlarge", 32, 61440, 4},
+		{"g5g.16xlarge", 64, 131072, 2},
+		{"r3.large", 2, 15616, 0},
+		{"r4.16xlarge", 64, 499712, 0},
+		{"i3.2xlarge", 8, 62464, 0},
+		{"t1.micro", 1, 627, 0},
+		{"t4g.micro", 2, 1024, 0},
+		{"c6a.48xlarge", 192, 393216, 0},
 	}
 	for _, c := range cases {
 		got, err := Lookup(c.name)

@@ -54,7 +54,7 @@ func failure(err error) error {
 // group returns the log group that a call names, by name or, where allowed, by identifier or ARN.
 func group(name, identifier *string) (string, error) {
 	if name != nil && identifier != nil {
-		return "", invalidParameter("Only one of logGroupName and logGroupIdentifier can be given.")
+		return "", &types.ValidationException{Message: aws.String("LogGroup name and LogGroup ARN are mutually exclusive parameters.")}
 	}
 	if identifier != nil {
 		name = aws.String(nameInArn(*identifier))

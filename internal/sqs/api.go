@@ -27,6 +27,7 @@ func API(service call.Service) model.API {
 		FormNames:    modelFormNames,
 		URLMember:    "QueueUrl",
 		TellZero:     true,
+		LenientForms: true,
 		MaxBody:      8 << 20, // a message is up to 1 MiB; JSON and forms add their escapes
 		Service:      service,
 	}

@@ -98,7 +98,7 @@ func (s *Service) set(q *queues.Queue, values map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		a, ok := attributes[name]
 		switch value := values[name]; {
-		case !ok || name == "FifoQueue" && !q.FIFO:
+		case !ok || !q.FIFO && (name == "FifoQueue" || name == "ContentBasedDeduplication"):
 			return refuse("InvalidAttributeName", "Unknown Attribute %s.", name)
 		case a.onlyForFIFO && !q.FIFO:
 			return refuse("InvalidAttributeName", "You can specify the %s only when FifoQueue is set to true.", name)
@@ -135,6 +135,20 @@ func (s *Service) set(q *queues.Queue, values map[string]string) error {
 	q.Retention = milliseconds(next["MessageRetentionPeriod"])
 	q.GroupDedup = next["DeduplicationScope"] == "messageGroup"
 	return nil
+}
+
+// booleans are the attributes that are true or false. AWS takes them in any case: Python's str(True) is "True".
+var booleans = []string{"FifoQueue", "ContentBasedDeduplication", "SqsManagedSseEnabled"}
+
+// plain returns attributes with their booleans in lower case.
+func plain(values map[string]string) map[string]string {
+	out := maps.Clone(values)
+	for _, name := range booleans {
+		if value, ok := out[name]; ok {
+			out[name] = strings.ToLower(value)
+		}
+	}
+	return out
 }
 
 // milliseconds converts a checked number of seconds.

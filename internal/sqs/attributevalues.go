@@ -25,8 +25,8 @@ type value struct {
 // maxAttributes is the most attributes that a message may have: "Amazon SQS message quotas" in the developer guide.
 const maxAttributes = 10
 
-// attributeName matches attribute names: "Amazon SQS message metadata" in the developer guide.
-var attributeName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+// attributeName matches attribute names: "Amazon SQS message metadata" in the developer guide. AWS takes letters of any alphabet.
+var attributeName = regexp.MustCompile(`^[\pL\pN_-]+(\.[\pL\pN_-]+)*$`)
 
 // valuesOf checks a message's attributes. It returns the values to store, and their size in bytes.
 func valuesOf(in map[string]types.MessageAttributeValue) (out map[string]value, size int, err error) {
@@ -78,8 +78,8 @@ func valueOf(name, dataType string, text *string, binary []byte, lists bool) (va
 	case kind == "Number" && !isNumber(*text):
 		return value{}, invalid("Can't cast the value of message (user) attribute '%s' to a number.", name)
 	}
-	if err := checkCharacters(aws.ToString(text)); err != nil {
-		return value{}, err
+	if !isXML(aws.ToString(text)) {
+		return value{}, invalid("The value of message (user) attribute '%s' has invalid characters. %s", name, validCharacters)
 	}
 	return value{dataType, aws.ToString(text), binary}, nil
 }
@@ -137,13 +137,13 @@ func writeSized(h hash.Hash, s string) {
 	h.Write([]byte(s))
 }
 
-// wantedValues returns the attributes that a receive asks for: by name, by prefix.*, or All.
+// wantedValues returns the attributes that a receive asks for: by name, by prefix.*, or All of them, for which AWS takes * too.
 func wantedValues(values map[string]value, names []string) map[string]value {
 	out := map[string]value{}
 	for name, v := range values {
 		if slices.ContainsFunc(names, func(want string) bool {
 			prefix, isPrefix := strings.CutSuffix(want, ".*")
-			return want == "All" || want == name || isPrefix && strings.HasPrefix(name, prefix)
+			return want == "All" || want == "*" || want == name || isPrefix && strings.HasPrefix(name, prefix)
 		}) {
 			out[name] = v
 		}

@@ -34,6 +34,10 @@ func failure(err error) error {
 	switch {
 	case errors.Is(err, queues.ErrNoQueue):
 		return errNoQueue
+	case errors.Is(err, queues.ErrDeleted):
+		return refuse(
+			"QueueDeletedRecently", "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+		)
 	case errors.Is(err, queues.ErrInFlight):
 		return refuse("OverLimit", "The queue has %d messages in flight, which is the most there can be.", queues.MaxInFlight)
 	}

@@ -21,7 +21,8 @@ func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs
 	if err := checkQueueName(name); err != nil {
 		return nil, err
 	}
-	fifo, err := isFIFO(name, in.Attributes)
+	attributes := plain(in.Attributes)
+	fifo, err := isFIFO(name, attributes)
 	if err != nil {
 		return nil, err
 	}
@@ -29,14 +30,14 @@ func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs
 		return nil, err
 	}
 	q := queues.Queue{Name: name, FIFO: fifo, Attributes: defaultAttributes(fifo), Tags: in.Tags}
-	if err := s.set(&q, in.Attributes); err != nil {
+	if err := s.set(&q, attributes); err != nil {
 		return nil, err
 	}
 	stored, err := s.store.CreateQueue(q)
 	if err != nil && !errors.Is(err, queues.ErrExists) {
-		return nil, err
+		return nil, failure(err)
 	}
-	for _, a := range slices.Sorted(maps.Keys(in.Attributes)) {
+	for _, a := range slices.Sorted(maps.Keys(attributes)) {
 		if stored.Attributes[a] != q.Attributes[a] {
 			return nil, refuse("QueueNameExists", "A queue already exists with the same name and a different value for attribute %s", a)
 		}
@@ -172,7 +173,8 @@ func (s *Service) SetQueueAttributes(_ context.Context, in *sqs.SetQueueAttribut
 	if len(in.Attributes) == 0 {
 		return nil, missing("Attributes")
 	}
-	if value, ok := in.Attributes["FifoQueue"]; ok {
+	attributes := plain(in.Attributes)
+	if value, ok := attributes["FifoQueue"]; ok {
 		q, err := s.queue(in.QueueUrl)
 		if err != nil {
 			return nil, err
@@ -183,7 +185,7 @@ func (s *Service) SetQueueAttributes(_ context.Context, in *sqs.SetQueueAttribut
 			)
 		}
 	}
-	if err := s.update(in.QueueUrl, func(q *queues.Queue) error { return s.set(q, in.Attributes) }); err != nil {
+	if err := s.update(in.QueueUrl, func(q *queues.Queue) error { return s.set(q, attributes) }); err != nil {
 		return nil, err
 	}
 	return &sqs.SetQueueAttributesOutput{}, nil

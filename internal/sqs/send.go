@@ -19,6 +19,7 @@ import (
 
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/sqs/queues"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // maxMessage is the most bytes in a message with its attributes, and in a whole batch: "Amazon SQS message quotas" in the developer
@@ -43,12 +44,12 @@ type prepared struct {
 }
 
 // SendMessage puts a message into a queue.
-func (s *Service) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+func (s *Service) SendMessage(ctx context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
 		return nil, err
 	}
-	p, err := prepare(&q, &types.SendMessageBatchRequestEntry{
+	p, err := prepare(ctx, &q, &types.SendMessageBatchRequestEntry{
 		MessageBody:             in.MessageBody,
 		DelaySeconds:            in.DelaySeconds,
 		MessageAttributes:       in.MessageAttributes,
@@ -80,8 +81,9 @@ func sequenceNumber(q *queues.Queue, seq uint64) *string {
 	return aws.String(fmt.Sprintf("1%019d", seq))
 }
 
-// SendMessageBatch puts up to ten messages into a queue. A bad one doesn't hold back the others.
-func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+// SendMessageBatch puts up to ten messages into a queue. A bad one doesn't hold back the others, unless it lacks what orders messages
+// in a FIFO queue.
+func (s *Service) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
 		return nil, err
@@ -89,12 +91,15 @@ func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 	if err := checkBatch("SendMessage", len(in.Entries), func(i int) *string { return in.Entries[i].Id }); err != nil {
 		return nil, err
 	}
+	if err := checkOrdered(&q, in.Entries); err != nil {
+		return nil, err
+	}
 	out := &sqs.SendMessageBatchOutput{}
 	var messages []queues.Message
 	size := 0
 	for i := range in.Entries {
 		e := &in.Entries[i]
-		p, err := prepare(&q, e)
+		p, err := prepare(ctx, &q, e)
 		size += p.wholeSize
 		if err != nil {
 			out.Failed = append(out.Failed, failed(e.Id, err))
@@ -186,14 +191,14 @@ func failed(id *string, err error) types.BatchResultErrorEntry {
 var fifoID = pattern.New("^[A-Za-z0-9!\"#$%&'()*+,./:;<=>?@\\[\\\\\\]^_`{|}~-]+$", 128)
 
 // prepare checks a message, sent alone or in a batch. Even for a refused message it returns wholeSize, as far as the check got.
-func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepared, err error) {
+func prepare(ctx context.Context, q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepared, err error) {
 	body := aws.ToString(in.MessageBody)
 	p.wholeSize = len(body)
 	if body == "" {
 		return p, missing("MessageBody")
 	}
-	if err := checkCharacters(body); err != nil {
-		return p, err
+	if !isXML(body) {
+		return p, refuse("InvalidMessageContents", "Invalid characters found. %s", validCharacters)
 	}
 	values, size, err := valuesOf(in.MessageAttributes)
 	if err != nil {
@@ -206,6 +211,9 @@ func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepare
 	m := meta{MD5: md5Of(body), Values: values}
 	if m.Trace, p.system, err = traceOf(in.MessageSystemAttributes); err != nil {
 		return p, err
+	}
+	if m.Trace == "" {
+		m.Trace = traceOfCall(ctx)
 	}
 	p.message = queues.Message{ID: uuid.New(), Body: []byte(body), Size: p.wholeSize, Group: aws.ToString(in.MessageGroupId)}
 	if err := prepareOrder(q, in, &p.message, body); err != nil {
@@ -220,6 +228,26 @@ func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepare
 	p.message.Meta, err = json.Marshal(&m)
 	return p, err
 }
+
+// checkOrdered refuses a batch for a FIFO queue if an entry has no group or can't be told from a duplicate.
+func checkOrdered(q *queues.Queue, entries []types.SendMessageBatchRequestEntry) error {
+	if !q.FIFO {
+		return nil
+	}
+	for i := range entries {
+		if entries[i].MessageDeduplicationId == nil && q.Attributes["ContentBasedDeduplication"] != "true" {
+			return errNoDeduplication
+		}
+		if entries[i].MessageGroupId == nil { // alone it would be MissingRequiredParameterException
+			return invalid("The request must contain the parameter MessageGroupId.")
+		}
+	}
+	return nil
+}
+
+var errNoDeduplication = invalid(
+	"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
+)
 
 // prepareOrder checks a message's group and deduplication id.
 func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *queues.Message, body string) error {
@@ -253,7 +281,7 @@ func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *qu
 		sum := sha256.Sum256([]byte(body))
 		m.Dedup = hex.EncodeToString(sum[:])
 	default:
-		return invalid("The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+		return errNoDeduplication
 	}
 	return nil
 }
@@ -293,21 +321,33 @@ func traceOf(in map[string]types.MessageSystemAttributeValue) (trace string, sum
 	return "", nil, nil
 }
 
-// checkCharacters refuses text that XML can't hold: API_SendMessage.
-func checkCharacters(s string) error {
+// maxTrace is the most bytes of a header that messages take over.
+const maxTrace = 1024
+
+// traceOfCall returns the trace header that a call came with, which AWS gives to messages that bring none. One that isn't fit for a
+// message is left out: the caller didn't ask for it to be sent.
+func traceOfCall(ctx context.Context) string {
+	trace := call.From(ctx).Trace
+	if len(trace) > maxTrace || !isXML(trace) {
+		return ""
+	}
+	return trace
+}
+
+const validCharacters = "Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+
+// isXML reports whether XML can hold a text: API_SendMessage.
+func isXML(s string) bool {
 	for i, r := range s {
-		bad := r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF
-		if r == utf8.RuneError {
-			_, size := utf8.DecodeRuneInString(s[i:])
-			bad = size == 1
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+			return false
 		}
-		if bad {
-			return refuse(
-				"InvalidMessageContents",
-				"Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "+
-					"#x10000 to #x10FFFF",
-			)
+		if r != utf8.RuneError {
+			continue
+		}
+		if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+			return false
 		}
 	}
-	return nil
+	return true
 }

@@ -39,20 +39,20 @@ func (s *Service) queueArn(name string) string {
 	return s.opts.ARN("sqs", name)
 }
 
-// nameInURL returns the name of a URL's queue. It accepts any host, since clients reach us under many.
+// nameInURL returns the name of a URL's queue. It accepts any host, since clients reach us under many, and a bare name, as AWS does.
 func (s *Service) nameInURL(queueURL *string) (string, error) {
 	if aws.ToString(queueURL) == "" {
 		return "", missing("QueueUrl")
 	}
+	if !strings.Contains(*queueURL, "/") {
+		return *queueURL, nil
+	}
 	u, err := url.Parse(*queueURL)
 	if err != nil {
-		return "", refuse("InvalidAddress", "The address %s is not valid for this endpoint.", *queueURL)
+		return "", errNoQueue
 	}
 	path := strings.Split(strings.Trim(u.Path, "/"), "/")
-	if len(path) < 2 {
-		return "", refuse("InvalidAddress", "The address %s is not valid for this endpoint.", *queueURL)
-	}
-	if path[len(path)-2] != s.opts.ID {
+	if len(path) < 2 || path[len(path)-2] != s.opts.ID {
 		return "", errNoQueue
 	}
 	return path[len(path)-1], nil

@@ -81,7 +81,14 @@ func TestAttributes(t *testing.T) {
 		{"too long a wait", q, []string{"ReceiveMessageWaitTimeSeconds", "21"}, "InvalidAttributeValue"},
 		{"a wrong name", q, []string{"Colour", "red"}, "InvalidAttributeName: Unknown Attribute Colour."},
 		{"what can only be read", q, []string{"QueueArn", "a"}, "InvalidAttributeName"},
-		{"FIFO's, of a standard queue", q, []string{"ContentBasedDeduplication", "true"}, "InvalidAttributeName"},
+		{
+			"FIFO's, of a standard queue", q, []string{"ContentBasedDeduplication", "true"},
+			"InvalidAttributeName: Unknown Attribute ContentBasedDeduplication.",
+		},
+		{
+			"FIFO's scope, of a standard queue", q, []string{"DeduplicationScope", "queue"},
+			"InvalidAttributeName: You can specify the DeduplicationScope only when FifoQueue is set to true.",
+		},
 		{"throughput by group without its scope", fifo, []string{"FifoThroughputLimit", "perMessageGroupId"}, "InvalidAttributeValue"},
 		{"throughput by group", fifo, []string{"FifoThroughputLimit", "perMessageGroupId", "DeduplicationScope", "messageGroup"}, ""},
 		{"no FIFO any more", fifo, []string{"FifoQueue", "false"}, "InvalidAttributeValue"},
@@ -180,6 +187,16 @@ func TestSend(t *testing.T) {
 			MessageBody:       aws.String("a"),
 			MessageAttributes: one("AWS.x", "String", "v"),
 		}, "InvalidParameterValueException"},
+		{"an attribute of any alphabet", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("attr.1øßä", "String", "v"),
+		}, ""},
+		{"an attribute with a character that XML lacks", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("a", "String", "a\x08"),
+		}, "InvalidParameterValueException"},
 		{"an attribute with two dots", sqs.SendMessageInput{
 			QueueUrl:          q,
 			MessageBody:       aws.String("a"),
@@ -257,6 +274,16 @@ func TestSend(t *testing.T) {
 			QueueUrl:    aws.String(*q + "x"),
 			MessageBody: aws.String("a"),
 		}, "QueueDoesNotExist"},
+		{"a bare name", sqs.SendMessageInput{QueueUrl: aws.String("q"), MessageBody: aws.String("a")}, ""},
+		{"a bare name that there is not", sqs.SendMessageInput{
+			QueueUrl:    aws.String("none"),
+			MessageBody: aws.String("a"),
+		}, "QueueDoesNotExist"},
+		{"no queue's URL", sqs.SendMessageInput{
+			QueueUrl:    aws.String("http://localhost:4566/q"),
+			MessageBody: aws.String("a"),
+		}, "QueueDoesNotExist"},
+		{"no URL", sqs.SendMessageInput{QueueUrl: aws.String("http://%zz/q"), MessageBody: aws.String("a")}, "QueueDoesNotExist"},
 	} {
 		_, err := s.SendMessage(t.Context(), &c.in)
 		if (c.want == "") != (err == nil) || !strings.HasPrefix(refusal(err), c.want) {
@@ -309,6 +336,104 @@ func TestBatches(t *testing.T) {
 		*out.Failed[0].Code != "MissingParameter" || !out.Failed[0].SenderFault {
 		t.Errorf("%+v %v", out, err)
 	}
+}
+
+// TestFIFOBatch: of a FIFO queue, one entry without what orders messages refuses the whole batch.
+func TestFIFOBatch(t *testing.T) {
+	s := newService(t)
+	fifo := queue(t, s, "q.fifo", "FifoQueue", "True")
+	byContent := queue(t, s, "c.fifo", "FifoQueue", "True", "ContentBasedDeduplication", "True")
+	entry := func(id string, group, dedup *string) types.SendMessageBatchRequestEntry {
+		return types.SendMessageBatchRequestEntry{
+			Id:                     &id,
+			MessageBody:            &id,
+			MessageGroupId:         group,
+			MessageDeduplicationId: dedup,
+		}
+	}
+	g, d := aws.String("g"), aws.String("d")
+	for _, c := range []struct {
+		name  string
+		queue *string
+		bad   types.SendMessageBatchRequestEntry
+		want  string
+	}{
+		{
+			"no deduplication id", fifo, entry("b", g, nil),
+			"InvalidParameterValueException: The queue should either have ContentBasedDeduplication enabled or " +
+				"MessageDeduplicationId provided explicitly",
+		},
+		{"no group", fifo, entry("b", nil, d), "InvalidParameterValueException: The request must contain the parameter MessageGroupId."},
+		{"no group, by content", byContent, entry("b", nil, nil), "InvalidParameterValueException: The request must contain"},
+		{"no deduplication id, by content", byContent, entry("b", g, nil), "<nil>"},
+	} {
+		_, err := s.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{
+			QueueUrl: c.queue,
+			Entries:  []types.SendMessageBatchRequestEntry{entry("a", g, aws.String("first")), c.bad},
+		})
+		if !strings.HasPrefix(refusal(err), c.want) {
+			t.Errorf("%s: %s, not %q", c.name, refusal(err), c.want)
+		}
+	}
+	if n, _ := s.store.Counts("q.fifo"); n.Visible != 0 {
+		t.Errorf("refused batches sent %d messages", n.Visible)
+	}
+}
+
+// TestTrace: the header of a call becomes its messages' AWSTraceHeader, unless they bring their own.
+func TestTrace(t *testing.T) {
+	s := newService(t)
+	q := queue(t, s, "q")
+	for _, c := range []struct{ name, header, own, want string }{
+		{"none", "", "", ""},
+		{"the call's", "Root=1-a", "", "Root=1-a"},
+		{"its own", "Root=1-a", "Root=1-b", "Root=1-b"},
+		{"one that no message can have", "Root\x01", "", ""},
+	} {
+		in := &sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a")}
+		if c.own != "" {
+			in.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
+				"AWSTraceHeader": {DataType: aws.String("String"), StringValue: &c.own},
+			}
+		}
+		ctx := call.With(t.Context(), call.Call{Trace: c.header})
+		sent, err := s.SendMessage(ctx, in)
+		if err != nil || (sent.MD5OfMessageSystemAttributes != nil) != (c.own != "") {
+			t.Fatal(c.name, err)
+		}
+		got, err := s.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl:                    q,
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{"AWSTraceHeader"},
+		})
+		if err != nil || len(got.Messages) != 1 || got.Messages[0].Attributes["AWSTraceHeader"] != c.want {
+			t.Errorf("%s: %+v %v", c.name, got, err)
+		}
+	}
+}
+
+// TestNamesOfAttributes checks which of a message's attributes a receive returns.
+func TestNamesOfAttributes(t *testing.T) {
+	values := map[string]value{"General": {}, "Hello": {}, "Help.Me": {}}
+	for names, want := range map[string]int{"All": 3, "*": 3, ".*": 3, "Hel.*": 2, "Hello": 1, "Hello,Other": 1, "Hel*": 0, "": 0} {
+		if got := wantedValues(values, strings.Split(names, ",")); len(got) != want {
+			t.Errorf("%q: %v", names, got)
+		}
+	}
+}
+
+// TestDeletedRecently: AWS gives a deleted queue's name away again after 60 seconds.
+func TestDeletedRecently(t *testing.T) {
+	s := newService(t)
+	q := queue(t, s, "q")
+	if _, err := s.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: q}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
+	want := "QueueDeletedRecently: You must wait 60 seconds after deleting a queue before you can create another with the same name."
+	if refusal(err) != want {
+		t.Error(refusal(err))
+	}
+	queue(t, s, "other")
 }
 
 // TestReceive checks the parameters of a receive and of the calls on a received message.

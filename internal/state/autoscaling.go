@@ -2,7 +2,9 @@ package state
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -62,8 +64,72 @@ func (g *AutoScalingGroup) MetricEnabled(metric string) bool {
 	return slices.ContainsFunc(g.EnabledMetrics, func(m types.EnabledMetric) bool { return aws.ToString(m.Metric) == metric })
 }
 
-// Template returns the launch template that the group's instances are started from. It may come from a mixed instances
-// policy.
+// LaunchConfiguration is what a group's instances are started from, the way from before launch templates. It never changes.
+type LaunchConfiguration struct {
+	types.LaunchConfiguration
+}
+
+// Name returns the launch configuration's name.
+func (c *LaunchConfiguration) Name() string { return aws.ToString(c.LaunchConfigurationName) }
+
+// data returns the launch configuration as launch templates say it.
+func (c *LaunchConfiguration) data() ec2types.ResponseLaunchTemplateData {
+	return ec2types.ResponseLaunchTemplateData{
+		ImageId:      c.ImageId,
+		InstanceType: ec2types.InstanceType(aws.ToString(c.InstanceType)),
+		KeyName:      c.KeyName,
+		UserData:     c.UserData,
+	}
+}
+
+// LaunchSource is what a group's next instance is started from: a version of a launch template, or a launch configuration.
+type LaunchSource struct {
+	Data          ec2types.ResponseLaunchTemplateData
+	Template      *types.LaunchTemplateSpecification // id, name and number of the version
+	Configuration string                             // the launch configuration's name
+	CreatedAt     time.Time
+}
+
+// LaunchSource returns what a group's next instance is started from, or an error that says what is missing.
+func (v *View) LaunchSource(g *AutoScalingGroup) (*LaunchSource, error) {
+	if name := g.LaunchConfigurationName; name != nil {
+		c := v.LaunchConfigurations.Get(*name)
+		if c == nil {
+			return nil, fmt.Errorf("the launch configuration %s does not exist", *name)
+		}
+		return &LaunchSource{Data: c.data(), Configuration: *name, CreatedAt: aws.ToTime(c.CreatedTime)}, nil
+	}
+	spec := g.Template()
+	t := v.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
+	if t == nil {
+		return nil, fmt.Errorf("the launch template %s does not exist", aws.ToString(spec.LaunchTemplateId))
+	}
+	version := t.Version(aws.ToString(spec.Version))
+	if version == nil {
+		return nil, fmt.Errorf("there is no version %s of the launch template %s", aws.ToString(spec.Version), *t.LaunchTemplateId)
+	}
+	return &LaunchSource{
+		Data: *version.LaunchTemplateData,
+		Template: &types.LaunchTemplateSpecification{
+			LaunchTemplateId:   t.LaunchTemplateId,
+			LaunchTemplateName: t.LaunchTemplateName,
+			Version:            new(strconv.FormatInt(*version.VersionNumber, 10)),
+		},
+		CreatedAt: aws.ToTime(version.CreateTime),
+	}, nil
+}
+
+// Made reports whether an instance of a group was started from this.
+func (l *LaunchSource) Made(m *Member) bool {
+	if l.Template == nil || m.LaunchTemplate == nil {
+		return l.Template == nil && l.Configuration == m.LaunchConfiguration
+	}
+	return *l.Template.LaunchTemplateId == aws.ToString(m.LaunchTemplate.LaunchTemplateId) &&
+		*l.Template.Version == aws.ToString(m.LaunchTemplate.Version)
+}
+
+// Template returns the launch template that the group's instances are started from, or nil if it has a launch configuration. It may come
+// from a mixed instances policy.
 func (g *AutoScalingGroup) Template() *types.LaunchTemplateSpecification {
 	if m := g.MixedInstancesPolicy; m != nil {
 		return m.LaunchTemplate.LaunchTemplateSpecification
@@ -295,6 +361,8 @@ var (
 var (
 	autoScalingGroups = &store.Definition[AutoScalingGroup]{Name: "auto_scaling_groups", Key: (*AutoScalingGroup).Name}
 
+	launchConfigurations = &store.Definition[LaunchConfiguration]{Name: "launch_configurations", Key: (*LaunchConfiguration).Name}
+
 	groupPolicies = &store.Definition[GroupPolicy]{
 		Name:    "group_policies",
 		Key:     (*GroupPolicy).Key,
@@ -322,19 +390,6 @@ var (
 	}
 )
 
-// TemplateOf returns the version of the launch template that a group launches instances from, or nil.
-func (v *View) TemplateOf(g *AutoScalingGroup) *ec2types.LaunchTemplateVersion {
-	spec := g.Template()
-	if spec == nil {
-		return nil
-	}
-	t := v.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
-	if t == nil {
-		return nil
-	}
-	return t.Version(aws.ToString(spec.Version))
-}
-
 // TypesOf returns the names of the instance types that a group can launch.
 func (v *View) TypesOf(g *AutoScalingGroup) (names []string) {
 	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {
@@ -343,8 +398,8 @@ func (v *View) TypesOf(g *AutoScalingGroup) (names []string) {
 		}
 		return names
 	}
-	if version := v.TemplateOf(g); version != nil {
-		names = append(names, string(version.LaunchTemplateData.InstanceType))
+	if source, err := v.LaunchSource(g); err == nil {
+		names = append(names, string(source.Data.InstanceType))
 	}
 	return names
 }

@@ -70,15 +70,15 @@ func (v *View) Offers(p *CapacityProvider, g *AutoScalingGroup) (out []Offer) {
 	return out
 }
 
-// newestInstance returns the container instance of a type that a group's present template has brought last, or nil. Instances that
+// newestInstance returns the container instance of a type that a group has launched last from what it launches now, or nil. Instances that
 // left are remembered for an hour. Where a group has one type, all its instances are of that one.
 func (v *View) newestInstance(p *CapacityProvider, g *AutoScalingGroup, name string, only bool) (newest *ContainerInstance) {
-	template := v.TemplateOf(g)
+	source, err := v.LaunchSource(g)
 	for c := range v.ContainerInstances.All() {
 		of := c.Type()
 		switch {
 		case aws.ToString(c.CapacityProviderName) != *p.Name, of != name && (of != "" || !only):
-		case template != nil && aws.ToTime(c.RegisteredAt).Before(aws.ToTime(template.CreateTime)): // the template has changed since
+		case err == nil && aws.ToTime(c.RegisteredAt).Before(source.CreatedAt): // the group launches other ones since
 		case newest == nil || aws.ToTime(c.RegisteredAt).After(aws.ToTime(newest.RegisteredAt)):
 			newest = c
 		}

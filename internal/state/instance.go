@@ -1,10 +1,12 @@
 package state
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +23,10 @@ import (
 type Instance struct {
 	types.Instance
 	UserData string `json:",omitzero"` // base64, as EC2 keeps it
+	// Reservation is the id that the instances of one launch share, or "" for one of its own.
+	Reservation string `json:",omitzero"`
+	// LaunchTemplate is the launch template's id and version, outside of a group.
+	LaunchTemplate *types.LaunchTemplateSpecification `json:",omitzero"`
 	// TerminatedAt is when the machine was gone.
 	TerminatedAt *time.Time `json:",omitzero"`
 	// Member is the instance's role in its Auto Scaling group, or nil outside of one.
@@ -34,6 +40,8 @@ type Member struct {
 	Unhealthy      bool `json:",omitzero"`
 	Protected      bool `json:",omitzero"` // protected from scale-in
 	LaunchTemplate *autoscaling.LaunchTemplateSpecification
+	// LaunchConfiguration is the name of the one that it was started from, without a template.
+	LaunchConfiguration string `json:",omitzero"`
 	// Activity is the id of the instance's scaling activity in progress.
 	Activity    string     `json:",omitzero"`
 	InServiceAt *time.Time `json:",omitzero"`
@@ -53,6 +61,14 @@ type LifecycleAction struct {
 	Abandon bool     // Abandon and Proceed say how it was completed
 	Proceed bool
 }
+
+// ReservationID returns the id of the launch that the instance came with.
+func (i *Instance) ReservationID() string {
+	return cmp.Or(i.Reservation, ReservationOf(*i.InstanceId))
+}
+
+// ReservationOf returns the reservation of an instance that was launched alone.
+func ReservationOf(instanceID string) string { return "r" + strings.TrimPrefix(instanceID, "i") }
 
 // Name returns the state's name.
 func (i *Instance) Name() types.InstanceStateName { return i.State.Name }

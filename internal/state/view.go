@@ -10,33 +10,34 @@ import (
 type View struct {
 	view *store.View
 
-	AccountSettings    Table[AccountSetting]
-	AlarmHistory       Table[AlarmHistory]
-	Alarms             Table[Alarm]
-	AnomalyDetectors   Table[AnomalyDetector]
-	AutoScalingGroups  Table[AutoScalingGroup]
-	CapacityProviders  Table[CapacityProvider]
-	Clusters           Table[Cluster]
-	ContainerInstances Table[ContainerInstance]
-	Dashboards         Table[Dashboard]
-	Deliveries         Table[Delivery]
-	GroupActions       Table[GroupAction]
-	GroupActivities    Table[GroupActivity]
-	GroupPolicies      Table[GroupPolicy]
-	GroupRefreshes     Table[GroupRefresh]
-	IdempotencyTokens  Table[IdempotencyToken]
-	Instances          Table[Instance]
-	LaunchTemplates    Table[LaunchTemplate]
-	ScalableTargets    Table[ScalableTarget]
-	ScalingActivities  Table[ScalingActivity]
-	ScalingPolicies    Table[ScalingPolicy]
-	ScheduledActions   Table[ScheduledAction]
-	ServiceDeployments Table[ServiceDeployment]
-	ServiceRevisions   Table[ServiceRevision]
-	Services           Table[Service]
-	TaskDefinitions    Table[TaskDefinition]
-	TaskFamilies       Table[TaskFamily]
-	Tasks              Table[Task]
+	AccountSettings      Table[AccountSetting]
+	AlarmHistory         Table[AlarmHistory]
+	Alarms               Table[Alarm]
+	AnomalyDetectors     Table[AnomalyDetector]
+	AutoScalingGroups    Table[AutoScalingGroup]
+	CapacityProviders    Table[CapacityProvider]
+	Clusters             Table[Cluster]
+	ContainerInstances   Table[ContainerInstance]
+	Dashboards           Table[Dashboard]
+	Deliveries           Table[Delivery]
+	GroupActions         Table[GroupAction]
+	GroupActivities      Table[GroupActivity]
+	GroupPolicies        Table[GroupPolicy]
+	GroupRefreshes       Table[GroupRefresh]
+	IdempotencyTokens    Table[IdempotencyToken]
+	Instances            Table[Instance]
+	LaunchConfigurations Table[LaunchConfiguration]
+	LaunchTemplates      Table[LaunchTemplate]
+	ScalableTargets      Table[ScalableTarget]
+	ScalingActivities    Table[ScalingActivity]
+	ScalingPolicies      Table[ScalingPolicy]
+	ScheduledActions     Table[ScheduledAction]
+	ServiceDeployments   Table[ServiceDeployment]
+	ServiceRevisions     Table[ServiceRevision]
+	Services             Table[Service]
+	TaskDefinitions      Table[TaskDefinition]
+	TaskFamilies         Table[TaskFamily]
+	Tasks                Table[Task]
 }
 
 // Changed waits until something that was read through a view from Watch has changed.
@@ -50,33 +51,34 @@ func newView(v *store.View) *View {
 	return &View{
 		view: v,
 
-		AccountSettings:    accountSettings.In(v),
-		AlarmHistory:       alarmHistory.In(v),
-		Alarms:             alarms.In(v),
-		AnomalyDetectors:   anomalyDetectors.In(v),
-		AutoScalingGroups:  autoScalingGroups.In(v),
-		CapacityProviders:  capacityProviders.In(v),
-		Clusters:           clusters.In(v),
-		ContainerInstances: containerInstances.In(v),
-		Dashboards:         dashboards.In(v),
-		Deliveries:         deliveries.In(v),
-		GroupActions:       groupActions.In(v),
-		GroupActivities:    groupActivities.In(v),
-		GroupPolicies:      groupPolicies.In(v),
-		GroupRefreshes:     groupRefreshes.In(v),
-		IdempotencyTokens:  idempotencyTokens.In(v),
-		Instances:          instances.In(v),
-		LaunchTemplates:    launchTemplates.In(v),
-		ScalableTargets:    scalableTargets.In(v),
-		ScalingActivities:  scalingActivities.In(v),
-		ScalingPolicies:    scalingPolicies.In(v),
-		ScheduledActions:   scheduledActions.In(v),
-		ServiceDeployments: serviceDeployments.In(v),
-		ServiceRevisions:   serviceRevisions.In(v),
-		Services:           services.In(v),
-		TaskDefinitions:    taskDefinitions.In(v),
-		TaskFamilies:       taskFamilies.In(v),
-		Tasks:              tasks.In(v),
+		AccountSettings:      accountSettings.In(v),
+		AlarmHistory:         alarmHistory.In(v),
+		Alarms:               alarms.In(v),
+		AnomalyDetectors:     anomalyDetectors.In(v),
+		AutoScalingGroups:    autoScalingGroups.In(v),
+		CapacityProviders:    capacityProviders.In(v),
+		Clusters:             clusters.In(v),
+		ContainerInstances:   containerInstances.In(v),
+		Dashboards:           dashboards.In(v),
+		Deliveries:           deliveries.In(v),
+		GroupActions:         groupActions.In(v),
+		GroupActivities:      groupActivities.In(v),
+		GroupPolicies:        groupPolicies.In(v),
+		GroupRefreshes:       groupRefreshes.In(v),
+		IdempotencyTokens:    idempotencyTokens.In(v),
+		Instances:            instances.In(v),
+		LaunchConfigurations: launchConfigurations.In(v),
+		LaunchTemplates:      launchTemplates.In(v),
+		ScalableTargets:      scalableTargets.In(v),
+		ScalingActivities:    scalingActivities.In(v),
+		ScalingPolicies:      scalingPolicies.In(v),
+		ScheduledActions:     scheduledActions.In(v),
+		ServiceDeployments:   serviceDeployments.In(v),
+		ServiceRevisions:     serviceRevisions.In(v),
+		Services:             services.In(v),
+		TaskDefinitions:      taskDefinitions.In(v),
+		TaskFamilies:         taskFamilies.In(v),
+		Tasks:                tasks.In(v),
 	}
 }
 
@@ -98,6 +100,7 @@ var schema = store.NewSchema(
 	groupRefreshes,
 	idempotencyTokens,
 	instances,
+	launchConfigurations,
 	launchTemplates,
 	scalableTargets,
 	scalingActivities,

@@ -44,6 +44,7 @@ type modelShape struct {
 	Value       modelRef // of a map
 	Payload     string
 	Exception   bool
+	Error       struct{ Code string } // of an exception
 	Document    bool
 	EventStream bool
 }

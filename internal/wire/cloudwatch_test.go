@@ -218,6 +218,7 @@ func TestCompressedBodies(t *testing.T) {
 		body           []byte
 		want           int
 	}{
+		{"gzip in capitals", "GZIP", compress(`{"Namespace":"n"}`), 200},
 		{"gzip", "gzip", compress(`{"Namespace":"n"}`), 200},
 		{"no gzip", "gzip", []byte("{}"), 400},
 		{"cut off", "gzip", compress(`{"Namespace":"n"}`)[:12], 400},

@@ -85,6 +85,7 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 		AccessKeyID: caller.AccessKeyID,
 		Principal:   caller.Arn,
 		Endpoint:    call.EndpointOf(q.Request),
+		Trace:       q.Header.Get("X-Amzn-Trace-Id"),
 	})
 	out, err := q.op.Call(ctx, in.Interface())
 	if err != nil {

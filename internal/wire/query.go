@@ -49,7 +49,7 @@ func (q *request) parseForm() error {
 }
 
 func (queryProtocol) decode(q *request, sh *codec.Shape, into reflect.Value) error {
-	return codec.DecodeForm(q.form, sh, into, q.lenient())
+	return codec.DecodeForm(q.form, sh, into, q.lenient() || q.api.LenientForms)
 }
 
 func (queryProtocol) encode(b []byte, q *request, sh *codec.Shape, out reflect.Value) ([]byte, error) {

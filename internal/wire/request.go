@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -76,7 +77,7 @@ func (q *request) maxBody() int64 {
 
 // decompress inflates a compressed body. The SDKs compress large PutMetricData calls.
 func (q *request) decompress() error {
-	switch q.Header.Get("Content-Encoding") {
+	switch strings.ToLower(q.Header.Get("Content-Encoding")) {
 	case "", "identity":
 		return nil
 	case "gzip":

@@ -226,7 +226,7 @@ func TestRESTSignatures(t *testing.T) {
 			"no signature", "AccessDenied",
 			sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Header.Del("Authorization") }),
 		},
-		{"another service", "UnknownOperationException", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) {
+		{"another service", "NotImplementedException", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) {
 			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "/s3/", "/ecs/", 1))
 		})},
 		{"a made-up kind of stream", "InvalidArgument", sign("AKIAALICE", "secret", func(r *http.Request) {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/rest"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
@@ -16,17 +15,11 @@ func (h *Handler) route(q *request) (err error) {
 		q.api = h.apiOfForm(q)
 	}
 	if q.api == nil {
-		return nowhere(q.Request)
+		return h.refuseStranger(q.Request)
 	}
 	q.protocol = q.api.protocolOf(q.Request)
 	q.operation, err = q.protocol.operation(q)
 	return err
-}
-
-// nowhere is the refusal of a request for a service that isn't here.
-func nowhere(r *http.Request) error {
-	return refusal.New("UnknownOperationException", "The request is for no service that runs here: %s is %q, the signature is for %q.",
-		sign.TargetHeader, r.Header.Get(sign.TargetHeader), sign.ScopeOf(r))
 }
 
 // apiOf finds a request's API without reading the body. It returns nil if nothing tells.
@@ -77,7 +70,7 @@ func (h *Handler) authenticate(q *request) (sign.Caller, error) {
 	if q.api != nil {
 		service = q.api.Name
 	} else if service != "" {
-		return sign.Caller{}, nowhere(q.Request)
+		return sign.Caller{}, h.refuseStranger(q.Request)
 	}
 	claim, err := h.opts.Verifier.Check(q.Context(), service, sign.HeadOf(q.Request), q.ContentLength)
 	if err != nil {

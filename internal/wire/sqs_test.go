@@ -21,6 +21,7 @@ import (
 type queueService struct {
 	received *sqs.ReceiveMessageInput
 	sent     *sqs.SendMessageInput
+	onSend   func(context.Context)
 }
 
 func (s *queueService) ReceiveMessage(_ context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
@@ -31,8 +32,11 @@ func (s *queueService) ReceiveMessage(_ context.Context, in *sqs.ReceiveMessageI
 	}}}, nil
 }
 
-func (s *queueService) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+func (s *queueService) SendMessage(ctx context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
 	s.sent = in
+	if s.onSend != nil {
+		s.onSend(ctx)
+	}
 	return nil, &smithy.GenericAPIError{Code: "QueueDoesNotExist", Message: "No."}
 }
 
@@ -103,5 +107,33 @@ func TestSQS(t *testing.T) {
 	if !strings.Contains(answer, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>") ||
 		aws.ToString(service.sent.MessageAttributes["a"].StringValue) != "v" {
 		t.Errorf("a refusal in Query is %s, to %+v", answer, service.sent)
+	}
+}
+
+// TestOldForms: parameters that an old client sends under other names are ignored, as AWS ignores them; the trace header arrives.
+func TestOldForms(t *testing.T) {
+	traced := ""
+	service := &queueService{}
+	api := SQS(service)
+	h, err := New(Options{}, api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.onSend = func(ctx context.Context) { traced = call.From(ctx).Trace }
+	for body, want := range map[string]int{
+		"Action=ReceiveMessage&Version=2012-11-05&MessageAttributeNames=&Colour=red": http.StatusOK,
+		"Action=ReceiveMessage&Version=2012-11-05&MaxNumberOfMessages=many":          http.StatusBadRequest,
+		"Action=SendMessage&Version=2012-11-05&MessageBody=a":                        http.StatusBadRequest,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "http://queues.test/1/q", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("X-Amzn-Trace-Id", "Root=1-a")
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+	if traced != "Root=1-a" {
+		t.Errorf("the call's trace is %q", traced)
 	}
 }

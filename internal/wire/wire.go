@@ -201,9 +201,7 @@ var unknownAPI = &served{API: model.API{Name: "unknown"}, protocols: []protocol{
 func (h *Handler) answerError(q *request, err error) (body []byte, status int) {
 	if q.api == nil {
 		q.api = unknownAPI
-		if q.Method == http.MethodPost && isForm(q.Request) { // clients of services like IAM expect XML
-			q.protocol = protocols[model.Query]
-		}
+		q.protocol = protocolOfStranger(q.Request)
 	}
 	if q.protocol == nil {
 		q.protocol = q.api.protocolOf(q.Request)

@@ -445,7 +445,7 @@ func TestRouting(t *testing.T) {
 		{
 			"a form for another service", "POST", "http://x/",
 			map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Authorization": signed("iam")},
-			"Action=ListRoles&Version=2010-05-08", 400, "</Message></Error>",
+			"Action=ListRoles&Version=2010-05-08", 501, "</Message></Error>",
 		},
 		{"no service", "GET", "http://x/", nil, "", 400, "UnknownOperationException"},
 		{"a path", "GET", "http://x//a/../b", nil, "", 400, "UnknownOperationException"},

@@ -112,21 +112,16 @@ func (s *step) launch(have, desired int) {
 	}
 }
 
-// newInstance makes an instance from the group's launch template, in a zone and of a size.
+// newInstance makes an instance from the group's launch template or launch configuration, in a zone and of a size.
 func (s *step) newInstance(zone string, size group.Size) (*state.Instance, error) {
 	if s.opts.NoFleet {
 		return nil, errors.New("there is nowhere to launch machines: name their source with --fleet")
 	}
-	spec := s.group.Template()
-	t := s.tx.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
-	if t == nil {
-		return nil, fmt.Errorf("the launch template %s does not exist", aws.ToString(spec.LaunchTemplateId))
+	source, err := s.tx.LaunchSource(s.group)
+	if err != nil {
+		return nil, err
 	}
-	version := t.Version(aws.ToString(spec.Version))
-	if version == nil {
-		return nil, fmt.Errorf("there is no version %s of the launch template %s", aws.ToString(spec.Version), *t.LaunchTemplateId)
-	}
-	data := *version.LaunchTemplateData
+	data := source.Data
 	if size.Type != "" {
 		data.InstanceType = ec2types.InstanceType(size.Type)
 	}
@@ -135,14 +130,11 @@ func (s *step) newInstance(zone string, size group.Size) (*state.Instance, error
 	}
 	row := state.NewInstance(&data, zone, s.now)
 	row.Member = &state.Member{
-		Group:          s.group.Name(),
-		LifecycleState: types.LifecycleStatePending,
-		Protected:      aws.ToBool(s.group.NewInstancesProtectedFromScaleIn),
-		LaunchTemplate: &types.LaunchTemplateSpecification{
-			LaunchTemplateId:   t.LaunchTemplateId,
-			LaunchTemplateName: t.LaunchTemplateName,
-			Version:            new(strconv.FormatInt(*version.VersionNumber, 10)),
-		},
+		Group:               s.group.Name(),
+		LifecycleState:      types.LifecycleStatePending,
+		Protected:           aws.ToBool(s.group.NewInstancesProtectedFromScaleIn),
+		LaunchTemplate:      source.Template,
+		LaunchConfiguration: source.Configuration,
 	}
 	for _, tag := range s.group.Tags {
 		if aws.ToBool(tag.PropagateAtLaunch) {
@@ -164,6 +156,26 @@ func wantsCheapest(g *state.AutoScalingGroup) bool {
 	return m != nil && m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
 }
 
+// version orders instances by what they were launched from, for termination policies: first from launch configurations that the group has
+// left, then from other templates, then by version or by the age of the launch configuration.
+func (s *step) version(m *state.Member) int64 {
+	const configuration, other = -2, -1
+	template, from := s.group.Template(), m.LaunchTemplate
+	switch {
+	case m.LaunchConfiguration != "" && template == nil:
+		if c := s.tx.LaunchConfigurations.Get(m.LaunchConfiguration); c != nil {
+			return c.CreatedTime.UnixMilli()
+		}
+		return configuration
+	case m.LaunchConfiguration != "":
+		return configuration
+	case template == nil || from == nil || aws.ToString(from.LaunchTemplateId) != aws.ToString(template.LaunchTemplateId):
+		return other
+	}
+	n, _ := strconv.ParseInt(aws.ToString(from.Version), 10, 64)
+	return n
+}
+
 // shrink terminates instances down to the desired capacity, except protected ones.
 func (s *step) shrink(active []*state.Instance, desired int) {
 	if s.group.IsSuspended("Terminate") && !s.group.Deleting {
@@ -177,11 +189,7 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 			Zone:       *i.Placement.AvailabilityZone,
 			LaunchedAt: *i.LaunchTime,
 			Protected:  i.Member.Protected,
-			Version:    -1,
-		}
-		if from := i.Member.LaunchTemplate; from != nil &&
-			aws.ToString(from.LaunchTemplateId) == aws.ToString(s.group.Template().LaunchTemplateId) {
-			d.Version, _ = strconv.ParseInt(aws.ToString(from.Version), 10, 64)
+			Version:    s.version(i.Member),
 		}
 		if p != nil {
 			d.Busy = busy(s.tx.View, containerInstance(s.tx.View, d.ID), false)

@@ -170,6 +170,52 @@ func TestLifecycle(t *testing.T) {
 }
 
 // TestFailedLaunches: the more launches have failed, the longer the next one waits.
+// TestLaunchConfiguration: a group may launch from a launch configuration. After it was given another, a scale-in takes the instances of
+// the one before.
+func TestLaunchConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := newWorld(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		for n, name := range []string{"first", "second"} {
+			put(t, store, func(tx *state.Tx) {
+				tx.LaunchConfigurations.Put(&state.LaunchConfiguration{LaunchConfiguration: types.LaunchConfiguration{
+					LaunchConfigurationName: &name,
+					ImageId:                 aws.String("ami-00000000"),
+					InstanceType:            aws.String("t3.micro"),
+					CreatedTime:             new(time.Now()),
+				}})
+			})
+			changeGroup(t, store, func(g *state.AutoScalingGroup) {
+				g.LaunchTemplate = nil
+				g.LaunchConfigurationName = &name
+				g.DesiredCapacity = aws.Int32(int32(n + 1))
+			})
+			for range 3 {
+				mustStep(t, l)
+				runMachines(t, store)
+			}
+			time.Sleep(time.Minute)
+		}
+		made := func() (out []string) {
+			for i := range store.View().Instances.By(state.InstancesByGroup, "g") {
+				if !i.Member.IsLeaving() {
+					out = append(out, i.Member.LaunchConfiguration+" "+string(i.InstanceType))
+				}
+			}
+			slices.Sort(out)
+			return out
+		}
+		if got := made(); !slices.Equal(got, []string{"first t3.micro", "second t3.micro"}) {
+			t.Fatalf("the instances are of %q", got)
+		}
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
+		mustStep(t, l)
+		if got := made(); !slices.Equal(got, []string{"second t3.micro"}) {
+			t.Errorf("after the scale-in: %q", got)
+		}
+	})
+}
+
 func TestFailedLaunches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, l := newWorld(t, t.TempDir())

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -123,13 +122,8 @@ func (s *step) refreshWarmup(r *state.GroupRefresh) time.Duration {
 	return time.Duration(max(0, aws.ToInt32(seconds))) * time.Second
 }
 
-// matches reports whether an instance has the group's current launch template and version.
+// matches reports whether an instance has what the group's next one would be launched from.
 func (s *step) matches(i *state.Instance) bool {
-	spec, from := s.group.Template(), i.Member.LaunchTemplate
-	t := s.tx.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
-	if from == nil || t == nil || *t.LaunchTemplateId != aws.ToString(from.LaunchTemplateId) {
-		return false
-	}
-	version := t.Version(aws.ToString(spec.Version))
-	return version != nil && strconv.FormatInt(*version.VersionNumber, 10) == aws.ToString(from.Version)
+	source, err := s.tx.LaunchSource(s.group)
+	return err == nil && source.Made(i.Member)
 }

@@ -106,7 +106,8 @@ func (m Metric) Check() error {
 	case m.comparison().breaches == nil:
 		return fmt.Errorf(
 			"ComparisonOperator must be one of %s, not %q",
-			strings.Join(slices.Sorted(maps.Keys(comparisons)), ", "), m.ComparisonOperator,
+			strings.Join(slices.Concat(slices.Sorted(maps.Keys(comparisons)), slices.Sorted(maps.Keys(bandComparisons))), ", "),
+			m.ComparisonOperator,
 		)
 	case m.EvaluationPeriods < 1:
 		return fmt.Errorf("EvaluationPeriods must be at least 1, not %d", m.EvaluationPeriods)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,9 +47,10 @@ type Query struct {
 	searches    []search                          // in the expressions
 	banded      []string                          // ids for which an expression asks for a band
 	detectors   map[string]*types.AnomalyDetectorConfiguration
-	order       []string      // of the expressions: each comes after those that it names
-	period      time.Duration // of the expressions
-	end         time.Time     // when a period ends; zero means at multiples of its length
+	order       []string          // of the expressions: each comes after those that it names
+	labels      map[string]string // of the metrics without a Label that are returned, by id
+	period      time.Duration     // of the expressions
+	end         time.Time         // when a period ends; zero means at multiples of its length
 }
 
 // search is a SEARCH function with its statistic.
@@ -76,6 +78,7 @@ func New(queries []types.MetricDataQuery) (*Query, error) {
 	if q.period == 0 {
 		return nil, errors.New("there is no Period: an expression without metrics needs one")
 	}
+	q.labels = labelsOf(queries)
 	return q, q.sort()
 }
 
@@ -237,9 +240,39 @@ func (q *Query) Run(store *metrics.Store, start, end time.Time) (Result, error) 
 		if err != nil {
 			return Result{}, err
 		}
-		out.Answers = append(out.Answers, Answer{ID: *in.Id, Label: label(in, *in.MetricStat.Metric.MetricName), Points: points})
+		out.Answers = append(out.Answers, Answer{ID: *in.Id, Label: label(in, q.labels[*in.Id]), Points: points})
 	}
 	return out, nil
+}
+
+// labelsOf returns the labels of the metrics that are returned and have none, by id. Those of one metric say what distinguishes them: their
+// statistics, their periods, or both.
+func labelsOf(queries []types.MetricDataQuery) map[string]string {
+	same := map[string][]*types.MetricDataQuery{}
+	for i := range queries {
+		in := &queries[i]
+		if in.MetricStat != nil && in.Label == nil && (in.ReturnData == nil || *in.ReturnData) {
+			m := Metric(in.MetricStat.Metric)
+			same[m.Key()] = append(same[m.Key()], in)
+		}
+	}
+	labels := map[string]string{}
+	for _, all := range same {
+		first := all[0].MetricStat
+		byStatistic := slices.ContainsFunc(all, func(in *types.MetricDataQuery) bool { return *in.MetricStat.Stat != *first.Stat })
+		byPeriod := slices.ContainsFunc(all, func(in *types.MetricDataQuery) bool { return *in.MetricStat.Period != *first.Period })
+		for _, in := range all {
+			label := *first.Metric.MetricName
+			if byStatistic {
+				label += " " + *in.MetricStat.Stat
+			}
+			if byPeriod {
+				label += fmt.Sprintf(" %d", *in.MetricStat.Period)
+			}
+			labels[*in.Id] = label
+		}
+	}
+	return labels
 }
 
 func label(in *types.MetricDataQuery, fallback string) string {

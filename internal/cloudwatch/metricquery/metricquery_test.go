@@ -63,6 +63,8 @@ func TestRun(t *testing.T) {
 	percent.MetricStat.Unit = types.StandardUnitPercent
 	labelled := metric("m1", "a", 300, "Maximum")
 	labelled.Label = aws.String("highest")
+	labelled2 := labelled
+	labelled2.Id = aws.String("m3")
 	named := expression("e1", "SEARCH('MetricName=a', 'Sum', 600)")
 	named.Label = aws.String("found")
 	named.Period = aws.Int32(300)
@@ -73,6 +75,22 @@ func TestRun(t *testing.T) {
 	}{
 		{"a metric", queries{metric("m1", "a", 300, "Sum")}, "m1 a [11:50 15, 11:55 40]"},
 		{"a label", queries{labelled}, "m1 highest [11:50 5, 11:55 10]"},
+		{
+			"statistics of one metric", queries{metric("m1", "a", 300, "Sum"), metric("m2", "a", 300, "Minimum"), metric("m3", "b", 600, "Sum")},
+			"m1 a Sum [11:50 15, 11:55 40]; m2 a Minimum [11:50 1, 11:55 6]; m3 b [11:50 1010]",
+		},
+		{
+			"periods of one metric", queries{metric("m1", "a", 300, "Sum"), metric("m2", "a", 600, "Sum")},
+			"m1 a 300 [11:50 15, 11:55 40]; m2 a 600 [11:50 55]",
+		},
+		{
+			"statistics and periods of one metric", queries{metric("m1", "a", 300, "Sum"), metric("m2", "a", 600, "Minimum")},
+			"m1 a Sum 300 [11:50 15, 11:55 40]; m2 a Minimum 600 [11:50 1]",
+		},
+		{
+			"only what is returned counts, and what has no label", queries{metric("m1", "a", 300, "Sum"), hidden(metric("m2", "a", 600, "Sum")), labelled2},
+			"m1 a [11:50 15, 11:55 40]; m3 highest [11:50 5, 11:55 10]",
+		},
 		{"no data", queries{metric("m1", "none", 300, "Sum")}, "m1 none []"},
 		{"all units", queries{metric("m1", "b", 300, "Sum")}, "m1 b [11:50 505, 11:55 505]"},
 		{"one unit", queries{percent}, "m1 b [11:50 500, 11:55 500]"},

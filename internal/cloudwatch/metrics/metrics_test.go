@@ -100,6 +100,44 @@ func TestFineMetricsAreKeptByTheSecond(t *testing.T) {
 	}
 }
 
+// TestMinutesBySecond: a metric of standard resolution has its points at the minutes, however short the period, in memory as in blocks.
+// One that was reported by the second has none beside its own.
+func TestMinutesBySecond(t *testing.T) {
+	s := open(t, t.TempDir(), Options{MaxHead: 4})
+	fine := NewMetric("n", "fine")
+	put(
+		t, s,
+		Sample{Metric: cpu, At: noon - 100, Set: One(1)},
+		Sample{Metric: cpu, At: noon - 40, Set: One(2)},
+		Sample{Metric: fine, At: noon - 100, Fine: true, Set: One(3)},
+		Sample{Metric: fine, At: noon - 40, Fine: true, Set: One(4)},
+	)
+	for _, place := range []string{"memory", "blocks"} {
+		for _, c := range []struct {
+			metric     Metric
+			start, end int64
+			period     int64
+			want       []Point
+		}{
+			{cpu, noon - 120, noon, 30, []Point{{noon - 120, "", One(1)}, {noon - 60, "", One(2)}}},
+			{cpu, noon - 120, noon, 1, []Point{{noon - 120, "", One(1)}, {noon - 60, "", One(2)}}},
+			{cpu, noon - 60, noon - 30, 10, []Point{{noon - 60, "", One(2)}}},
+			{cpu, noon - 50, noon, 10, []Point{}},
+			{fine, noon - 120, noon, 10, []Point{{noon - 100, "", One(3)}, {noon - 40, "", One(4)}}},
+			{fine, noon - 60, noon - 50, 10, []Point{}},
+		} {
+			got := read(t, s, Query{Metric: c.metric, Start: c.start, End: c.end, Period: c.period})
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("in %s: %s from %d by %d: got %+v", place, c.metric.Name, c.start-noon, c.period, got)
+			}
+		}
+		if place == "memory" {
+			put(t, s, Sample{Metric: NewMetric("n", "other"), At: noon - 1, Set: One(1)})
+			settle(t, s)
+		}
+	}
+}
+
 // settle waits for the running flush.
 func settle(t testing.TB, s *Store) {
 	t.Helper()

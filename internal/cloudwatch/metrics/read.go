@@ -28,25 +28,31 @@ type Point struct {
 func (s *Store) Read(q Query) ([]Point, error) {
 	t := tierFor(q.Start, q.Period)
 	start := max(q.Start, t.oldest(s.opts.Now().Unix()))
+	from, to := start, q.End
+	if t.step == 1 { // whole minutes, to know whether they have seconds
+		from = floor(start, minute)
+		to = floor(q.End+minute-1, minute)
+	}
 	s.blocksMu.RLock() // so that a flush doesn't move data from the head into blocks meanwhile
 	defer s.blocksMu.RUnlock()
-	wanted, points := s.readHeads(q, t, start)
+	wanted, points := s.readHeads(q, t, from, to)
 	for _, one := range wanted {
 		for _, b := range s.blocks {
-			if b.Step != t.step || b.Last < start || b.First >= q.End {
+			if b.Step != t.step && !(t.step == 1 && b.Step == minute) || b.Last < from || b.First >= to {
 				continue
 			}
-			if err := b.read(one.id, func(b bin) { points.add(one.unit, b, start) }); err != nil {
+			if err := b.read(one.id, func(b bin) { points.take(one.unit, b, t, start) }); err != nil {
 				return nil, err
 			}
 		}
 	}
+	points.addMinutes(start)
 	return points.sorted(), nil
 }
 
 // readHeads returns the series that a query asks for, and their points in memory.
-func (s *Store) readHeads(q Query, t tier, start int64) (wanted []*series, p *points) {
-	p = &points{q: q, at: map[pointKey]*Set{}}
+func (s *Store) readHeads(q Query, t tier, from, to int64) (wanted []*series, p *points) {
+	p = &points{q: q, at: map[pointKey]*Set{}, seconds: map[pointKey]bool{}}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	m := s.metrics[q.Metric.Key()]
@@ -62,11 +68,9 @@ func (s *Store) readHeads(q Query, t tier, start int64) (wanted []*series, p *po
 			if h == nil {
 				continue
 			}
-			for _, b := range h.within(one.id, start, q.End) {
-				if b.fine || t.step > 1 {
-					b.at = floor(b.at, t.step)
-					p.add(one.unit, b, q.Start)
-				}
+			for _, b := range h.within(one.id, from, to) {
+				b.at = floor(b.at, t.step)
+				p.take(one.unit, b, t, q.Start)
 			}
 		}
 	}
@@ -109,6 +113,41 @@ type points struct {
 	// The point of the previous bin, which is mostly that of the next one too.
 	last pointKey
 	set  *Set
+	// seconds has the minutes in which something was reported by the second, and minutes what was reported by the minute, for a query
+	// by the second.
+	seconds map[pointKey]bool
+	minutes []minuteBin
+}
+
+// minuteBin is what a series has for a minute.
+type minuteBin struct {
+	unit string
+	bin
+}
+
+const minute = 60
+
+// take adds a bin of a tier. For a query by the second it puts those of minutes aside.
+func (p *points) take(unit string, b bin, t tier, start int64) {
+	switch {
+	case t.step > 1:
+		p.add(unit, b, start)
+	case b.fine:
+		p.seconds[pointKey{floor(b.at, minute), unit}] = true
+		p.add(unit, b, start)
+	default:
+		p.minutes = append(p.minutes, minuteBin{unit, b})
+	}
+}
+
+// addMinutes adds the minutes in which nothing was reported by the second, at their beginning: so CloudWatch answers a short period for a
+// metric of standard resolution.
+func (p *points) addMinutes(start int64) {
+	for _, b := range p.minutes {
+		if !p.seconds[pointKey{b.at, b.unit}] {
+			p.add(b.unit, b.bin, start)
+		}
+	}
 }
 
 func (p *points) add(unit string, b bin, start int64) {

@@ -63,10 +63,10 @@ var fieldRE = regexp.MustCompile(`^(\w+)\s*(?:(!=|>=|<=|=|>|<)\s*(.+))?$`)
 // parseField parses a name, or a name and a comparison. && and || may join several comparisons.
 func parseField(part string, compiler *expressions) (fieldTest, error) {
 	if left, right, ok := strings.Cut(part, "||"); ok {
-		return joined(left, right, compiler, func(a, b bool) bool { return a || b })
+		return joined(left, "||", right, compiler, func(a, b bool) bool { return a || b })
 	}
 	if left, right, ok := strings.Cut(part, "&&"); ok {
-		return joined(left, right, compiler, func(a, b bool) bool { return a && b })
+		return joined(left, "&&", right, compiler, func(a, b bool) bool { return a && b })
 	}
 	m := fieldRE.FindStringSubmatch(strings.TrimSpace(part))
 	if m == nil {
@@ -96,7 +96,7 @@ func parseField(part string, compiler *expressions) (fieldTest, error) {
 	return func(s string) bool { return pattern.MatchString(s) == (op == "=") }, nil
 }
 
-func joined(left, right string, compiler *expressions, join func(a, b bool) bool) (fieldTest, error) {
+func joined(left, operator, right string, compiler *expressions, join func(a, b bool) bool) (fieldTest, error) {
 	a, err := parseField(left, compiler)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func joined(left, right string, compiler *expressions, join func(a, b bool) bool
 		return nil, err
 	}
 	if a == nil || b == nil {
-		return nil, fmt.Errorf("%q || %q: both sides must compare", left, right)
+		return nil, fmt.Errorf("%q %s %q: both sides must compare", left, operator, right)
 	}
 	return func(s string) bool { return join(a(s), b(s)) }, nil
 }

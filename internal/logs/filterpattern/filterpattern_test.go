@@ -80,6 +80,15 @@ func TestCostIsBounded(t *testing.T) {
 	}
 }
 
+// TestErrorsNameTheOperator: what is wrong with a condition of two sides is said with the operator that joins them.
+func TestErrorsNameTheOperator(t *testing.T) {
+	for pattern, operator := range map[string]string{"[a, b && b = 2]": "&&", "[a, b || b = 2]": "||"} {
+		if _, err := Parse(pattern); err == nil || !strings.Contains(err.Error(), operator) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+}
+
 // TestWildcard: a text with wildcards matches what the regular expression for it would.
 func TestWildcard(t *testing.T) {
 	letters := rapid.StringMatching(`[ab*\n]{0,8}`)

@@ -137,6 +137,15 @@ func (q *queue) advance(now int64) {
 	}
 }
 
+// turnBack fits a replayed queue to a clock that went back to now while nobody ran. What had become visible by the latest record stays
+// visible, and nothing is in flight or delayed for longer than it was to be then.
+func (q *queue) turnBack(latest, now int64) {
+	q.advance(latest)
+	for _, m := range q.timed.items { // by the same time each, so the order stays
+		m.visibleAt -= latest - now
+	}
+}
+
 // nextExpired returns a message whose retention is over, or nil.
 func (q *queue) nextExpired(now int64) *message {
 	if len(q.aging.items) == 0 {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ const MaxInFlight = 120_000
 var (
 	ErrNoQueue   = errors.New("queues: there is no such queue")
 	ErrExists    = errors.New("queues: there is such a queue")
+	ErrDeleted   = errors.New("queues: a queue of that name was deleted a moment ago")
 	ErrInFlight  = errors.New("queues: too many messages are in flight")
 	ErrReceipt   = errors.New("queues: the receipt is of another queue")
 	ErrExpired   = errors.New("queues: the receipt has expired")
@@ -80,12 +82,14 @@ type Store struct {
 	queues   map[uint64]*queue
 	names    map[string]*queue
 	moves    map[string]*Move
-	last     uint64     // the last message number given out
-	size     int64      // bytes of the log
-	live     int64      // of these, bytes still needed
-	before   *wal.Group // the last group with records
-	waitless bool       // receives return at once
-	err      error      // why nothing can be changed any more
+	deleted  map[string]int64 // when a queue of that name was deleted, for namePause
+	latest   int64            // the latest time that a replayed record has
+	last     uint64           // the last message number given out
+	size     int64            // bytes of the log
+	live     int64            // of these, bytes still needed
+	before   *wal.Group       // the last group with records
+	waitless bool             // receives return at once
+	err      error            // why nothing can be changed any more
 
 	clean   chan struct{}  // the cleaner has something to do
 	running sync.WaitGroup // of the cleaner
@@ -101,13 +105,17 @@ func Open(dir string, opts Options) (*Store, error) {
 	opts.MaxSegment, opts.Slack = cmp.Or(opts.MaxSegment, defaultMaxSegment), cmp.Or(opts.Slack, defaultSlack)
 	s := &Store{
 		dir: dir, opts: opts, queues: map[uint64]*queue{}, names: map[string]*queue{}, moves: map[string]*Move{},
-		clean: make(chan struct{}, 1), done: make(chan struct{}),
+		deleted: map[string]int64{},
+		clean:   make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("queues: %w", err)
 	}
 	now := s.now()
 	for _, q := range s.queues {
+		if s.latest > now {
+			q.turnBack(s.latest, now)
+		}
 		q.advance(now)
 		q.flow = flow{}
 	}
@@ -190,6 +198,9 @@ func (s *Store) settle(q *queue, now int64) {
 	s.commit(gone, false)
 }
 
+// namePause is how many milliseconds a deleted queue's name can't be used again: API_DeleteQueue.
+const namePause = 60_000
+
 // CreateQueue makes a queue. If there is one of that name, it returns that one and ErrExists, once that one is on disk.
 func (s *Store) CreateQueue(in Queue) (Queue, error) {
 	s.mu.Lock()
@@ -204,6 +215,10 @@ func (s *Store) CreateQueue(in Queue) (Queue, error) {
 	if err := s.log.Stalled(); err != nil {
 		s.mu.Unlock()
 		return Queue{}, err
+	}
+	if at, ok := s.deleted[in.Name]; ok && s.now() < at+namePause {
+		s.mu.Unlock()
+		return Queue{}, ErrDeleted
 	}
 	in.ID = rand.Uint64()
 	in.CreatedAt, in.ModifiedAt = s.now(), s.now()
@@ -255,6 +270,9 @@ func (s *Store) DeleteQueue(name string) error {
 		return err
 	}
 	b := s.commit([]record{{kind: queueGone, queue: q.ID}}, true)
+	now := s.now()
+	maps.DeleteFunc(s.deleted, func(_ string, at int64) bool { return at+namePause <= now })
+	s.deleted[name] = now
 	q.wakeAll()
 	s.mu.Unlock()
 	return b.Wait()

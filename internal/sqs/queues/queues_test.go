@@ -487,3 +487,54 @@ func TestExistsOnceOnDisk(t *testing.T) {
 		t.Errorf("it says %v", err)
 	}
 }
+
+// TestClockGoesBack: a message that had become visible stays so over a restart, even if the clock went back meanwhile, and none is in
+// flight for longer than it was.
+func TestClockGoesBack(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Unix(1_000_000, 0)
+	opts := Options{Now: func() time.Time { return now }}
+	s := open(t, dir, opts)
+	create(t, s, Queue{Name: "q"})
+	receive := func(visibility time.Duration) int {
+		got, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: visibility})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(got)
+	}
+	send(t, s, "q", "short")
+	receive(10 * time.Second)
+	send(t, s, "q", "long")
+	receive(100 * time.Second)
+	now = now.Add(20 * time.Second)
+	send(t, s, "q", "later") // by now the first message is visible
+	s.Close()
+	now = now.Add(-time.Hour)
+	s = open(t, dir, opts)
+	if c, _ := s.Counts("q"); c != (Counts{Visible: 2, InFlight: 1}) {
+		t.Errorf("after the clock went back there are %+v", c)
+	}
+	now = now.Add(80 * time.Second)
+	if c, _ := s.Counts("q"); c.Visible != 3 {
+		t.Errorf("a message is in flight for longer than it was: %+v", c)
+	}
+}
+
+// TestDeletedRecently: a name is free again a minute after its queue was deleted.
+func TestDeletedRecently(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	s := open(t, t.TempDir(), Options{Now: func() time.Time { return now }})
+	create(t, s, Queue{Name: "q"})
+	if err := s.DeleteQueue("q"); err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []time.Duration{0, 59 * time.Second} {
+		now = now.Add(wait)
+		if _, err := s.CreateQueue(Queue{Name: "q"}); !errors.Is(err, ErrDeleted) {
+			t.Errorf("after %s: %v", wait, err)
+		}
+	}
+	now = now.Add(time.Second)
+	create(t, s, Queue{Name: "q"})
+}

@@ -89,6 +89,7 @@ func (s *Store) replay(at wal.Position, payload []byte) error {
 	s.grow(g, at.Offset+int64(wal.FrameHead+len(payload)))
 	for i := range records {
 		records[i].lieAt(g, at)
+		s.latest = max(s.latest, records[i].at, records[i].message.entered)
 		if err := s.apply(&records[i], g); err != nil {
 			return err
 		}

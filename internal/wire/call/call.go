@@ -17,6 +17,7 @@ type Call struct {
 	Principal   string // the signer's ARN; empty if signatures aren't checked
 	Peer        string // the caller's address, if wire passes it on
 	Endpoint    string // the URL at which the caller reached us, without a path; empty for calls within the process
+	Trace       string // the header X-Amzn-Trace-Id
 }
 
 // EndpointOf returns the URL at which a request reached us, as its Host header has it, or "" if the header is missing.

@@ -30,6 +30,7 @@ type API struct {
 	QueryErrors  map[string]QueryError // by name in the model, for a service that began with Query
 	Operations   []string              // all operations on AWS
 	Lenient      []string              // operations that ignore unknown members, because nodes of other versions call them
+	LenientForms bool                  // whether Query ignores unknown parameters, because clients older than the model's names send them
 	Constraints  Constraints           // on inputs, checked before the service sees them; none if the service checks them itself
 	MaxBody      int64                 // bytes; 0 means 1 MiB
 	Unions       []any                 // a pointer to each variant of the operations' unions

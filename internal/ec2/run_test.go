@@ -1,0 +1,131 @@
+package ec2
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// TestReservation: what one call launches is one reservation, and tells its launch template.
+func TestReservation(t *testing.T) {
+	s := service(t, 1)
+	template, err := s.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String("gpu"),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String("ami-def456")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(n int32) *ec2.RunInstancesOutput {
+		out, err := s.RunInstances(t.Context(), &ec2.RunInstancesInput{
+			MinCount:       &n,
+			MaxCount:       &n,
+			LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("gpu"), Version: aws.String("$Latest")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	two := run(2)
+	run(1)
+	out, err := s.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
+	if err != nil || len(out.Reservations) != 3 {
+		t.Fatalf("%d reservations of one machine and two launches, %v", len(out.Reservations), err)
+	}
+	for _, r := range out.Reservations {
+		if *r.ReservationId != *two.ReservationId {
+			continue
+		}
+		if len(r.Instances) != 2 || *r.Instances[1].AmiLaunchIndex != 1 {
+			t.Errorf("the first launch is %+v", r)
+		}
+		for _, i := range r.Instances {
+			tags := map[string]string{}
+			for _, tag := range i.Tags {
+				tags[*tag.Key] = *tag.Value
+			}
+			if tags["aws:ec2launchtemplate:id"] != *template.LaunchTemplate.LaunchTemplateId || tags["aws:ec2launchtemplate:version"] != "1" {
+				t.Errorf("tags: %v", tags)
+			}
+			if i.InstanceType != types.InstanceTypeM1Small {
+				t.Errorf("without a type it is a %s", i.InstanceType)
+			}
+		}
+	}
+}
+
+// TestForeignZone: a zone of another region is refused, a name that is no zone of AWS's isn't.
+func TestForeignZone(t *testing.T) {
+	s := service(t, 0)
+	for zone, want := range map[string]string{
+		"us-east-1b": "",
+		"rack-7":     "",
+		"us-west-2a": "InvalidParameterValue",
+		"eu-west-1c": "InvalidParameterValue",
+	} {
+		_, err := s.RunInstances(t.Context(), &ec2.RunInstancesInput{
+			MinCount:  aws.Int32(1),
+			MaxCount:  aws.Int32(1),
+			ImageId:   aws.String("ami-12345678"),
+			Placement: &types.Placement{AvailabilityZone: &zone},
+		})
+		if codeOf(err) != want {
+			t.Errorf("%s: %v", zone, err)
+		}
+	}
+}
+
+// TestAttribute describes each attribute of an instance that was launched and of a machine that was not.
+func TestAttribute(t *testing.T) {
+	s := service(t, 1)
+	run, err := s.RunInstances(t.Context(), &ec2.RunInstancesInput{
+		MinCount:     aws.Int32(1),
+		MaxCount:     aws.Int32(1),
+		ImageId:      aws.String("ami-12345678"),
+		InstanceType: types.InstanceTypeT3Small,
+		UserData:     aws.String("YQ=="),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched := *run.Instances[0].InstanceId
+	describe := func(id string, name types.InstanceAttributeName) (*ec2.DescribeInstanceAttributeOutput, error) {
+		return s.DescribeInstanceAttribute(t.Context(), &ec2.DescribeInstanceAttributeInput{InstanceId: &id, Attribute: name})
+	}
+	for _, name := range types.InstanceAttributeName("").Values() {
+		for _, id := range []string{launched, id(1)} {
+			if out, err := describe(id, name); err != nil || *out.InstanceId != id {
+				t.Errorf("%s of %s: %+v %v", name, id, out, err)
+			}
+		}
+	}
+	kind, _ := describe(launched, types.InstanceAttributeNameInstanceType)
+	data, _ := describe(launched, types.InstanceAttributeNameUserData)
+	if *kind.InstanceType.Value != "t3.small" || *data.UserData.Value != "YQ==" {
+		t.Errorf("%+v %+v", kind.InstanceType, data.UserData)
+	}
+	for name, c := range map[string]struct{ id, attribute, want string }{
+		"another":      {launched, "color", "InvalidParameterValue"},
+		"no attribute": {launched, "", "MissingParameter"},
+		"no instance":  {"i-1234567890abcdef0", "kernel", "InvalidInstanceID.NotFound"},
+		"no id":        {"i-x", "kernel", "InvalidInstanceID.Malformed"},
+	} {
+		if _, err := describe(c.id, types.InstanceAttributeName(c.attribute)); codeOf(err) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestMachineHasAllFields: a machine that others have started has what EC2's clients read without asking whether it is there.
+func TestMachineHasAllFields(t *testing.T) {
+	s := service(t, 0)
+	row := node(1)
+	row.Attributes = nil
+	i := s.instance(row)
+	if i.ImageId == nil || i.InstanceType == "" || i.Placement.AvailabilityZone == nil || i.PrivateIpAddress == nil || i.State == nil {
+		t.Errorf("%+v", i)
+	}
+}

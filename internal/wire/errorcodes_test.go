@@ -1,0 +1,204 @@
+package wire
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// beyond are codes that a service returns on AWS though its model lacks them, each with its reason.
+var beyond = map[string]map[string]string{
+	"autoscaling": {
+		"ValidationError": "CommonErrors in the API reference",
+	},
+	"cloudwatch": {"ValidationException": "seen on AWS, with ValidationError as its code in Query"},
+	"sqs": {
+		"InvalidParameterValueException":    "seen on AWS, with InvalidParameterValue as its code in Query",
+		"MissingRequiredParameterException": "seen on AWS, with MissingParameter as its code in Query",
+	},
+	"sts": {"ValidationError": "CommonErrors in the API reference"},
+	"ec2": { // the model has no errors at all; these are from "Error codes for the Amazon EC2 API"
+		"DryRunOperation":                                  "client errors",
+		"FilterLimitExceeded":                              "client errors",
+		"InsufficientInstanceCapacity":                     "server errors",
+		"InvalidAMIID.Malformed":                           "client errors",
+		"InvalidAMIID.NotFound":                            "client errors",
+		"InvalidID":                                        "client errors",
+		"InvalidInstanceID.Malformed":                      "client errors",
+		"InvalidInstanceID.NotFound":                       "client errors",
+		"InvalidInstanceType":                              "client errors",
+		"InvalidLaunchTemplateId.NotFound":                 "client errors",
+		"InvalidLaunchTemplateId.VersionNotFound":          "client errors",
+		"InvalidLaunchTemplateName.AlreadyExistsException": "client errors",
+		"InvalidLaunchTemplateName.MalformedException":     "client errors",
+		"InvalidLaunchTemplateName.NotFoundException":      "client errors",
+		"InvalidParameterCombination":                      "common client errors",
+		"InvalidParameterValue":                            "common client errors",
+		"InvalidUserData.Malformed":                        "client errors",
+		"MissingParameter":                                 "common client errors",
+		"ResponseError":                                    "no error, but a member of answers",
+		"TagLimitExceeded":                                 "client errors",
+		"UnsupportedOperation":                             "common client errors",
+		"VersionLimitExceeded":                             "client errors",
+		"InvalidNextToken":                                 "client errors",
+	},
+}
+
+// TestErrorCodesAreAWSs: every error code in the code of a service is in its model, or among those that AWS returns besides.
+func TestErrorCodesAreAWSs(t *testing.T) {
+	for _, c := range []struct {
+		folder, botocore string
+		constraint       string // the code of violated constraints
+		least            int
+	}{
+		{"../appautoscaling", "application-autoscaling", ApplicationAutoScaling(nil).Constraints.Code, 5},
+		{"../autoscaling", "autoscaling", AutoScaling(nil).Constraints.Code, 8},
+		{"../cloudwatch", "cloudwatch", CloudWatch(nil).Constraints.Code, 7},
+		{"../ec2", "ec2", EC2(nil).Constraints.Code, 20},
+		{"../ecs", "ecs", ECS(nil).Constraints.Code, 8},
+		{"../iam/sts", "sts", STS(nil).Constraints.Code, 0},
+		{"../logs", "logs", Logs(nil).Constraints.Code, 3},
+		{"../sqs", "sqs", SQS(nil).Constraints.Code, 18},
+	} {
+		t.Run(c.botocore, func(t *testing.T) {
+			known := modelCodes(botocore(t, c.botocore))
+			found := codesIn(t, c.folder)
+			if len(found) < c.least {
+				t.Errorf("only %d codes were found: %v", len(found), found)
+			}
+			if c.constraint != "" {
+				found = append(found, c.constraint)
+			}
+			for _, code := range found {
+				if !slices.Contains(known, code) && beyond[c.botocore][code] == "" {
+					t.Errorf("%s is no error of the service's", code)
+				}
+			}
+			for code := range beyond[c.botocore] {
+				if slices.Contains(known, code) || !slices.Contains(found, code) {
+					t.Errorf("%s need not be listed", code)
+				}
+			}
+		})
+	}
+}
+
+// TestOwnErrorCodes: wire itself refuses with codes that AWS's services have in common, or with one of its own if it must.
+func TestOwnErrorCodes(t *testing.T) {
+	reasons := map[string]string{
+		"MalformedQueryString":                "the common errors of Query APIs",
+		"MissingAction":                       "the common errors of Query APIs",
+		"MissingAuthenticationTokenException": "the common errors of JSON APIs",
+		"NotImplementedException":             "Pintle's own: AWS implements everything",
+		"RequestEntityTooLargeException":      "seen on AWS",
+		"SerializationException":              "seen on AWS",
+		"UnknownOperationException":           "seen on AWS",
+		"UnsupportedMediaTypeException":       "seen on AWS",
+	}
+	for _, code := range codesIn(t, ".") {
+		if reasons[code] == "" {
+			t.Errorf("wire refuses with %s", code)
+		}
+	}
+}
+
+// modelCodes returns the names and codes of a model's errors.
+func modelCodes(m *serviceModel) (codes []string) {
+	for name, shape := range m.Shapes {
+		if shape.Exception {
+			codes = append(codes, name, shape.Error.Code)
+		}
+	}
+	return codes
+}
+
+// errorStruct matches the names of the SDK's structs for errors.
+var errorStruct = regexp.MustCompile(`(Exception|Fault|Error|NextToken)$`)
+
+// codesIn returns the error codes in a folder's code: the SDK's error structs, and what refusals are made with.
+func codesIn(t *testing.T, folder string) (codes []string) {
+	t.Helper()
+	files, err := parser.ParseDir(token.NewFileSet(), folder, func(f fs.FileInfo) bool {
+		return !strings.HasSuffix(f.Name(), "_test.go") && !strings.HasSuffix(f.Name(), "_gen.go")
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range files {
+		constants := stringConstants(p)
+		ast.Inspect(p, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if at := codeArgument(n.Fun); at >= 0 && at < len(n.Args) {
+					codes = append(codes, textOf(n.Args[at], constants))
+				}
+			case *ast.CompositeLit:
+				if s, ok := n.Type.(*ast.SelectorExpr); ok && nameOf(s.X) == "types" && errorStruct.MatchString(s.Sel.Name) {
+					codes = append(codes, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	slices.Sort(codes)
+	return slices.DeleteFunc(slices.Compact(codes), func(code string) bool { return code == "" })
+}
+
+// codeArgument returns the place of the code among a call's arguments, or -1 if the call makes no refusal.
+func codeArgument(f ast.Expr) int {
+	name := nameOf(f)
+	if s, ok := f.(*ast.SelectorExpr); ok {
+		name = nameOf(s.X) + "." + s.Sel.Name
+	}
+	switch name {
+	case "refuse", "account.Refuse", "refusal.New":
+		return 0
+	case "account.RefuseWith", "refusal.With":
+		return 1
+	}
+	return -1
+}
+
+// nameOf returns an identifier's name, or "" for anything else.
+func nameOf(e ast.Expr) string {
+	if id, ok := e.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}
+
+// stringConstants returns a package's constants that are text.
+func stringConstants(p ast.Node) map[string]string {
+	out := map[string]string{}
+	ast.Inspect(p, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for i, name := range spec.Names {
+			if i < len(spec.Values) {
+				out[name.Name] = textOf(spec.Values[i], nil)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// textOf returns the text of a literal or a constant, or "" for anything else, such as a parameter.
+func textOf(e ast.Expr, constants map[string]string) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(e.Value)
+		return text
+	case *ast.Ident:
+		return constants[e.Name]
+	}
+	return ""
+}
