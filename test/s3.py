@@ -75,8 +75,6 @@ refused("NoSuchBucket", "list_objects_v2", Bucket="nowhere")
 for name, code, setting in [
     ("bucket_tagging", "NoSuchTagSet", {"Tagging": {"TagSet": [{"Key": "k", "Value": "v"}]}}),
     ("bucket_policy", "NoSuchBucketPolicy", {"Policy": '{"Version": "2012-10-17", "Statement": []}'}),
-    ("bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError",
-        {"ServerSideEncryptionConfiguration": {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}}),
     ("public_access_block", "NoSuchPublicAccessBlockConfiguration",
         {"PublicAccessBlockConfiguration": {"BlockPublicAcls": True, "IgnorePublicAcls": True, "BlockPublicPolicy": True,
             "RestrictPublicBuckets": False}}),
@@ -96,6 +94,10 @@ for name, code, setting in [
         assert call("get_bucket_policy_status", **B)["PolicyStatus"]["IsPublic"] is False
     call("delete_" + name, **B)
     refused(code, "get_" + name, **B)
+encrypted = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}]}
+assert call("get_bucket_encryption", **B)["ServerSideEncryptionConfiguration"] == encrypted
+call("put_bucket_encryption", **B, ServerSideEncryptionConfiguration=encrypted)
+call("delete_bucket_encryption", **B)
 refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 rules = [
     {"ID": "r", "Status": "Enabled", "Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}},
@@ -111,7 +113,8 @@ call("delete_bucket_lifecycle", **B)
 refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 assert "Status" not in call("get_bucket_versioning", **B)
 assert call("get_bucket_acl", **B)["Grants"][0]["Permission"] == "FULL_CONTROL"
-refused("AccessControlListNotSupported", "put_bucket_acl", **B, ACL="private")
+call("put_bucket_acl", **B, ACL="private")
+refused("AccessControlListNotSupported", "put_bucket_acl", **B, ACL="public-read")
 assert call("get_bucket_request_payment", **B)["Payer"] == "BucketOwner"
 call("get_bucket_accelerate_configuration", **B)
 call("get_bucket_logging", **B)
@@ -144,7 +147,8 @@ refused("NoSuchKey", "get_object", **B, Key="nothing")
 refused("KeyTooLongError", "put_object", **B, Key="k" * 1025, Body=b"")
 assert call("get_object_attributes", **K, ObjectAttributes=["ETag", "ObjectSize"])["ObjectSize"] == 5
 assert call("get_object_acl", **K)["Owner"]["ID"]
-refused("AccessControlListNotSupported", "put_object_acl", **K, ACL="private")
+call("put_object_acl", **K, ACL="bucket-owner-full-control")
+refused("AccessControlListNotSupported", "put_object_acl", **K, ACL="public-read")
 call("put_object_tagging", **K, Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
 assert call("get_object_tagging", **K)["TagSet"] == [{"Key": "c", "Value": "d"}]
 call("delete_object_tagging", **K)

@@ -24,7 +24,6 @@ type attributes struct {
 	Metadata           map[string]string `json:",omitzero"`
 	Tags               []types.Tag       `json:",omitzero"`
 	StorageClass       string            `json:",omitzero"`
-	Encryption         string            `json:",omitzero"` // as requested; Pintle itself doesn't encrypt
 	Checksum           sum               `json:",omitzero"`
 	UploadID           string            `json:",omitzero"` // of the multipart upload that made the object
 }
@@ -36,20 +35,6 @@ func attributesOf(text json.RawMessage) (a attributes, err error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// inherit sets the attributes that a bucket gives its new objects. It fails if the bucket doesn't exist.
-func (s *Service) inherit(ctx context.Context, bucket, expectedOwner *string, a *attributes) error {
-	b, err := s.bucket(ctx, bucket, expectedOwner)
-	if err == nil && b.Settings[encryption] != nil {
-		a.Encryption = string(types.ServerSideEncryptionAes256)
-	}
-	return err
-}
-
-// encryption returns the encryption that answers report.
-func (a attributes) encryption() types.ServerSideEncryption {
-	return types.ServerSideEncryption(a.Encryption)
-}
-
 func (a attributes) encode() json.RawMessage {
 	b, _ := json.Marshal(a) // strings and times always marshal
 	return b
@@ -57,8 +42,8 @@ func (a attributes) encode() json.RawMessage {
 
 // PutObjectTagging is S3's operation.
 func (s *Service) PutObjectTagging(ctx context.Context, in *s3.PutObjectTaggingInput) (*s3.PutObjectTaggingOutput, error) {
-	if in.Tagging == nil {
-		return nil, malformedXML("Tagging is missing")
+	if in.Tagging == nil || in.Tagging.TagSet == nil {
+		return nil, malformedXML("a Tagging needs a TagSet")
 	}
 	if err := checkTags(in.Tagging.TagSet, maxObjectTags); err != nil {
 		return nil, err
@@ -118,7 +103,8 @@ func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*
 	if _, _, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	return nil, errNoACLs
+	return &s3.PutObjectAclOutput{}, s.checkACL(string(in.ACL), in.AccessControlPolicy,
+		in.GrantFullControl, in.GrantRead, in.GrantReadACP, in.GrantWrite, in.GrantWriteACP)
 }
 
 // GetObjectAttributes is S3's operation.

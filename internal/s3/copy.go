@@ -44,7 +44,7 @@ func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.Ge
 		if err := checkCopyRange(get.Range, o.Size); err != nil {
 			return objects.Stretch{}, err
 		}
-		want, err := selectRange(get, o)
+		want, err := s.selectRange(get, o)
 		if e, ok := err.(*apiError); ok && e.code == "NotModified" {
 			err = preconditionFailed("x-amz-copy-source-If-None-Match") // a copy has one answer for all failed conditions
 		}
@@ -92,11 +92,11 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err != nil {
 		return nil, err
 	}
-	allow, err := s.conditions(in.IfMatch, in.IfNoneMatch)
-	if err != nil {
+	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
 		return nil, err
 	}
-	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
+	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
 		return nil, err
 	}
 	from, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
@@ -124,11 +124,19 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	}
 	a.Checksum = computed
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, ETag: f.ETag, Attributes: a.encode()}
-	if err := s.store.Put(ctx, o, []*objects.File{f}, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:Copy")}); err != nil {
+	allowed := objects.Conditions{Allow: conditions(in.Key, in.IfMatch, in.IfNoneMatch), Owe: s.owe(ctx, "ObjectCreated:Copy")}
+	if err := s.store.Put(ctx, o, []*objects.File{f}, allowed); err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
-	c := computed.wire()
-	return &s3.CopyObjectOutput{ServerSideEncryption: a.encryption(), CopyObjectResult: &types.CopyObjectResult{
+	return &s3.CopyObjectOutput{
+		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		Expiration:           expiration(b, o, a),
+		CopyObjectResult:     copyResult(o, computed.wire()),
+	}, nil
+}
+
+func copyResult(o *objects.Object, c types.Checksum) *types.CopyObjectResult {
+	return &types.CopyObjectResult{
 		ETag:              quoted(o.ETag),
 		LastModified:      &o.Modified,
 		ChecksumType:      c.ChecksumType,
@@ -137,7 +145,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
 		ChecksumSHA1:      c.ChecksumSHA1,
 		ChecksumSHA256:    c.ChecksumSHA256,
-	}}, nil
+	}
 }
 
 // copyAsPut returns a copy's description of the new object in the form of a put.
@@ -203,7 +211,6 @@ func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attrib
 	a.Tags = tags
 	a.Checksum = sum
 	a.StorageClass = asked.StorageClass
-	a.Encryption = asked.Encryption
 	a.UploadID = ""
 	if in.TaggingDirective == types.TaggingDirectiveReplace {
 		a.Tags = asked.Tags

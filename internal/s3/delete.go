@@ -29,14 +29,16 @@ func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*
 	if call.From(ctx).Principal == call.S3 {
 		event = "LifecycleExpiration:Delete"
 	}
-	c := objects.Conditions{Owe: s.owe(ctx, event), Allow: ifUnchanged(in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime)}
+	c := objects.Conditions{Owe: s.owe(ctx, event), Allow: ifUnchanged(in.Key, in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime)}
 	return &s3.DeleteObjectOutput{}, s.asError(s.store.Delete(ctx, *in.Bucket, *in.Key, c), *in.Bucket, *in.Key)
 }
 
 // ifUnchanged refuses to delete an object that differs from the one the caller means.
-func ifUnchanged(etag *string, size *int64, modified *time.Time) func(*objects.Bucket, *objects.Object) error {
+func ifUnchanged(key, etag *string, size *int64, modified *time.Time) func(*objects.Bucket, *objects.Object) error {
 	return func(_ *objects.Bucket, o *objects.Object) error {
 		switch {
+		case o == nil && etag != nil:
+			return noSuchKey(*key)
 		case o == nil:
 			return nil
 		case etag != nil && !matches(*etag, o.ETag):

@@ -25,9 +25,9 @@ func checkVersion(id *string) error {
 }
 
 // selectRange checks a get's conditions and returns the bytes that its Range asks for.
-func selectRange(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
+func (s *Service) selectRange(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
 	all := objects.Stretch{Length: o.Size}
-	if err := checkConditions(in, o); err != nil {
+	if err := checkConditions(in, o, s.opts.Now()); err != nil {
 		return all, err
 	}
 	if in.Range == nil {
@@ -36,8 +36,8 @@ func selectRange(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, err
 	return parseRange(*in.Range, o.Size)
 }
 
-// checkConditions checks a get's conditions in RFC 9110's order.
-func checkConditions(in *s3.GetObjectInput, o *objects.Object) error {
+// checkConditions checks a get's conditions in RFC 9110's order. If-Modified-Since is none if it lies in the future.
+func checkConditions(in *s3.GetObjectInput, o *objects.Object, now time.Time) error {
 	modified := o.Modified.Truncate(time.Second) // clients see whole seconds
 	if in.IfMatch != nil {
 		if !matches(*in.IfMatch, o.ETag) {
@@ -50,7 +50,7 @@ func checkConditions(in *s3.GetObjectInput, o *objects.Object) error {
 		if matches(*in.IfNoneMatch, o.ETag) {
 			return notModified(o)
 		}
-	} else if in.IfModifiedSince != nil && !modified.After(*in.IfModifiedSince) {
+	} else if t := in.IfModifiedSince; t != nil && !t.After(now) && !modified.After(*t) {
 		return notModified(o)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.Get
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	out, err := answer(in, o, want)
+	out, err := s.answer(ctx, in, o, want)
 	if err != nil {
 		return nil, errors.Join(err, body.Close())
 	}
@@ -134,8 +134,14 @@ func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.Get
 }
 
 // answer returns everything but the body of a get's answer. Head uses it, too.
-func answer(in *s3.GetObjectInput, o *objects.Object, want objects.Stretch) (*s3.GetObjectOutput, error) {
+func (s *Service) answer(
+	ctx context.Context, in *s3.GetObjectInput, o *objects.Object, want objects.Stretch,
+) (*s3.GetObjectOutput, error) {
 	a, err := attributesOf(o.Attributes)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.bucket(ctx, in.Bucket, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +158,8 @@ func answer(in *s3.GetObjectInput, o *objects.Object, want objects.Stretch) (*s3
 		Expires:              a.Expires,
 		Metadata:             a.Metadata,
 		StorageClass:         types.StorageClass(a.StorageClass),
-		ServerSideEncryption: a.encryption(),
+		Expiration:           expiration(b, o, a),
+		ServerSideEncryption: types.ServerSideEncryptionAes256,
 		ContentRange:         contentRange(in, want, o.Size),
 		PartsCount:           partsCount(in, o),
 	}
@@ -207,7 +214,7 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	if err != nil {
 		return nil, err
 	}
-	g, err := answer(get, o, want)
+	g, err := s.answer(ctx, get, o, want)
 	if err != nil {
 		return nil, err
 	}
@@ -229,6 +236,7 @@ func headOf(g *s3.GetObjectOutput) *s3.HeadObjectOutput {
 		Expires:              g.Expires,
 		Metadata:             g.Metadata,
 		StorageClass:         g.StorageClass,
+		Expiration:           g.Expiration,
 		ServerSideEncryption: g.ServerSideEncryption,
 		ContentRange:         g.ContentRange,
 		PartsCount:           g.PartsCount,
@@ -261,7 +269,7 @@ func (s *Service) checkReading(in *s3.GetObjectInput) error {
 
 // selectBytes returns the bytes of an object to send: a range, a part, or all of it.
 func (s *Service) selectBytes(ctx context.Context, in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
-	want, err := selectRange(in, o)
+	want, err := s.selectRange(in, o)
 	if err != nil || in.PartNumber == nil {
 		return want, err
 	}

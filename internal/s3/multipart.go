@@ -31,6 +31,7 @@ type upload struct {
 	Algorithm checksum.Algorithm // of the parts' checksums
 	Composite bool               // whether the object's checksum covers the parts' checksums, and not the bytes
 	Named     bool               // whether the caller chose the algorithm
+	Existed   bool               // whether the key had an object when the upload began
 }
 
 func (u upload) kind() types.ChecksumType {
@@ -99,8 +100,11 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, err
 	}
-	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
+	}
+	if _, err := s.store.Object(ctx, *in.Bucket, *in.Key); err == nil {
+		u.Existed = true
 	}
 	u.Object = a
 	text, err := json.Marshal(u)
@@ -111,7 +115,7 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &created.ID, ServerSideEncryption: a.encryption()}
+	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &created.ID, ServerSideEncryption: types.ServerSideEncryptionAes256}
 	if u.Named {
 		out.ChecksumAlgorithm = types.ChecksumAlgorithm(u.Algorithm)
 		out.ChecksumType = u.kind()
@@ -130,9 +134,17 @@ func (s *Service) findUpload(ctx context.Context, bucket, key, id, expectedOwner
 	}
 	found, err := s.store.Upload(ctx, *bucket, *key, aws.ToString(id))
 	if err != nil {
-		return nil, u, s.asError(err, *bucket, *key)
+		return nil, u, s.asUploadError(err, &objects.Upload{Bucket: *bucket, Key: *key, ID: aws.ToString(id)})
 	}
 	return found, u, json.Unmarshal(found.Attributes, &u)
+}
+
+// asUploadError translates the object store's errors about an upload into S3's.
+func (s *Service) asUploadError(err error, u *objects.Upload) error {
+	if errors.Is(err, objects.ErrNoUpload) {
+		return noSuchUpload(u.ID)
+	}
+	return s.asError(err, u.Bucket, u.Key)
 }
 
 // UploadPart is S3's operation.
@@ -162,12 +174,13 @@ func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.U
 	}
 	c := computed.wire()
 	return &s3.UploadPartOutput{
-		ETag:              quoted(f.ETag),
-		ChecksumCRC32:     c.ChecksumCRC32,
-		ChecksumCRC32C:    c.ChecksumCRC32C,
-		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
-		ChecksumSHA1:      c.ChecksumSHA1,
-		ChecksumSHA256:    c.ChecksumSHA256,
+		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		ETag:                 quoted(f.ETag),
+		ChecksumCRC32:        c.ChecksumCRC32,
+		ChecksumCRC32C:       c.ChecksumCRC32C,
+		ChecksumCRC64NVME:    c.ChecksumCRC64NVME,
+		ChecksumSHA1:         c.ChecksumSHA1,
+		ChecksumSHA256:       c.ChecksumSHA256,
 	}, nil
 }
 
@@ -200,7 +213,7 @@ func (s *Service) receivePart(
 		f.Checksum = string(also.with) + ":" + checksum.Of(also.hash)
 	}
 	f.Number = n
-	return computed, f, s.asError(s.store.PutPart(ctx, into, f), into.Bucket, into.Key)
+	return computed, f, s.asUploadError(s.store.PutPart(ctx, into, f), into)
 }
 
 // UploadPartCopy is S3's operation.
@@ -227,7 +240,7 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 		return nil, err
 	}
 	c := computed.wire()
-	return &s3.UploadPartCopyOutput{CopyPartResult: &types.CopyPartResult{
+	return &s3.UploadPartCopyOutput{ServerSideEncryption: types.ServerSideEncryptionAes256, CopyPartResult: &types.CopyPartResult{
 		ETag:              quoted(f.ETag),
 		LastModified:      &f.Modified,
 		ChecksumCRC32:     c.ChecksumCRC32,
@@ -245,8 +258,7 @@ func (s *Service) CompleteMultipartUpload(
 	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 || len(in.MultipartUpload.Parts) > maxParts {
 		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
 	}
-	allow, err := s.conditions(in.IfMatch, in.IfNoneMatch)
-	if err != nil {
+	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
 		return nil, err
 	}
 	from, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
@@ -276,31 +288,70 @@ func (s *Service) CompleteMultipartUpload(
 		o.Attributes = u.Object.encode()
 		return chosen, checkWhole(in, u.Object.Checksum, chosen)
 	}
-	err = s.store.Complete(ctx, from, o, choose, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:CompleteMultipartUpload")})
+	err = s.store.Complete(ctx, from, o, choose, objects.Conditions{
+		Allow: completionConditions(in, from, u),
+		Owe:   s.owe(ctx, "ObjectCreated:CompleteMultipartUpload"),
+	})
 	if errors.Is(err, objects.ErrNoUpload) { // another call completed or aborted it first
-		return s.answerRepeated(ctx, in, s.asError(err, o.Bucket, o.Key))
+		return s.answerRepeated(ctx, in, noSuchUpload(from.ID))
 	}
 	if err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
-	return completion(in, o, u.Object), nil
+	return s.completion(ctx, in, o, u.Object)
 }
 
-func completion(in *s3.CompleteMultipartUploadInput, o *objects.Object, a attributes) *s3.CompleteMultipartUploadOutput {
+// completionConditions returns a check of a completion's conditions. One that holds still conflicts with what happened to the key since the
+// upload began.
+func completionConditions(
+	in *s3.CompleteMultipartUploadInput, from *objects.Upload, u upload,
+) func(*objects.Bucket, *objects.Object) error {
+	allow := conditions(in.Key, in.IfMatch, in.IfNoneMatch)
+	return func(b *objects.Bucket, now *objects.Object) error {
+		if err := allow(b, now); err != nil {
+			return err
+		}
+		switch {
+		case in.IfMatch != nil && now.Modified.After(from.Started):
+			return conditionConflict("If-Match", from.Key)
+		case in.IfNoneMatch != nil && u.Existed:
+			return conditionConflict("If-None-Match", from.Key)
+		}
+		return nil
+	}
+}
+
+func conditionConflict(condition, key string) error {
+	return &apiError{
+		code:    "ConditionalRequestConflict",
+		message: "The conditional request cannot succeed due to a conflicting operation against this resource.",
+		status:  409,
+		detail:  map[string]string{"Condition": condition, "Key": key},
+	}
+}
+
+func (s *Service) completion(
+	ctx context.Context, in *s3.CompleteMultipartUploadInput, o *objects.Object, a attributes,
+) (*s3.CompleteMultipartUploadOutput, error) {
+	b, err := s.bucket(ctx, in.Bucket, nil)
+	if err != nil {
+		return nil, err
+	}
 	c := a.Checksum.wire()
 	return &s3.CompleteMultipartUploadOutput{
 		Bucket:               in.Bucket,
 		Key:                  in.Key,
 		ETag:                 quoted(o.ETag),
+		Expiration:           expiration(b, o, a),
 		Location:             aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)),
-		ServerSideEncryption: a.encryption(),
+		ServerSideEncryption: types.ServerSideEncryptionAes256,
 		ChecksumType:         c.ChecksumType,
 		ChecksumCRC32:        c.ChecksumCRC32,
 		ChecksumCRC32C:       c.ChecksumCRC32C,
 		ChecksumCRC64NVME:    c.ChecksumCRC64NVME,
 		ChecksumSHA1:         c.ChecksumSHA1,
 		ChecksumSHA256:       c.ChecksumSHA256,
-	}
+	}, nil
 }
 
 // answerRepeated answers a call that the client repeats because the first answer was lost. If the object isn't from this
@@ -313,7 +364,7 @@ func (s *Service) answerRepeated(
 		return nil, refusal
 	}
 	if a, err := attributesOf(o.Attributes); err == nil && a.UploadID != "" && a.UploadID == aws.ToString(in.UploadId) {
-		return completion(in, o, a), nil
+		return s.completion(ctx, in, o, a)
 	}
 	return nil, refusal
 }
@@ -434,7 +485,7 @@ func (s *Service) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipar
 	if err != nil {
 		return nil, err
 	}
-	return &s3.AbortMultipartUploadOutput{}, s.asError(s.store.Abort(ctx, u.Bucket, u.Key, u.ID), u.Bucket, u.Key)
+	return &s3.AbortMultipartUploadOutput{}, s.asUploadError(s.store.Abort(ctx, u.Bucket, u.Key, u.ID), u)
 }
 
 // partsPage returns the part number after which a page begins, and the page's length.

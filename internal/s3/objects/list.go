@@ -10,7 +10,7 @@ type Query struct {
 	Prefix    string
 	Delimiter string
 	After     string // the listing starts after this key
-	Skip      bool   // After may be a common prefix of the last page: leave out all its keys
+	Skip      bool   // After's common prefix was on the last page: leave out all its keys
 	Limit     int
 }
 
@@ -55,7 +55,7 @@ func (q Query) start() (from string, behind bool) {
 	from = q.After + "\x00" // nothing is between a key and this
 	if q.After == "" {
 		from = ""
-	} else if p := q.common(q.After); q.Skip && p != "" && p == q.After {
+	} else if p := q.common(q.After); q.Skip && p != "" {
 		from = successor(p)
 		behind = from == ""
 	}

@@ -22,14 +22,21 @@ type Object struct {
 // Expired reports whether a rule removes the object by now. Rules that only move objects to other storage classes, or
 // only cover older versions, remove nothing.
 func Expired(r types.LifecycleRule, o Object, now time.Time) bool {
+	at, ok := Expiry(r, o)
+	return ok && !now.Before(at)
+}
+
+// Expiry returns when a rule removes an object. It's false if the rule doesn't.
+func Expiry(r types.LifecycleRule, o Object) (at time.Time, ok bool) {
 	e := r.Expiration
-	if e == nil || !applies(r, o) {
-		return false
+	switch {
+	case e == nil || !applies(r, o):
+	case e.Date != nil:
+		return *e.Date, true
+	case e.Days != nil:
+		return midnightAfter(o.Modified, *e.Days), true
 	}
-	if e.Date != nil {
-		return !now.Before(*e.Date)
-	}
-	return e.Days != nil && !now.Before(midnightAfter(o.Modified, *e.Days))
+	return time.Time{}, false
 }
 
 // Aborted reports whether a rule aborts an upload by now. Such a rule can filter only by prefix.
