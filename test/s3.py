@@ -121,7 +121,6 @@ call("get_bucket_logging", **B)
 refused("ReplicationConfigurationNotFoundError", "get_bucket_replication", **B)
 refused("NoSuchWebsiteConfiguration", "get_bucket_website", **B)
 refused("ObjectLockConfigurationNotFoundError", "get_object_lock_configuration", **B)
-refused("NotImplemented", "put_bucket_versioning", **B, VersioningConfiguration={"Status": "Enabled"})
 
 # Notifications
 sent = {"Id": "i", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "Events": ["s3:ObjectCreated:*"],
@@ -180,6 +179,26 @@ assert call("complete_multipart_upload", **U, MultipartUpload=parts, ChecksumSHA
 U["UploadId"] = call("create_multipart_upload", **M)["UploadId"]
 call("abort_multipart_upload", **U)
 refused("NoSuchUpload", "list_parts", **U)
+
+# Versions
+V = dict(Bucket="versions", Key="k")
+call("create_bucket", Bucket="versions")
+call("put_bucket_versioning", Bucket="versions", VersioningConfiguration={"Status": "Enabled"})
+assert call("get_bucket_versioning", Bucket="versions")["Status"] == "Enabled"
+first, second = (call("put_object", **V, Body=body)["VersionId"] for body in (b"1", b"2"))
+marker = call("delete_object", **V)
+assert marker["DeleteMarker"], marker
+refused("NoSuchKey", "get_object", **V)
+refused("405", "head_object", **V, VersionId=marker["VersionId"])
+assert call("get_object", **V, VersionId=first)["Body"] == b"1"
+call("put_object_tagging", **V, VersionId=first, Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
+assert call("copy_object", **V, CopySource=f"versions/k?versionId={first}")["CopySourceVersionId"] == first
+assert call("get_object", **V)["Body"] == b"1" and call("get_object_tagging", **V)["TagSet"]
+listed = call("list_object_versions", Bucket="versions")
+assert [v["VersionId"] for v in listed["Versions"]][1:] == [second, first] and len(listed["DeleteMarkers"]) == 1, listed
+gone = [{"Key": "k", "VersionId": v["VersionId"]} for v in listed["Versions"] + listed["DeleteMarkers"]]
+assert len(call("delete_objects", Bucket="versions", Delete={"Objects": gone})["Deleted"]) == 4
+call("delete_bucket", Bucket="versions")
 
 # Presigned URLs, used without a client: a put and a get
 url = boto.generate_presigned_url("put_object", Params=dict(B, Key="presigned"))

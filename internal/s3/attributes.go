@@ -3,6 +3,7 @@ package s3
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -48,29 +49,37 @@ func (s *Service) PutObjectTagging(ctx context.Context, in *s3.PutObjectTaggingI
 	if err := checkTags(in.Tagging.TagSet, maxObjectTags); err != nil {
 		return nil, err
 	}
-	return &s3.PutObjectTaggingOutput{}, s.setTags(
-		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, in.Tagging.TagSet, "ObjectTagging:Put",
+	version, err := s.setTags(
+		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, in.Tagging.TagSet, "ObjectTagging:Put", http.MethodPut,
 	)
+	return &s3.PutObjectTaggingOutput{VersionId: version}, err
 }
 
 // DeleteObjectTagging is S3's operation.
 func (s *Service) DeleteObjectTagging(ctx context.Context, in *s3.DeleteObjectTaggingInput) (*s3.DeleteObjectTaggingOutput, error) {
-	return &s3.DeleteObjectTaggingOutput{}, s.setTags(
-		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, nil, "ObjectTagging:Delete",
+	version, err := s.setTags(
+		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, nil, "ObjectTagging:Delete", http.MethodDelete,
 	)
+	return &s3.DeleteObjectTaggingOutput{VersionId: version}, err
 }
 
-func (s *Service) setTags(ctx context.Context, bucket, key, version, expectedOwner *string, tags []types.Tag, event string) error {
+// setTags replaces the tags of an object or one of its versions, and returns the version.
+func (s *Service) setTags(
+	ctx context.Context, bucket, key, version, expectedOwner *string, tags []types.Tag, event, method string,
+) (*string, error) {
 	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
-		return err
+		return nil, err
 	}
-	err := s.store.Describe(ctx, *bucket, *key, func(o *objects.Object) error {
+	o, err := s.store.Describe(ctx, *bucket, *key, aws.ToString(version), func(o *objects.Object) error {
 		a, err := attributesOf(o.Attributes)
 		a.Tags = tags
 		o.Attributes = a.encode()
 		return err
 	}, objects.Conditions{Owe: s.owe(ctx, event)})
-	return s.asError(err, *bucket, *key)
+	if err != nil {
+		return nil, s.asVersionError(err, *bucket, *key, version, method)
+	}
+	return writtenVersion(o), nil
 }
 
 // findObject returns an object and its attributes.
@@ -78,9 +87,9 @@ func (s *Service) findObject(ctx context.Context, bucket, key, version, expected
 	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
 		return nil, attributes{}, err
 	}
-	o, err := s.store.Object(ctx, *bucket, *key)
+	o, err := s.store.Object(ctx, *bucket, *key, aws.ToString(version))
 	if err != nil {
-		return nil, attributes{}, s.asError(err, *bucket, *key)
+		return nil, attributes{}, s.asVersionError(err, *bucket, *key, version, http.MethodGet)
 	}
 	a, err := attributesOf(o.Attributes)
 	return o, a, err
@@ -88,8 +97,11 @@ func (s *Service) findObject(ctx context.Context, bucket, key, version, expected
 
 // GetObjectTagging is S3's operation.
 func (s *Service) GetObjectTagging(ctx context.Context, in *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error) {
-	_, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
-	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...)}, err
+	o, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
+	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...), VersionId: writtenVersion(o)}, nil
 }
 
 // GetObjectAcl is S3's operation. The owner has full control.
@@ -113,7 +125,7 @@ func (s *Service) GetObjectAttributes(ctx context.Context, in *s3.GetObjectAttri
 	if err != nil {
 		return nil, err
 	}
-	out := &s3.GetObjectAttributesOutput{LastModified: &o.Modified}
+	out := &s3.GetObjectAttributesOutput{LastModified: &o.Modified, VersionId: writtenVersion(o)}
 	for _, name := range in.ObjectAttributes {
 		switch name {
 		case types.ObjectAttributesEtag:

@@ -2,7 +2,9 @@ package s3
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -40,7 +42,7 @@ func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.Ge
 	if err := s.checkReading(get); err != nil {
 		return nil, nil, err
 	}
-	o, body, err := s.store.Read(ctx, bucket, key, func(o *objects.Object) (objects.Stretch, error) {
+	o, body, err := s.store.Read(ctx, bucket, key, aws.ToString(version), func(o *objects.Object) (objects.Stretch, error) {
 		if err := checkCopyRange(get.Range, o.Size); err != nil {
 			return objects.Stretch{}, err
 		}
@@ -56,7 +58,12 @@ func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.Ge
 		}
 		return want, err
 	})
-	return o, body, s.asError(err, bucket, key)
+	if e, ok := errors.AsType[*objects.DeletedError](err); ok && e.Named {
+		return nil, nil, refuse(
+			400, "InvalidRequest", "The source of a copy request may not specifically refer to a delete marker by version id.",
+		)
+	}
+	return o, body, s.asVersionError(err, bucket, key, version, http.MethodGet)
 }
 
 // checkCopyRange checks x-amz-copy-source-range, which unlike a Range must name both ends, and lie inside the source.
@@ -130,6 +137,8 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	}
 	return &s3.CopyObjectOutput{
 		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		VersionId:            writtenVersion(o),
+		CopySourceVersionId:  writtenVersion(from),
 		Expiration:           expiration(b, o, a),
 		CopyObjectResult:     copyResult(o, computed.wire()),
 	}, nil
@@ -194,7 +203,7 @@ func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attrib
 	if err != nil {
 		return a, err
 	}
-	same := from.Bucket == *in.Bucket && from.Key == *in.Key
+	same := from.Bucket == *in.Bucket && from.Key == *in.Key && from.Latest
 	replaces := in.MetadataDirective == types.MetadataDirectiveReplace
 	if same && !replaces && in.StorageClass == "" && in.ServerSideEncryption == "" && in.ChecksumAlgorithm == "" {
 		return a, refuse(

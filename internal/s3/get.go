@@ -16,14 +16,6 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// checkVersion refuses every version but null, the only one without versioning.
-func checkVersion(id *string) error {
-	if id == nil || *id == "null" || *id == "" {
-		return nil
-	}
-	return invalidArgument("versionId", *id, "Invalid version id specified")
-}
-
 // selectRange checks a get's conditions and returns the bytes that its Range asks for.
 func (s *Service) selectRange(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
 	all := objects.Stretch{Length: o.Size}
@@ -118,12 +110,12 @@ func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.Get
 		return nil, err
 	}
 	var want objects.Stretch
-	o, body, err := s.store.Read(ctx, *in.Bucket, *in.Key, func(o *objects.Object) (_ objects.Stretch, err error) {
+	o, body, err := s.store.Read(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId), func(o *objects.Object) (_ objects.Stretch, err error) {
 		want, err = s.selectBytes(ctx, in, o)
 		return want, err
 	})
 	if err != nil {
-		return nil, s.asError(err, *in.Bucket, *in.Key)
+		return nil, s.asVersionError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodGet)
 	}
 	out, err := s.answer(ctx, in, o, want)
 	if err != nil {
@@ -158,6 +150,7 @@ func (s *Service) answer(
 		Expires:              a.Expires,
 		Metadata:             a.Metadata,
 		StorageClass:         types.StorageClass(a.StorageClass),
+		VersionId:            readVersion(b, o),
 		Expiration:           expiration(b, o, a),
 		ServerSideEncryption: types.ServerSideEncryptionAes256,
 		ContentRange:         contentRange(in, want, o.Size),
@@ -206,9 +199,9 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	if err := s.checkReading(get); err != nil {
 		return nil, err
 	}
-	o, err := s.store.Object(ctx, *in.Bucket, *in.Key)
+	o, err := s.store.Object(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId))
 	if err != nil {
-		return nil, s.asError(err, *in.Bucket, *in.Key)
+		return nil, s.asVersionError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodHead)
 	}
 	want, err := s.selectBytes(ctx, get, o)
 	if err != nil {
@@ -236,6 +229,7 @@ func headOf(g *s3.GetObjectOutput) *s3.HeadObjectOutput {
 		Expires:              g.Expires,
 		Metadata:             g.Metadata,
 		StorageClass:         g.StorageClass,
+		VersionId:            g.VersionId,
 		Expiration:           g.Expiration,
 		ServerSideEncryption: g.ServerSideEncryption,
 		ContentRange:         g.ContentRange,

@@ -29,8 +29,8 @@ type lifecycleRules struct {
 	MinimumSize types.TransitionDefaultMinimumObjectSize
 }
 
-// PutBucketLifecycleConfiguration is S3's operation. Actions on storage classes and versions have no effect, because
-// there is only one class and there are no versions.
+// PutBucketLifecycleConfiguration is S3's operation. Actions on storage classes have no effect, because there is only one
+// class.
 func (s *Service) PutBucketLifecycleConfiguration(
 	ctx context.Context, in *s3.PutBucketLifecycleConfigurationInput,
 ) (*s3.PutBucketLifecycleConfigurationOutput, error) {
@@ -163,7 +163,7 @@ func checkExpiration(e *types.LifecycleExpiration) error {
 // expiration returns what x-amz-expiration says: when the first rule will remove an object, and which.
 func expiration(b *objects.Bucket, o *objects.Object, a attributes) *string {
 	var c lifecycleRules
-	if text := b.Settings[lifecycle]; text == nil || json.Unmarshal(text, &c) != nil {
+	if text := b.Settings[lifecycle]; text == nil || !o.Latest || json.Unmarshal(text, &c) != nil {
 		return nil
 	}
 	var first time.Time

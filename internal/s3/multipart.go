@@ -103,7 +103,7 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	if _, err := s.store.Object(ctx, *in.Bucket, *in.Key); err == nil {
+	if _, err := s.store.Object(ctx, *in.Bucket, *in.Key, ""); err == nil {
 		u.Existed = true
 	}
 	u.Object = a
@@ -222,7 +222,7 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 	if err != nil {
 		return nil, err
 	}
-	_, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
+	source, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
 		ExpectedBucketOwner:  in.ExpectedSourceBucketOwner,
 		Range:                in.CopySourceRange,
 		IfMatch:              in.CopySourceIfMatch,
@@ -240,15 +240,19 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 		return nil, err
 	}
 	c := computed.wire()
-	return &s3.UploadPartCopyOutput{ServerSideEncryption: types.ServerSideEncryptionAes256, CopyPartResult: &types.CopyPartResult{
-		ETag:              quoted(f.ETag),
-		LastModified:      &f.Modified,
-		ChecksumCRC32:     c.ChecksumCRC32,
-		ChecksumCRC32C:    c.ChecksumCRC32C,
-		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
-		ChecksumSHA1:      c.ChecksumSHA1,
-		ChecksumSHA256:    c.ChecksumSHA256,
-	}}, nil
+	return &s3.UploadPartCopyOutput{
+		CopySourceVersionId:  writtenVersion(source),
+		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		CopyPartResult: &types.CopyPartResult{
+			ETag:              quoted(f.ETag),
+			LastModified:      &f.Modified,
+			ChecksumCRC32:     c.ChecksumCRC32,
+			ChecksumCRC32C:    c.ChecksumCRC32C,
+			ChecksumCRC64NVME: c.ChecksumCRC64NVME,
+			ChecksumSHA1:      c.ChecksumSHA1,
+			ChecksumSHA256:    c.ChecksumSHA256,
+		},
+	}, nil
 }
 
 // CompleteMultipartUpload is S3's operation.
@@ -342,6 +346,7 @@ func (s *Service) completion(
 		Bucket:               in.Bucket,
 		Key:                  in.Key,
 		ETag:                 quoted(o.ETag),
+		VersionId:            writtenVersion(o),
 		Expiration:           expiration(b, o, a),
 		Location:             aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)),
 		ServerSideEncryption: types.ServerSideEncryptionAes256,
@@ -359,7 +364,7 @@ func (s *Service) completion(
 func (s *Service) answerRepeated(
 	ctx context.Context, in *s3.CompleteMultipartUploadInput, refusal error,
 ) (*s3.CompleteMultipartUploadOutput, error) {
-	o, err := s.store.Object(ctx, *in.Bucket, *in.Key)
+	o, err := s.store.Object(ctx, *in.Bucket, *in.Key, "")
 	if err != nil {
 		return nil, refusal
 	}

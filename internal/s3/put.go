@@ -218,6 +218,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	c := computed.wire()
 	return &s3.PutObjectOutput{
 		ETag:                 quoted(o.ETag),
+		VersionId:            writtenVersion(o),
 		Expiration:           expiration(b, o, a),
 		ServerSideEncryption: types.ServerSideEncryptionAes256,
 		ChecksumType:         c.ChecksumType,

@@ -305,12 +305,6 @@ func (s *Service) DeleteBucketCors(ctx context.Context, in *s3.DeleteBucketCorsI
 // The operations below read settings that buckets never have here. They answer as S3 does for a bucket without the
 // setting, because Terraform and the CDK always read all of them. Writing these settings is refused.
 
-// GetBucketVersioning is S3's operation. Versioning is never enabled.
-func (s *Service) GetBucketVersioning(ctx context.Context, in *s3.GetBucketVersioningInput) (*s3.GetBucketVersioningOutput, error) {
-	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
-	return &s3.GetBucketVersioningOutput{}, err
-}
-
 // GetBucketAcl is S3's operation. The owner has full control.
 func (s *Service) GetBucketAcl(ctx context.Context, in *s3.GetBucketAclInput) (*s3.GetBucketAclOutput, error) {
 	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
