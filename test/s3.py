@@ -35,7 +35,7 @@ def call(method, **arguments):
         open("body", "wb").write(arguments.pop("Body"))
         command += ["--body", "body"]
     if method == "get_object":  # its file argument rules out JSON input
-        command += [word for name, value in arguments.items() for word in ("--" + name.lower(), value)] + ["got"]
+        command += [word for name, value in arguments.items() for word in ("--" + re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower(), value)] + ["got"]
     else:
         command += ["--cli-input-json", json.dumps(arguments)]
     p = subprocess.run(command, capture_output=True, text=True)

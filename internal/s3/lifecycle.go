@@ -97,6 +97,9 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 			return refuse(400, "InvalidRequest", "AbortIncompleteMultipartUpload cannot be specified with Tags or sizes of objects")
 		}
 	}
+	if e := r.Expiration; e != nil && e.ExpiredObjectDeleteMarker != nil && len(rules.Tags(r.Filter)) > 0 {
+		return refuse(400, "InvalidRequest", "ExpiredObjectDeleteMarker cannot be specified with Tags.")
+	}
 	if err := checkNoncurrent(r.NoncurrentVersionExpiration); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/s3"
@@ -158,6 +159,94 @@ func TestRemoves(t *testing.T) {
 	w.removeAll() // a second round has nothing to do
 	if got := len(w.keys("bucket-a")); got != 2 {
 		t.Errorf("%d objects are left", got)
+	}
+}
+
+// TestRemovesVersions: an expired object gets a delete marker, old versions go when they have been old for long enough, but for the newest
+// of them, and a marker that is left alone goes.
+func TestRemovesVersions(t *testing.T) {
+	days := aws.Int32(1)
+	w := newWorld(t,
+		types.LifecycleRule{
+			Status:                      types.ExpirationStatusEnabled,
+			Filter:                      &types.LifecycleRuleFilter{Prefix: aws.String("old/")},
+			NoncurrentVersionExpiration: &types.NoncurrentVersionExpiration{NoncurrentDays: days, NewerNoncurrentVersions: aws.Int32(1)},
+		},
+		types.LifecycleRule{
+			Status:                      types.ExpirationStatusEnabled,
+			Filter:                      &types.LifecycleRuleFilter{Tag: &types.Tag{Key: aws.String("keep"), Value: aws.String("no")}},
+			NoncurrentVersionExpiration: &types.NoncurrentVersionExpiration{NoncurrentDays: days},
+		},
+		expires(1, types.LifecycleRuleFilter{Prefix: aws.String("tmp/")}),
+		types.LifecycleRule{
+			Status:     types.ExpirationStatusEnabled,
+			Filter:     &types.LifecycleRuleFilter{Prefix: aws.String("gone/")},
+			Expiration: &types.LifecycleExpiration{ExpiredObjectDeleteMarker: aws.Bool(true)},
+		})
+	bucket := aws.String("bucket-a")
+	_, err := w.PutBucketVersioning(t.Context(), &awss3.PutBucketVersioningInput{
+		Bucket:                  bucket,
+		VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
+	})
+	w.must(err)
+	put := func(key, tagging string) {
+		w.now = w.now.Add(time.Second)
+		w.put(*bucket, key, tagging)
+	}
+	remove := func(key string) {
+		w.now = w.now.Add(time.Second)
+		_, err := w.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: bucket, Key: &key})
+		w.must(err)
+	}
+	for range 4 {
+		put("old/a", "")
+	}
+	put("tagged", "keep=no")
+	put("tagged", "keep=yes")
+	put("tagged", "keep=no")
+	put("tmp/a", "")
+	put("gone/kept", "")
+	remove("gone/kept")
+	remove("gone/a")
+	var g errgroup.Group // they share flushes
+	for range 1001 {     // more than a page of versions
+		g.Go(func() error {
+			_, err := w.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: bucket, Key: aws.String("old/many")})
+			return err
+		})
+	}
+	w.must(g.Wait())
+	show := func() (shown []string) {
+		in := &awss3.ListObjectVersionsInput{Bucket: bucket}
+		for {
+			page, err := w.ListObjectVersions(t.Context(), in)
+			w.must(err)
+			counts := map[string]int{}
+			for _, v := range page.Versions {
+				counts[*v.Key]++
+			}
+			for _, m := range page.DeleteMarkers {
+				counts["marker "+*m.Key]++
+			}
+			for key, n := range counts {
+				shown = append(shown, fmt.Sprint(key, " ", n))
+			}
+			if !*page.IsTruncated {
+				slices.Sort(shown)
+				return shown
+			}
+			in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
+		}
+	}
+	w.removeAll()
+	if got, want := len(show()), 7; got != want { // the last key's are on two pages
+		t.Errorf("at once: %q", show())
+	}
+	w.now = w.now.AddDate(0, 0, 3)
+	w.removeAll()
+	want := []string{"gone/kept 1", "marker gone/kept 1", "marker tmp/a 1", "old/a 2", "old/many 2", "tagged 2", "tmp/a 1"}
+	if got := show(); !slices.Equal(got, want) {
+		t.Errorf("after three days: %q, want %q", got, want)
 	}
 }
 

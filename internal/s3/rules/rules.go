@@ -19,7 +19,7 @@ type Object struct {
 	Tags     []types.Tag
 }
 
-// Expired reports whether a rule removes the object by now. Rules that only move objects to other storage classes, or
+// Expired reports whether a rule removes the latest version of an object by now. Rules that only move objects to other storage classes, or
 // only cover older versions, remove nothing.
 func Expired(r types.LifecycleRule, o Object, now time.Time) bool {
 	at, ok := Expiry(r, o)
@@ -37,6 +37,28 @@ func Expiry(r types.LifecycleRule, o Object) (at time.Time, ok bool) {
 		return midnightAfter(o.Modified, *e.Days), true
 	}
 	return time.Time{}, false
+}
+
+// OldVersion is a version that is not the latest one of its key.
+type OldVersion struct {
+	Object
+	Since time.Time // when the next version took its place
+	Newer int       // number of old versions of the key that are newer
+}
+
+// OldExpired reports whether a rule removes an old version by now.
+func OldExpired(r types.LifecycleRule, v OldVersion, now time.Time) bool {
+	e := r.NoncurrentVersionExpiration
+	return e != nil && applies(r, v.Object) && v.Newer >= int(aws.ToInt32(e.NewerNoncurrentVersions)) &&
+		!now.Before(midnightAfter(v.Since, aws.ToInt32(e.NoncurrentDays)))
+}
+
+// MarkerExpired reports whether a rule removes, by now, a delete marker that is the only version of its key.
+func MarkerExpired(r types.LifecycleRule, marker Object, now time.Time) bool {
+	if r.Expiration != nil && aws.ToBool(r.Expiration.ExpiredObjectDeleteMarker) {
+		return applies(r, marker)
+	}
+	return Expired(r, marker, now)
 }
 
 // Aborted reports whether a rule aborts an upload by now. Such a rule can filter only by prefix.
