@@ -35,7 +35,7 @@ def call(method, **arguments):
         open("body", "wb").write(arguments.pop("Body"))
         command += ["--body", "body"]
     if method == "get_object":  # its file argument rules out JSON input
-        command += [word for name, value in arguments.items() for word in ("--" + re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower(), value)] + ["got"]
+        command += [word for name, value in arguments.items() for word in ("--" + re.sub("(?<=[a-z])(?=[A-Z])|(?<=SSE)", "-", name).lower(), value)] + ["got"]
     else:
         command += ["--cli-input-json", json.dumps(arguments)]
     p = subprocess.run(command, capture_output=True, text=True)
@@ -199,6 +199,15 @@ assert [v["VersionId"] for v in listed["Versions"]][1:] == [second, first] and l
 gone = [{"Key": "k", "VersionId": v["VersionId"]} for v in listed["Versions"] + listed["DeleteMarkers"]]
 assert len(call("delete_objects", Bucket="versions", Delete={"Objects": gone})["Deleted"]) == 4
 call("delete_bucket", Bucket="versions")
+
+# A customer's key
+E = dict(SSECustomerAlgorithm="AES256", SSECustomerKey="k" * 32)
+S = dict(B, Key="sealed")
+call("put_object", **S, **E, Body=b"secret")
+assert call("get_object", **S, **E, Range="bytes=1-3")["Body"] == b"ecr"
+refused("AccessDenied", "get_object", **S, SSECustomerAlgorithm="AES256", SSECustomerKey="x" * 32)
+refused("InvalidRequest", "get_object", **S)
+call("delete_object", **S)
 
 # Presigned URLs, used without a client: a put and a get
 url = boto.generate_presigned_url("put_object", Params=dict(B, Key="presigned"))

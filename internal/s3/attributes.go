@@ -27,6 +27,9 @@ type attributes struct {
 	StorageClass       string            `json:",omitzero"`
 	Checksum           sum               `json:",omitzero"`
 	UploadID           string            `json:",omitzero"` // of the multipart upload that made the object
+	Lock               *lock             `json:",omitzero"` // of the customer's key that encrypts the object, nil if none does
+
+	key *customerKey // of the lock, during the call that has it
 }
 
 func attributesOf(text json.RawMessage) (a attributes, err error) {
@@ -123,6 +126,13 @@ func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*
 func (s *Service) GetObjectAttributes(ctx context.Context, in *s3.GetObjectAttributesInput) (*s3.GetObjectAttributesOutput, error) {
 	o, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
 	if err != nil {
+		return nil, err
+	}
+	key, err := newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkReadKey(a.Lock, key); err != nil {
 		return nil, err
 	}
 	out := &s3.GetObjectAttributesOutput{LastModified: &o.Modified, VersionId: writtenVersion(o)}

@@ -42,11 +42,20 @@ func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.Ge
 	if err := s.checkReading(get); err != nil {
 		return nil, nil, err
 	}
-	o, body, err := s.store.Read(ctx, bucket, key, aws.ToString(version), func(o *objects.Object) (objects.Stretch, error) {
+	sourceKey, err := readKey(get)
+	if err != nil {
+		return nil, nil, err
+	}
+	var files []*objects.File
+	var want objects.Stretch
+	o, body, err := s.store.Read(ctx, bucket, key, aws.ToString(version), func(o *objects.Object) (_ objects.Stretch, err error) {
+		if files, err = s.encryptedFiles(ctx, o, sourceKey); err != nil {
+			return objects.Stretch{}, err
+		}
 		if err := checkCopyRange(get.Range, o.Size); err != nil {
 			return objects.Stretch{}, err
 		}
-		want, err := s.selectRange(get, o)
+		want, err = s.selectRange(get, o)
 		if e, ok := err.(*apiError); ok && e.code == "NotModified" {
 			err = preconditionFailed("x-amz-copy-source-If-None-Match") // a copy has one answer for all failed conditions
 		}
@@ -63,7 +72,10 @@ func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.Ge
 			400, "InvalidRequest", "The source of a copy request may not specifically refer to a delete marker by version id.",
 		)
 	}
-	return o, body, s.asVersionError(err, bucket, key, version, http.MethodGet)
+	if err != nil {
+		return nil, nil, s.asVersionError(err, bucket, key, version, http.MethodGet)
+	}
+	return o, decrypt(body, sourceKey, files, want.From), nil
 }
 
 // checkCopyRange checks x-amz-copy-source-range, which unlike a Range must name both ends, and lie inside the source.
@@ -113,6 +125,8 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		IfModifiedSince:      in.CopySourceIfModifiedSince,
 		IfUnmodifiedSince:    in.CopySourceIfUnmodifiedSince,
 		SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
+		SSECustomerKey:       in.CopySourceSSECustomerKey,
+		SSECustomerKeyMD5:    in.CopySourceSSECustomerKeyMD5,
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +139,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if c := a.Checksum; c.Value != "" {
 		otherwise = c.Algorithm
 	}
-	f, computed, err := s.receive(body, claim{algorithm: in.ChecksumAlgorithm}, otherwise)
+	f, computed, err := s.receive(body, claim{key: a.key, algorithm: in.ChecksumAlgorithm}, otherwise)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +149,11 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err := s.store.Put(ctx, o, []*objects.File{f}, allowed); err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
+	encryption, algorithm, keyMD5 := a.key.report()
 	return &s3.CopyObjectOutput{
-		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
 		VersionId:            writtenVersion(o),
 		CopySourceVersionId:  writtenVersion(from),
 		Expiration:           expiration(b, o, a),
@@ -176,6 +193,8 @@ func copyAsPut(in *s3.CopyObjectInput) *s3.PutObjectInput {
 		StorageClass:              in.StorageClass,
 		ServerSideEncryption:      in.ServerSideEncryption,
 		SSECustomerAlgorithm:      in.SSECustomerAlgorithm,
+		SSECustomerKey:            in.SSECustomerKey,
+		SSECustomerKeyMD5:         in.SSECustomerKeyMD5,
 		SSEKMSKeyId:               in.SSEKMSKeyId,
 		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
 		ObjectLockMode:            in.ObjectLockMode,
@@ -205,7 +224,8 @@ func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attrib
 	}
 	same := from.Bucket == *in.Bucket && from.Key == *in.Key && from.Latest
 	replaces := in.MetadataDirective == types.MetadataDirectiveReplace
-	if same && !replaces && in.StorageClass == "" && in.ServerSideEncryption == "" && in.ChecksumAlgorithm == "" {
+	if same && !replaces && in.StorageClass == "" && in.ServerSideEncryption == "" && in.ChecksumAlgorithm == "" &&
+		a.Lock == nil && asked.Lock == nil {
 		return a, refuse(
 			400, "InvalidRequest",
 			"This copy request is illegal because it is trying to copy an object to itself without changing the object's "+
@@ -221,6 +241,7 @@ func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attrib
 	a.Checksum = sum
 	a.StorageClass = asked.StorageClass
 	a.UploadID = ""
+	a.Lock, a.key = asked.Lock, asked.key
 	if in.TaggingDirective == types.TaggingDirectiveReplace {
 		a.Tags = asked.Tags
 	}

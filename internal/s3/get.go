@@ -109,25 +109,33 @@ func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.Get
 	if err := s.checkReading(in); err != nil {
 		return nil, err
 	}
+	key, err := readKey(in)
+	if err != nil {
+		return nil, err
+	}
 	var want objects.Stretch
+	var files []*objects.File
 	o, body, err := s.store.Read(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId), func(o *objects.Object) (_ objects.Stretch, err error) {
+		if files, err = s.encryptedFiles(ctx, o, key); err != nil {
+			return want, err
+		}
 		want, err = s.selectBytes(ctx, in, o)
 		return want, err
 	})
 	if err != nil {
 		return nil, s.asVersionError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodGet)
 	}
-	out, err := s.answer(ctx, in, o, want)
+	out, err := s.answer(ctx, in, o, want, key)
 	if err != nil {
 		return nil, errors.Join(err, body.Close())
 	}
-	out.Body = body
+	out.Body = decrypt(body, key, files, want.From)
 	return out, nil
 }
 
 // answer returns everything but the body of a get's answer. Head uses it, too.
 func (s *Service) answer(
-	ctx context.Context, in *s3.GetObjectInput, o *objects.Object, want objects.Stretch,
+	ctx context.Context, in *s3.GetObjectInput, o *objects.Object, want objects.Stretch, key *customerKey,
 ) (*s3.GetObjectOutput, error) {
 	a, err := attributesOf(o.Attributes)
 	if err != nil {
@@ -137,6 +145,7 @@ func (s *Service) answer(
 	if err != nil {
 		return nil, err
 	}
+	encryption, algorithm, keyMD5 := key.report()
 	out := &s3.GetObjectOutput{
 		AcceptRanges:         aws.String("bytes"),
 		ETag:                 quoted(o.ETag),
@@ -152,7 +161,9 @@ func (s *Service) answer(
 		StorageClass:         types.StorageClass(a.StorageClass),
 		VersionId:            readVersion(b, o),
 		Expiration:           expiration(b, o, a),
-		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
 		ContentRange:         contentRange(in, want, o.Size),
 		PartsCount:           partsCount(in, o),
 	}
@@ -188,6 +199,8 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 		IfModifiedSince:            in.IfModifiedSince,
 		IfUnmodifiedSince:          in.IfUnmodifiedSince,
 		SSECustomerAlgorithm:       in.SSECustomerAlgorithm,
+		SSECustomerKey:             in.SSECustomerKey,
+		SSECustomerKeyMD5:          in.SSECustomerKeyMD5,
 		ChecksumMode:               in.ChecksumMode,
 		ResponseContentType:        in.ResponseContentType,
 		ResponseContentEncoding:    in.ResponseContentEncoding,
@@ -203,11 +216,18 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	if err != nil {
 		return nil, s.asVersionError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodHead)
 	}
+	key, err := readKey(get)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.encryptedFiles(ctx, o, key); err != nil {
+		return nil, err
+	}
 	want, err := s.selectBytes(ctx, get, o)
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.answer(ctx, get, o, want)
+	g, err := s.answer(ctx, get, o, want, key)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +252,8 @@ func headOf(g *s3.GetObjectOutput) *s3.HeadObjectOutput {
 		VersionId:            g.VersionId,
 		Expiration:           g.Expiration,
 		ServerSideEncryption: g.ServerSideEncryption,
+		SSECustomerAlgorithm: g.SSECustomerAlgorithm,
+		SSECustomerKeyMD5:    g.SSECustomerKeyMD5,
 		ContentRange:         g.ContentRange,
 		PartsCount:           g.PartsCount,
 		TagCount:             g.TagCount,
@@ -251,9 +273,6 @@ func (s *Service) checkReading(in *s3.GetObjectInput) error {
 	}
 	if err := checkVersion(in.VersionId); err != nil {
 		return err
-	}
-	if in.SSECustomerAlgorithm != nil {
-		return notImplemented("x-amz-server-side-encryption-customer-algorithm")
 	}
 	if in.PartNumber != nil && in.Range != nil {
 		return refuse(400, "InvalidRequest", "Cannot specify both Range header and partNumber query parameter")

@@ -88,6 +88,8 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 		StorageClass:              in.StorageClass,
 		ServerSideEncryption:      in.ServerSideEncryption,
 		SSECustomerAlgorithm:      in.SSECustomerAlgorithm,
+		SSECustomerKey:            in.SSECustomerKey,
+		SSECustomerKeyMD5:         in.SSECustomerKeyMD5,
 		SSEKMSKeyId:               in.SSEKMSKeyId,
 		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
 		ObjectLockMode:            in.ObjectLockMode,
@@ -115,7 +117,8 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &created.ID, ServerSideEncryption: types.ServerSideEncryptionAes256}
+	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &created.ID}
+	out.ServerSideEncryption, out.SSECustomerAlgorithm, out.SSECustomerKeyMD5 = a.key.report()
 	if u.Named {
 		out.ChecksumAlgorithm = types.ChecksumAlgorithm(u.Algorithm)
 		out.ChecksumType = u.kind()
@@ -149,14 +152,16 @@ func (s *Service) asUploadError(err error, u *objects.Upload) error {
 
 // UploadPart is S3's operation.
 func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.UploadPartOutput, error) {
-	if in.SSECustomerAlgorithm != nil {
-		return nil, notImplemented("x-amz-server-side-encryption-customer-algorithm")
+	key, err := newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
+	if err != nil {
+		return nil, err
 	}
 	into, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
 	computed, f, err := s.receivePart(ctx, into, u, in.PartNumber, in.Body, claim{
+		key:       key,
 		length:    in.ContentLength,
 		md5:       in.ContentMD5,
 		algorithm: in.ChecksumAlgorithm,
@@ -173,8 +178,11 @@ func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.U
 		return nil, err
 	}
 	c := computed.wire()
+	encryption, algorithm, keyMD5 := key.report()
 	return &s3.UploadPartOutput{
-		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
 		ETag:                 quoted(f.ETag),
 		ChecksumCRC32:        c.ChecksumCRC32,
 		ChecksumCRC32C:       c.ChecksumCRC32C,
@@ -192,6 +200,9 @@ func (s *Service) receivePart(
 	n := int(aws.ToInt32(number))
 	if n < 1 || n > maxParts {
 		return sum{}, nil, invalidArgument("partNumber", strconv.Itoa(n), "Part number must be an integer between 1 and 10000, inclusive")
+	}
+	if err := checkPartKey(u.Object.Lock, c.key); err != nil {
+		return sum{}, nil, err
 	}
 	if body == nil {
 		body = strings.NewReader("")
@@ -218,6 +229,10 @@ func (s *Service) receivePart(
 
 // UploadPartCopy is S3's operation.
 func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput) (*s3.UploadPartCopyOutput, error) {
+	key, err := newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
+	if err != nil {
+		return nil, err
+	}
 	into, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
@@ -230,19 +245,24 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 		IfModifiedSince:      in.CopySourceIfModifiedSince,
 		IfUnmodifiedSince:    in.CopySourceIfUnmodifiedSince,
 		SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
+		SSECustomerKey:       in.CopySourceSSECustomerKey,
+		SSECustomerKeyMD5:    in.CopySourceSSECustomerKeyMD5,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	computed, f, err := s.receivePart(ctx, into, u, in.PartNumber, body, claim{})
+	computed, f, err := s.receivePart(ctx, into, u, in.PartNumber, body, claim{key: key})
 	if err != nil {
 		return nil, err
 	}
 	c := computed.wire()
+	encryption, algorithm, keyMD5 := key.report()
 	return &s3.UploadPartCopyOutput{
 		CopySourceVersionId:  writtenVersion(source),
-		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
 		CopyPartResult: &types.CopyPartResult{
 			ETag:              quoted(f.ETag),
 			LastModified:      &f.Modified,
@@ -270,6 +290,9 @@ func (s *Service) CompleteMultipartUpload(
 		return s.answerRepeated(ctx, in, err)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := checkCompletionKey(in, u.Object.Lock); err != nil {
 		return nil, err
 	}
 	if in.ChecksumType != "" && u.Named && in.ChecksumType != u.kind() {
@@ -303,6 +326,15 @@ func (s *Service) CompleteMultipartUpload(
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
 	return s.completion(ctx, in, o, u.Object)
+}
+
+// checkCompletionKey refuses another key than the upload's. A completion may come without one.
+func checkCompletionKey(in *s3.CompleteMultipartUploadInput, l *lock) error {
+	key, err := newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
+	if err != nil || key == nil {
+		return err
+	}
+	return checkPartKey(l, key)
 }
 
 // completionConditions returns a check of a completion's conditions. One that holds still conflicts with what happened to the key since the
@@ -349,7 +381,7 @@ func (s *Service) completion(
 		VersionId:            writtenVersion(o),
 		Expiration:           expiration(b, o, a),
 		Location:             aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)),
-		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		ServerSideEncryption: a.completedEncryption(),
 		ChecksumType:         c.ChecksumType,
 		ChecksumCRC32:        c.ChecksumCRC32,
 		ChecksumCRC32C:       c.ChecksumCRC32C,
@@ -357,6 +389,14 @@ func (s *Service) completion(
 		ChecksumSHA1:         c.ChecksumSHA1,
 		ChecksumSHA256:       c.ChecksumSHA256,
 	}, nil
+}
+
+// completedEncryption returns the encryption that a completed upload reports: none if a customer's key did it.
+func (a attributes) completedEncryption() types.ServerSideEncryption {
+	if a.Lock != nil {
+		return ""
+	}
+	return types.ServerSideEncryptionAes256
 }
 
 // answerRepeated answers a call that the client repeats because the first answer was lost. If the object isn't from this

@@ -50,7 +50,6 @@ var storageClasses = []types.StorageClass{
 // PutObjectInput.
 func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 	err = refuseUnsupported(
-		unsupported{"x-amz-server-side-encryption-customer-algorithm", in.SSECustomerAlgorithm != nil},
 		unsupported{"x-amz-server-side-encryption-aws-kms-key-id", in.SSEKMSKeyId != nil},
 		unsupported{
 			"x-amz-server-side-encryption other than AES256",
@@ -88,6 +87,10 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 	if in.StorageClass != types.StorageClassStandard {
 		a.StorageClass = string(in.StorageClass)
 	}
+	if a.key, err = newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, in.ServerSideEncryption); err != nil {
+		return a, err
+	}
+	a.Lock = a.key.lock()
 	if a.ContentType == "" {
 		a.ContentType = "binary/octet-stream"
 	}
@@ -194,6 +197,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 		return nil, err
 	}
 	f, computed, err := s.receive(in.Body, claim{
+		key:       a.key,
 		length:    in.ContentLength,
 		md5:       in.ContentMD5,
 		algorithm: in.ChecksumAlgorithm,
@@ -216,11 +220,14 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
 	c := computed.wire()
+	encryption, algorithm, keyMD5 := a.key.report()
 	return &s3.PutObjectOutput{
 		ETag:                 quoted(o.ETag),
 		VersionId:            writtenVersion(o),
 		Expiration:           expiration(b, o, a),
-		ServerSideEncryption: types.ServerSideEncryptionAes256,
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
 		ChecksumType:         c.ChecksumType,
 		ChecksumCRC32:        c.ChecksumCRC32,
 		ChecksumCRC32C:       c.ChecksumCRC32C,

@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 		"BadDigest":                     {ChecksumCRC32: aws.String("AAAAAA==")},
 		"InvalidDigest":                 {ContentMD5: aws.String("x")},
 		"InvalidRequest":                {ChecksumCRC32: aws.String("x")},
-		"NotImplemented":                {SSECustomerAlgorithm: aws.String("AES256")},
+		"NotImplemented":                {SSEKMSKeyId: aws.String("k")},
 		"AccessControlListNotSupported": {ACL: types.ObjectCannedACLPublicRead},
 		"InvalidStorageClass":           {StorageClass: types.StorageClassGlacier},
 		"MetadataTooLarge":              {Metadata: map[string]string{"k": strings.Repeat("v", 2048)}},

@@ -148,12 +148,14 @@ func TestMarkerAnswers(t *testing.T) {
 			t.Errorf("head of %s: %+v, %v", aws.ToString(named), e, err)
 		}
 	}
-	for source, want := range map[string]string{
-		"bucket/k": "NoSuchKey", "bucket/k?versionId=" + *deleted.VersionId: "InvalidRequest", "bucket/k?versionId=" + *version: "",
+	for _, c := range []struct{ source, want string }{
+		{"bucket/k", "NoSuchKey"},
+		{"bucket/k?versionId=" + *deleted.VersionId, "InvalidRequest"},
+		{"bucket/k?versionId=" + *version, ""}, // restores it
 	} {
-		out, err := s.CopyObject(t.Context(), &s3.CopyObjectInput{Bucket: theBucket, Key: aws.String("k"), CopySource: &source})
-		if code(err) != want || err == nil && (*out.CopySourceVersionId != *version || *out.VersionId == *version) {
-			t.Errorf("copied %s: %+v, %v", source, out, err)
+		out, err := s.CopyObject(t.Context(), &s3.CopyObjectInput{Bucket: theBucket, Key: aws.String("k"), CopySource: &c.source})
+		if code(err) != c.want || err == nil && (*out.CopySourceVersionId != *version || *out.VersionId == *version) {
+			t.Errorf("copied %s: %+v, %v", c.source, out, err)
 		}
 	}
 	if content, _, err := getVersion(t, s, "k", nil); content != "x" {
