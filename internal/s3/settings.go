@@ -14,8 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// Settings of buckets are stored and returned. Only notifications, lifecycle rules and the default encryption have an
-// effect, and that of the default encryption is only that answers report it.
+// Settings of buckets are stored and returned. Only versioning, notifications and lifecycle rules have an effect.
 
 // Names of the settings in the object store.
 const (
