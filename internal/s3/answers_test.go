@@ -87,7 +87,8 @@ func TestLocations(t *testing.T) {
 		if want != "" {
 			continue
 		}
-		if out, err := s.GetBucketLocation(t.Context(), &s3.GetBucketLocationInput{Bucket: bucket}); err != nil || out.LocationConstraint != place {
+		out, err := s.GetBucketLocation(t.Context(), &s3.GetBucketLocationInput{Bucket: bucket})
+		if err != nil || out.LocationConstraint != place {
 			t.Errorf("made in %s, is in %+v, %v", place, out, err)
 		}
 	}

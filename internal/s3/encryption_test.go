@@ -31,24 +31,30 @@ func customer(b byte) (key, sum *string) {
 	return aws.String(base64.StdEncoding.EncodeToString(k)), aws.String(base64.StdEncoding.EncodeToString(digest[:]))
 }
 
+func withKey(algorithm, key, sum *string) s3.PutObjectInput {
+	return s3.PutObjectInput{SSECustomerAlgorithm: algorithm, SSECustomerKey: key, SSECustomerKeyMD5: sum}
+}
+
 // TestCustomerKeyRefusals checks S3's answers to keys that are none, or not the object's.
 func TestCustomerKeyRefusals(t *testing.T) {
 	s, _ := newService(t)
 	key, sum := customer(1)
 	other, otherSum := customer(2)
 	short := aws.String("c2hvcnQ=")
+	both := withKey(aes256, key, sum)
+	both.ServerSideEncryption = types.ServerSideEncryptionAes256
 	for name, c := range map[string]struct {
 		in   s3.PutObjectInput
 		want string
 	}{
-		"no key":           {s3.PutObjectInput{SSECustomerAlgorithm: aes256}, "InvalidArgument"},
-		"no algorithm":     {s3.PutObjectInput{SSECustomerKey: key, SSECustomerKeyMD5: sum}, "InvalidArgument"},
-		"short key":        {s3.PutObjectInput{SSECustomerAlgorithm: aes256, SSECustomerKey: short, SSECustomerKeyMD5: sum}, "InvalidArgument"},
-		"another's sum":    {s3.PutObjectInput{SSECustomerAlgorithm: aes256, SSECustomerKey: key, SSECustomerKeyMD5: otherSum}, "InvalidArgument"},
-		"no sum":           {s3.PutObjectInput{SSECustomerAlgorithm: aes256, SSECustomerKey: key}, "InvalidArgument"},
-		"other algorithm":  {s3.PutObjectInput{SSECustomerAlgorithm: aws.String("DES"), SSECustomerKey: key}, "InvalidEncryptionAlgorithmError"},
-		"two encryptions":  {s3.PutObjectInput{SSECustomerAlgorithm: aes256, SSECustomerKey: key, ServerSideEncryption: "AES256"}, "InvalidArgument"},
-		"a key that is it": {s3.PutObjectInput{SSECustomerAlgorithm: aes256, SSECustomerKey: key, SSECustomerKeyMD5: sum}, ""},
+		"no key":           {withKey(aes256, nil, nil), "InvalidArgument"},
+		"no algorithm":     {withKey(nil, key, sum), "InvalidArgument"},
+		"short key":        {withKey(aes256, short, sum), "InvalidArgument"},
+		"another's sum":    {withKey(aes256, key, otherSum), "InvalidArgument"},
+		"no sum":           {withKey(aes256, key, nil), "InvalidArgument"},
+		"other algorithm":  {withKey(aws.String("DES"), key, sum), "InvalidEncryptionAlgorithmError"},
+		"two encryptions":  {both, "InvalidArgument"},
+		"a key that is it": {withKey(aes256, key, sum), ""},
 	} {
 		c.in.Bucket, c.in.Key, c.in.Body = theBucket, aws.String("k"), strings.NewReader("x")
 		if _, err := s.PutObject(t.Context(), &c.in); code(err) != c.want {
@@ -143,7 +149,8 @@ func TestCustomerKey(t *testing.T) {
 			from = 5<<20 + 5 - rapid.IntRange(0, 40).Draw(t, "before")
 		}
 		to := min(len(content)-1, from+rapid.IntRange(0, 100).Draw(t, "length"))
-		in := &s3.GetObjectInput{Bucket: theBucket, Key: name, SSECustomerAlgorithm: aes256, Range: aws.String(fmt.Sprintf("bytes=%d-%d", from, to))}
+		in := &s3.GetObjectInput{Bucket: theBucket, Key: name, SSECustomerAlgorithm: aes256}
+		in.Range = aws.String(fmt.Sprintf("bytes=%d-%d", from, to))
 		in.SSECustomerKey, in.SSECustomerKeyMD5 = key, sum
 		if rapid.Bool().Draw(t, "copy") {
 			in.Key = copied.Key

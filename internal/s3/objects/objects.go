@@ -1,7 +1,7 @@
-// Package objects keeps objects in buckets, and older versions of them where a bucket keeps those. Their bytes are in files with names of its own; everything else, and the bytes of small
-// objects, is in one SQLite file beside them. What a call has acknowledged is on disk. It knows nothing of AWS: a bucket's settings and an
-// object's attributes are the caller's, and so are the messages that a change owes, which are stored with the change until they are
-// settled. Package s3 and the delivery loop use it.
+// Package objects keeps objects in buckets, and older versions of them where a bucket keeps those. Their bytes are in files with names of its
+// own; everything else, and the bytes of small objects, is in one SQLite file beside them. What a call has acknowledged is on disk. It knows
+// nothing of AWS: a bucket's settings (but Versioning) and an object's attributes are the caller's, and so are the messages that a change
+// owes, which are stored with the change until they are settled. Package s3 and the delivery loop use it.
 package objects
 
 import (
