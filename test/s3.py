@@ -35,7 +35,7 @@ def call(method, **arguments):
         open("body", "wb").write(arguments.pop("Body"))
         command += ["--body", "body"]
     if method == "get_object":  # its file argument rules out JSON input
-        command += [word for name, value in arguments.items() for word in ("--" + name.lower(), value)] + ["got"]
+        command += [word for name, value in arguments.items() for word in ("--" + re.sub("(?<=[a-z])(?=[A-Z])|(?<=SSE)", "-", name).lower(), value)] + ["got"]
     else:
         command += ["--cli-input-json", json.dumps(arguments)]
     p = subprocess.run(command, capture_output=True, text=True)
@@ -75,8 +75,6 @@ refused("NoSuchBucket", "list_objects_v2", Bucket="nowhere")
 for name, code, setting in [
     ("bucket_tagging", "NoSuchTagSet", {"Tagging": {"TagSet": [{"Key": "k", "Value": "v"}]}}),
     ("bucket_policy", "NoSuchBucketPolicy", {"Policy": '{"Version": "2012-10-17", "Statement": []}'}),
-    ("bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError",
-        {"ServerSideEncryptionConfiguration": {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}}),
     ("public_access_block", "NoSuchPublicAccessBlockConfiguration",
         {"PublicAccessBlockConfiguration": {"BlockPublicAcls": True, "IgnorePublicAcls": True, "BlockPublicPolicy": True,
             "RestrictPublicBuckets": False}}),
@@ -96,6 +94,10 @@ for name, code, setting in [
         assert call("get_bucket_policy_status", **B)["PolicyStatus"]["IsPublic"] is False
     call("delete_" + name, **B)
     refused(code, "get_" + name, **B)
+encrypted = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}]}
+assert call("get_bucket_encryption", **B)["ServerSideEncryptionConfiguration"] == encrypted
+call("put_bucket_encryption", **B, ServerSideEncryptionConfiguration=encrypted)
+call("delete_bucket_encryption", **B)
 refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 rules = [
     {"ID": "r", "Status": "Enabled", "Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}},
@@ -111,14 +113,14 @@ call("delete_bucket_lifecycle", **B)
 refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 assert "Status" not in call("get_bucket_versioning", **B)
 assert call("get_bucket_acl", **B)["Grants"][0]["Permission"] == "FULL_CONTROL"
-refused("AccessControlListNotSupported", "put_bucket_acl", **B, ACL="private")
+call("put_bucket_acl", **B, ACL="private")
+refused("AccessControlListNotSupported", "put_bucket_acl", **B, ACL="public-read")
 assert call("get_bucket_request_payment", **B)["Payer"] == "BucketOwner"
 call("get_bucket_accelerate_configuration", **B)
 call("get_bucket_logging", **B)
 refused("ReplicationConfigurationNotFoundError", "get_bucket_replication", **B)
 refused("NoSuchWebsiteConfiguration", "get_bucket_website", **B)
 refused("ObjectLockConfigurationNotFoundError", "get_object_lock_configuration", **B)
-refused("NotImplemented", "put_bucket_versioning", **B, VersioningConfiguration={"Status": "Enabled"})
 
 # Notifications
 sent = {"Id": "i", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "Events": ["s3:ObjectCreated:*"],
@@ -144,7 +146,8 @@ refused("NoSuchKey", "get_object", **B, Key="nothing")
 refused("KeyTooLongError", "put_object", **B, Key="k" * 1025, Body=b"")
 assert call("get_object_attributes", **K, ObjectAttributes=["ETag", "ObjectSize"])["ObjectSize"] == 5
 assert call("get_object_acl", **K)["Owner"]["ID"]
-refused("AccessControlListNotSupported", "put_object_acl", **K, ACL="private")
+call("put_object_acl", **K, ACL="bucket-owner-full-control")
+refused("AccessControlListNotSupported", "put_object_acl", **K, ACL="public-read")
 call("put_object_tagging", **K, Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
 assert call("get_object_tagging", **K)["TagSet"] == [{"Key": "c", "Value": "d"}]
 call("delete_object_tagging", **K)
@@ -176,6 +179,35 @@ assert call("complete_multipart_upload", **U, MultipartUpload=parts, ChecksumSHA
 U["UploadId"] = call("create_multipart_upload", **M)["UploadId"]
 call("abort_multipart_upload", **U)
 refused("NoSuchUpload", "list_parts", **U)
+
+# Versions
+V = dict(Bucket="versions", Key="k")
+call("create_bucket", Bucket="versions")
+call("put_bucket_versioning", Bucket="versions", VersioningConfiguration={"Status": "Enabled"})
+assert call("get_bucket_versioning", Bucket="versions")["Status"] == "Enabled"
+first, second = (call("put_object", **V, Body=body)["VersionId"] for body in (b"1", b"2"))
+marker = call("delete_object", **V)
+assert marker["DeleteMarker"], marker
+refused("NoSuchKey", "get_object", **V)
+refused("405", "head_object", **V, VersionId=marker["VersionId"])
+assert call("get_object", **V, VersionId=first)["Body"] == b"1"
+call("put_object_tagging", **V, VersionId=first, Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
+assert call("copy_object", **V, CopySource=f"versions/k?versionId={first}")["CopySourceVersionId"] == first
+assert call("get_object", **V)["Body"] == b"1" and call("get_object_tagging", **V)["TagSet"]
+listed = call("list_object_versions", Bucket="versions")
+assert [v["VersionId"] for v in listed["Versions"]][1:] == [second, first] and len(listed["DeleteMarkers"]) == 1, listed
+gone = [{"Key": "k", "VersionId": v["VersionId"]} for v in listed["Versions"] + listed["DeleteMarkers"]]
+assert len(call("delete_objects", Bucket="versions", Delete={"Objects": gone})["Deleted"]) == 4
+call("delete_bucket", Bucket="versions")
+
+# A customer's key
+E = dict(SSECustomerAlgorithm="AES256", SSECustomerKey="k" * 32)
+S = dict(B, Key="sealed")
+call("put_object", **S, **E, Body=b"secret")
+assert call("get_object", **S, **E, Range="bytes=1-3")["Body"] == b"ecr"
+refused("AccessDenied", "get_object", **S, SSECustomerAlgorithm="AES256", SSECustomerKey="x" * 32)
+refused("InvalidRequest", "get_object", **S)
+call("delete_object", **S)
 
 # Presigned URLs, used without a client: a put and a get
 url = boto.generate_presigned_url("put_object", Params=dict(B, Key="presigned"))

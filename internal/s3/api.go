@@ -1,6 +1,9 @@
 package s3
 
 import (
+	"net/http"
+	"slices"
+
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/model"
 )
@@ -15,11 +18,22 @@ func API(service call.Service) model.API {
 		MaxBody:    8 << 20, // bytes of XML, enough for 10,000 parts or 1,000 keys
 		Operations: modelOperations,
 		Unions:     modelUnions,
-		Routes:     modelRoutes,
+		Routes:     routes(),
 		Places:     modelPlaces,
 		Roots:      roots,
 		Service:    service,
 	}
+}
+
+// routes returns the model's routes. S3 answers some calls with 204, for which the model says 200.
+func routes() []model.Route {
+	all := slices.Clone(modelRoutes)
+	for i, r := range all {
+		if r.Operation == "PutBucketPolicy" || r.Operation == "PutBucketTagging" {
+			all[i].Status = http.StatusNoContent
+		}
+	}
+	return all
 }
 
 // roots maps an operation to its answer's root element in the API reference, where that differs from the SDK's struct name.

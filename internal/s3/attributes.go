@@ -3,6 +3,7 @@ package s3
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -24,9 +25,11 @@ type attributes struct {
 	Metadata           map[string]string `json:",omitzero"`
 	Tags               []types.Tag       `json:",omitzero"`
 	StorageClass       string            `json:",omitzero"`
-	Encryption         string            `json:",omitzero"` // as requested; Pintle itself doesn't encrypt
 	Checksum           sum               `json:",omitzero"`
 	UploadID           string            `json:",omitzero"` // of the multipart upload that made the object
+	Lock               *lock             `json:",omitzero"` // of the customer's key that encrypts the object, nil if none does
+
+	key *customerKey // of the lock, during the call that has it
 }
 
 func attributesOf(text json.RawMessage) (a attributes, err error) {
@@ -36,20 +39,6 @@ func attributesOf(text json.RawMessage) (a attributes, err error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// inherit sets the attributes that a bucket gives its new objects. It fails if the bucket doesn't exist.
-func (s *Service) inherit(ctx context.Context, bucket, expectedOwner *string, a *attributes) error {
-	b, err := s.bucket(ctx, bucket, expectedOwner)
-	if err == nil && b.Settings[encryption] != nil {
-		a.Encryption = string(types.ServerSideEncryptionAes256)
-	}
-	return err
-}
-
-// encryption returns the encryption that answers report.
-func (a attributes) encryption() types.ServerSideEncryption {
-	return types.ServerSideEncryption(a.Encryption)
-}
-
 func (a attributes) encode() json.RawMessage {
 	b, _ := json.Marshal(a) // strings and times always marshal
 	return b
@@ -57,35 +46,43 @@ func (a attributes) encode() json.RawMessage {
 
 // PutObjectTagging is S3's operation.
 func (s *Service) PutObjectTagging(ctx context.Context, in *s3.PutObjectTaggingInput) (*s3.PutObjectTaggingOutput, error) {
-	if in.Tagging == nil {
-		return nil, malformedXML("Tagging is missing")
+	if in.Tagging == nil || in.Tagging.TagSet == nil {
+		return nil, malformedXML("a Tagging needs a TagSet")
 	}
 	if err := checkTags(in.Tagging.TagSet, maxObjectTags); err != nil {
 		return nil, err
 	}
-	return &s3.PutObjectTaggingOutput{}, s.setTags(
-		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, in.Tagging.TagSet, "ObjectTagging:Put",
+	version, err := s.setTags(
+		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, in.Tagging.TagSet, "ObjectTagging:Put", http.MethodPut,
 	)
+	return &s3.PutObjectTaggingOutput{VersionId: version}, err
 }
 
 // DeleteObjectTagging is S3's operation.
 func (s *Service) DeleteObjectTagging(ctx context.Context, in *s3.DeleteObjectTaggingInput) (*s3.DeleteObjectTaggingOutput, error) {
-	return &s3.DeleteObjectTaggingOutput{}, s.setTags(
-		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, nil, "ObjectTagging:Delete",
+	version, err := s.setTags(
+		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, nil, "ObjectTagging:Delete", http.MethodDelete,
 	)
+	return &s3.DeleteObjectTaggingOutput{VersionId: version}, err
 }
 
-func (s *Service) setTags(ctx context.Context, bucket, key, version, expectedOwner *string, tags []types.Tag, event string) error {
+// setTags replaces the tags of an object or one of its versions, and returns the version.
+func (s *Service) setTags(
+	ctx context.Context, bucket, key, version, expectedOwner *string, tags []types.Tag, event, method string,
+) (*string, error) {
 	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
-		return err
+		return nil, err
 	}
-	err := s.store.Describe(ctx, *bucket, *key, func(o *objects.Object) error {
+	o, err := s.store.Describe(ctx, *bucket, *key, aws.ToString(version), func(o *objects.Object) error {
 		a, err := attributesOf(o.Attributes)
 		a.Tags = tags
 		o.Attributes = a.encode()
 		return err
 	}, objects.Conditions{Owe: s.owe(ctx, event)})
-	return s.asError(err, *bucket, *key)
+	if err != nil {
+		return nil, s.asVersionError(err, *bucket, *key, version, method)
+	}
+	return writtenVersion(o), nil
 }
 
 // findObject returns an object and its attributes.
@@ -93,9 +90,9 @@ func (s *Service) findObject(ctx context.Context, bucket, key, version, expected
 	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
 		return nil, attributes{}, err
 	}
-	o, err := s.store.Object(ctx, *bucket, *key)
+	o, err := s.store.Object(ctx, *bucket, *key, aws.ToString(version))
 	if err != nil {
-		return nil, attributes{}, s.asError(err, *bucket, *key)
+		return nil, attributes{}, s.asVersionError(err, *bucket, *key, version, http.MethodGet)
 	}
 	a, err := attributesOf(o.Attributes)
 	return o, a, err
@@ -103,8 +100,11 @@ func (s *Service) findObject(ctx context.Context, bucket, key, version, expected
 
 // GetObjectTagging is S3's operation.
 func (s *Service) GetObjectTagging(ctx context.Context, in *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error) {
-	_, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
-	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...)}, err
+	o, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
+	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...), VersionId: writtenVersion(o)}, nil
 }
 
 // GetObjectAcl is S3's operation. The owner has full control.
@@ -118,7 +118,8 @@ func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*
 	if _, _, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	return nil, errNoACLs
+	return &s3.PutObjectAclOutput{}, s.checkACL(string(in.ACL), in.AccessControlPolicy,
+		in.GrantFullControl, in.GrantRead, in.GrantReadACP, in.GrantWrite, in.GrantWriteACP)
 }
 
 // GetObjectAttributes is S3's operation.
@@ -127,7 +128,14 @@ func (s *Service) GetObjectAttributes(ctx context.Context, in *s3.GetObjectAttri
 	if err != nil {
 		return nil, err
 	}
-	out := &s3.GetObjectAttributesOutput{LastModified: &o.Modified}
+	key, err := newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkReadKey(a.Lock, key); err != nil {
+		return nil, err
+	}
+	out := &s3.GetObjectAttributesOutput{LastModified: &o.Modified, VersionId: writtenVersion(o)}
 	for _, name := range in.ObjectAttributes {
 		switch name {
 		case types.ObjectAttributesEtag:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -56,6 +57,9 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 		return nil, err
 	}
 	settings := newSettings()
+	if c := in.CreateBucketConfiguration; c != nil && c.LocationConstraint != "" {
+		settings[location], _ = json.Marshal(c.LocationConstraint)
+	}
 	if c := in.CreateBucketConfiguration; c != nil && len(c.Tags) > 0 {
 		if err := checkTags(c.Tags, maxBucketTags); err != nil {
 			return nil, err
@@ -64,8 +68,8 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 	}
 	err := s.store.CreateBucket(ctx, name, settings)
 	if errors.Is(err, objects.ErrExists) && s.opts.Region != "us-east-1" { // us-east-1 allows it: see CreateBucket's errors
-		return nil, refuse(
-			409, "BucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.",
+		return nil, refuseBucket(
+			409, "BucketAlreadyOwnedByYou", name, "Your previous request to create the named bucket succeeded and you already own it.",
 		)
 	}
 	if err != nil && !errors.Is(err, objects.ErrExists) {
@@ -91,7 +95,7 @@ func newSettings() map[string]json.RawMessage {
 
 // checkNewBucket refuses options that new buckets don't have here.
 func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
-	if in.ACL != "" && in.ACL != types.BucketCannedACLPrivate {
+	if !isOwnersOnly(string(in.ACL)) {
 		return refuse(
 			400, "InvalidBucketAclWithObjectOwnership",
 			"Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting",
@@ -119,7 +123,9 @@ func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
 	switch place := string(c.LocationConstraint); {
 	case place == "", place == s.opts.Region && place != "us-east-1", place == "EU" && s.opts.Region == "eu-west-1":
 		return nil
-	case place == "us-east-1":
+	case s.opts.Region == "us-east-1" && slices.Contains(c.LocationConstraint.Values(), c.LocationConstraint):
+		return nil
+	case place == "us-east-1" || s.opts.Region == "us-east-1":
 		return refuse(400, "InvalidLocationConstraint", "The specified location-constraint is not valid")
 	default:
 		return refuse(
@@ -145,15 +151,17 @@ func (s *Service) HeadBucket(ctx context.Context, in *s3.HeadBucketInput) (*s3.H
 	return &s3.HeadBucketOutput{BucketRegion: &s.opts.Region, AccessPointAlias: aws.Bool(false)}, nil
 }
 
-// GetBucketLocation is S3's operation. It answers us-east-1 with an empty LocationConstraint.
+// GetBucketLocation is S3's operation. It answers us-east-1 with an empty LocationConstraint. A bucket that us-east-1 made for another
+// region has that one's name, and is called here all the same.
 func (s *Service) GetBucketLocation(ctx context.Context, in *s3.GetBucketLocationInput) (*s3.GetBucketLocationOutput, error) {
-	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+	var place types.BucketLocationConstraint
+	if err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, location, &place, nil); err != nil {
 		return nil, err
 	}
-	if s.opts.Region == "us-east-1" {
-		return &s3.GetBucketLocationOutput{}, nil
+	if place == "" && s.opts.Region != "us-east-1" {
+		place = types.BucketLocationConstraint(s.opts.Region)
 	}
-	return &s3.GetBucketLocationOutput{LocationConstraint: types.BucketLocationConstraint(s.opts.Region)}, nil
+	return &s3.GetBucketLocationOutput{LocationConstraint: place}, nil
 }
 
 // maxBuckets is both the limit and the default for buckets in one answer.

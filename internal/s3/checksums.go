@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/hex"
@@ -53,6 +54,7 @@ func (s sum) wire() types.Checksum {
 
 // claim is what a request says about its body.
 type claim struct {
+	key       *customerKey // encrypts the body
 	length    *int64
 	md5       *string
 	algorithm types.ChecksumAlgorithm
@@ -136,11 +138,12 @@ func (s *Service) receive(body io.Reader, c claim, otherwise checksum.Algorithm)
 	a := c.choose(body, otherwise)
 	digest := md5.New()
 	chosen := a.New()
-	f, err := s.store.Write(&limited{io.TeeReader(body, io.MultiWriter(digest, chosen)), maxPut})
+	content, etag := c.key.encrypt(&limited{io.TeeReader(body, io.MultiWriter(digest, chosen)), maxPut})
+	f, err := s.store.Write(content)
 	if err != nil {
 		return nil, sum{}, err
 	}
-	f.ETag = hex.EncodeToString(digest.Sum(nil))
+	f.ETag = cmp.Or(etag, hex.EncodeToString(digest.Sum(nil)))
 	computed := sum{Algorithm: a, Value: checksum.Of(chosen)}
 	if err := c.verify(body, digest, computed); err != nil {
 		s.store.Discard(f)

@@ -2,7 +2,9 @@ package s3
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -40,11 +42,20 @@ func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.Ge
 	if err := s.checkReading(get); err != nil {
 		return nil, nil, err
 	}
-	o, body, err := s.store.Read(ctx, bucket, key, func(o *objects.Object) (objects.Stretch, error) {
+	sourceKey, err := readKey(get)
+	if err != nil {
+		return nil, nil, err
+	}
+	var files []*objects.File
+	var want objects.Stretch
+	o, body, err := s.store.Read(ctx, bucket, key, aws.ToString(version), func(o *objects.Object) (_ objects.Stretch, err error) {
+		if files, err = s.encryptedFiles(ctx, o, sourceKey); err != nil {
+			return objects.Stretch{}, err
+		}
 		if err := checkCopyRange(get.Range, o.Size); err != nil {
 			return objects.Stretch{}, err
 		}
-		want, err := selectRange(get, o)
+		want, err = s.selectRange(get, o)
 		if e, ok := err.(*apiError); ok && e.code == "NotModified" {
 			err = preconditionFailed("x-amz-copy-source-If-None-Match") // a copy has one answer for all failed conditions
 		}
@@ -56,7 +67,15 @@ func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.Ge
 		}
 		return want, err
 	})
-	return o, body, s.asError(err, bucket, key)
+	if e, ok := errors.AsType[*objects.DeletedError](err); ok && e.Named {
+		return nil, nil, refuse(
+			400, "InvalidRequest", "The source of a copy request may not specifically refer to a delete marker by version id.",
+		)
+	}
+	if err != nil {
+		return nil, nil, s.asVersionError(err, bucket, key, version, http.MethodGet)
+	}
+	return o, decrypt(body, sourceKey, files, want.From), nil
 }
 
 // checkCopyRange checks x-amz-copy-source-range, which unlike a Range must name both ends, and lie inside the source.
@@ -92,11 +111,11 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err != nil {
 		return nil, err
 	}
-	allow, err := s.conditions(in.IfMatch, in.IfNoneMatch)
-	if err != nil {
+	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
 		return nil, err
 	}
-	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
+	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
 		return nil, err
 	}
 	from, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
@@ -106,6 +125,8 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		IfModifiedSince:      in.CopySourceIfModifiedSince,
 		IfUnmodifiedSince:    in.CopySourceIfUnmodifiedSince,
 		SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
+		SSECustomerKey:       in.CopySourceSSECustomerKey,
+		SSECustomerKeyMD5:    in.CopySourceSSECustomerKeyMD5,
 	})
 	if err != nil {
 		return nil, err
@@ -118,17 +139,30 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if c := a.Checksum; c.Value != "" {
 		otherwise = c.Algorithm
 	}
-	f, computed, err := s.receive(body, claim{algorithm: in.ChecksumAlgorithm}, otherwise)
+	f, computed, err := s.receive(body, claim{key: a.key, algorithm: in.ChecksumAlgorithm}, otherwise)
 	if err != nil {
 		return nil, err
 	}
 	a.Checksum = computed
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, ETag: f.ETag, Attributes: a.encode()}
-	if err := s.store.Put(ctx, o, []*objects.File{f}, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:Copy")}); err != nil {
+	allowed := objects.Conditions{Allow: conditions(in.Key, in.IfMatch, in.IfNoneMatch), Owe: s.owe(ctx, "ObjectCreated:Copy")}
+	if err := s.store.Put(ctx, o, []*objects.File{f}, allowed); err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
-	c := computed.wire()
-	return &s3.CopyObjectOutput{ServerSideEncryption: a.encryption(), CopyObjectResult: &types.CopyObjectResult{
+	encryption, algorithm, keyMD5 := a.key.report()
+	return &s3.CopyObjectOutput{
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
+		VersionId:            writtenVersion(o),
+		CopySourceVersionId:  writtenVersion(from),
+		Expiration:           expiration(b, o, a),
+		CopyObjectResult:     copyResult(o, computed.wire()),
+	}, nil
+}
+
+func copyResult(o *objects.Object, c types.Checksum) *types.CopyObjectResult {
+	return &types.CopyObjectResult{
 		ETag:              quoted(o.ETag),
 		LastModified:      &o.Modified,
 		ChecksumType:      c.ChecksumType,
@@ -137,7 +171,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
 		ChecksumSHA1:      c.ChecksumSHA1,
 		ChecksumSHA256:    c.ChecksumSHA256,
-	}}, nil
+	}
 }
 
 // copyAsPut returns a copy's description of the new object in the form of a put.
@@ -159,6 +193,8 @@ func copyAsPut(in *s3.CopyObjectInput) *s3.PutObjectInput {
 		StorageClass:              in.StorageClass,
 		ServerSideEncryption:      in.ServerSideEncryption,
 		SSECustomerAlgorithm:      in.SSECustomerAlgorithm,
+		SSECustomerKey:            in.SSECustomerKey,
+		SSECustomerKeyMD5:         in.SSECustomerKeyMD5,
 		SSEKMSKeyId:               in.SSEKMSKeyId,
 		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
 		ObjectLockMode:            in.ObjectLockMode,
@@ -186,9 +222,10 @@ func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attrib
 	if err != nil {
 		return a, err
 	}
-	same := from.Bucket == *in.Bucket && from.Key == *in.Key
+	same := from.Bucket == *in.Bucket && from.Key == *in.Key && from.Latest
 	replaces := in.MetadataDirective == types.MetadataDirectiveReplace
-	if same && !replaces && in.StorageClass == "" && in.ServerSideEncryption == "" && in.ChecksumAlgorithm == "" {
+	if same && !replaces && in.StorageClass == "" && in.ServerSideEncryption == "" && in.ChecksumAlgorithm == "" &&
+		a.Lock == nil && asked.Lock == nil {
 		return a, refuse(
 			400, "InvalidRequest",
 			"This copy request is illegal because it is trying to copy an object to itself without changing the object's "+
@@ -203,8 +240,8 @@ func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attrib
 	a.Tags = tags
 	a.Checksum = sum
 	a.StorageClass = asked.StorageClass
-	a.Encryption = asked.Encryption
 	a.UploadID = ""
+	a.Lock, a.key = asked.Lock, asked.key
 	if in.TaggingDirective == types.TaggingDirectiveReplace {
 		a.Tags = asked.Tags
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// DeleteObject is S3's operation.
+// DeleteObject is S3's operation. In a bucket with versions it makes a delete marker, unless the call names a version.
 func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*s3.DeleteObjectOutput, error) {
 	if err := checkKey(in.Key); err != nil {
 		return nil, err
@@ -29,14 +29,32 @@ func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*
 	if call.From(ctx).Principal == call.S3 {
 		event = "LifecycleExpiration:Delete"
 	}
-	c := objects.Conditions{Owe: s.owe(ctx, event), Allow: ifUnchanged(in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime)}
-	return &s3.DeleteObjectOutput{}, s.asError(s.store.Delete(ctx, *in.Bucket, *in.Key, c), *in.Bucket, *in.Key)
+	deleted, err := s.store.Delete(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId), objects.Conditions{
+		Allow: ifUnchanged(in.Key, in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime),
+		Owe: func(b *objects.Bucket, o *objects.Object) []objects.Message {
+			if in.VersionId == nil && o.Marker {
+				return s.owe(ctx, event+"MarkerCreated")(b, o)
+			}
+			return s.owe(ctx, event)(b, o)
+		},
+	})
+	if err != nil {
+		return nil, s.asError(err, *in.Bucket, *in.Key)
+	}
+	out := &s3.DeleteObjectOutput{VersionId: in.VersionId}
+	if deleted != nil && deleted.Marker {
+		out.DeleteMarker = aws.Bool(true)
+		out.VersionId = &deleted.Version
+	}
+	return out, nil
 }
 
 // ifUnchanged refuses to delete an object that differs from the one the caller means.
-func ifUnchanged(etag *string, size *int64, modified *time.Time) func(*objects.Bucket, *objects.Object) error {
+func ifUnchanged(key, etag *string, size *int64, modified *time.Time) func(*objects.Bucket, *objects.Object) error {
 	return func(_ *objects.Bucket, o *objects.Object) error {
 		switch {
+		case o == nil && etag != nil:
+			return noSuchKey(*key)
 		case o == nil:
 			return nil
 		case etag != nil && !matches(*etag, o.ETag):
@@ -64,15 +82,16 @@ func (s *Service) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) 
 	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
+	outs := make([]*s3.DeleteObjectOutput, len(in.Delete.Objects))
 	errs := make([]error, len(in.Delete.Objects))
 	var g errgroup.Group
 	g.SetLimit(maxDeleting) // concurrent deletes share flushes
 	for i, o := range in.Delete.Objects {
 		g.Go(func() error {
-			_, errs[i] = s.DeleteObject(ctx, &s3.DeleteObjectInput{
+			outs[i], errs[i] = s.DeleteObject(ctx, &s3.DeleteObjectInput{
 				Bucket:                  in.Bucket,
 				Key:                     o.Key,
-				VersionId:               o.VersionId,
+				VersionId:               nonEmpty(o.VersionId),
 				IfMatch:                 o.ETag,
 				IfMatchSize:             o.Size,
 				IfMatchLastModifiedTime: o.LastModifiedTime,
@@ -86,10 +105,26 @@ func (s *Service) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) 
 		if e := toAPIError(errs[i]); e != nil {
 			out.Errors = append(out.Errors, types.Error{Key: o.Key, VersionId: o.VersionId, Code: &e.code, Message: &e.message})
 		} else if !aws.ToBool(in.Delete.Quiet) {
-			out.Deleted = append(out.Deleted, types.DeletedObject{Key: o.Key, VersionId: o.VersionId})
+			out.Deleted = append(out.Deleted, deletedObject(o, outs[i]))
 		}
 	}
 	return out, nil
+}
+
+// deletedObject returns what was deleted: the version that the call named, and the delete marker that is there now or has gone.
+func deletedObject(o types.ObjectIdentifier, out *s3.DeleteObjectOutput) types.DeletedObject {
+	deleted := types.DeletedObject{Key: o.Key, VersionId: nonEmpty(o.VersionId), DeleteMarker: out.DeleteMarker}
+	if out.DeleteMarker != nil {
+		deleted.DeleteMarkerVersionId = out.VersionId
+	}
+	return deleted
+}
+
+func nonEmpty(text *string) *string {
+	if aws.ToString(text) == "" {
+		return nil
+	}
+	return text
 }
 
 // toAPIError returns the error to report for one object of many.

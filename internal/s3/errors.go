@@ -38,12 +38,11 @@ func refuse(status int, code, format string, args ...any) error {
 }
 
 func invalidArgument(name, value, format string, args ...any) error {
-	return &apiError{
-		code:    "InvalidArgument",
-		message: fmt.Sprintf(format, args...),
-		status:  http.StatusBadRequest,
-		detail:  map[string]string{"ArgumentName": name, "ArgumentValue": value},
+	detail := map[string]string{"ArgumentName": name}
+	if value != "" {
+		detail["ArgumentValue"] = value
 	}
+	return &apiError{code: "InvalidArgument", message: fmt.Sprintf(format, args...), status: http.StatusBadRequest, detail: detail}
 }
 
 func malformedXML(why string) error {
@@ -53,12 +52,30 @@ func malformedXML(why string) error {
 	)
 }
 
+// refuseBucket returns an error about a bucket.
+func refuseBucket(status int, code, name, message string) error {
+	return &apiError{code: code, message: message, status: status, detail: map[string]string{"BucketName": name}}
+}
+
 func noSuchBucket(name string) error {
+	return refuseBucket(http.StatusNotFound, "NoSuchBucket", name, "The specified bucket does not exist")
+}
+
+func noSuchKey(key string) error {
 	return &apiError{
-		code:    "NoSuchBucket",
-		message: "The specified bucket does not exist",
+		code:    "NoSuchKey",
+		message: "The specified key does not exist.",
 		status:  http.StatusNotFound,
-		detail:  map[string]string{"BucketName": name},
+		detail:  map[string]string{"Key": key},
+	}
+}
+
+func noSuchUpload(id string) error {
+	return &apiError{
+		code:    "NoSuchUpload",
+		message: "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
+		status:  http.StatusNotFound,
+		detail:  map[string]string{"UploadId": id},
 	}
 }
 

@@ -16,18 +16,10 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// checkVersion refuses every version but null, the only one without versioning.
-func checkVersion(id *string) error {
-	if id == nil || *id == "null" || *id == "" {
-		return nil
-	}
-	return invalidArgument("versionId", *id, "Invalid version id specified")
-}
-
 // selectRange checks a get's conditions and returns the bytes that its Range asks for.
-func selectRange(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
+func (s *Service) selectRange(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
 	all := objects.Stretch{Length: o.Size}
-	if err := checkConditions(in, o); err != nil {
+	if err := checkConditions(in, o, s.opts.Now()); err != nil {
 		return all, err
 	}
 	if in.Range == nil {
@@ -36,8 +28,8 @@ func selectRange(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, err
 	return parseRange(*in.Range, o.Size)
 }
 
-// checkConditions checks a get's conditions in RFC 9110's order.
-func checkConditions(in *s3.GetObjectInput, o *objects.Object) error {
+// checkConditions checks a get's conditions in RFC 9110's order. If-Modified-Since is none if it lies in the future.
+func checkConditions(in *s3.GetObjectInput, o *objects.Object, now time.Time) error {
 	modified := o.Modified.Truncate(time.Second) // clients see whole seconds
 	if in.IfMatch != nil {
 		if !matches(*in.IfMatch, o.ETag) {
@@ -50,7 +42,7 @@ func checkConditions(in *s3.GetObjectInput, o *objects.Object) error {
 		if matches(*in.IfNoneMatch, o.ETag) {
 			return notModified(o)
 		}
-	} else if in.IfModifiedSince != nil && !modified.After(*in.IfModifiedSince) {
+	} else if t := in.IfModifiedSince; t != nil && !t.After(now) && !modified.After(*t) {
 		return notModified(o)
 	}
 	return nil
@@ -117,28 +109,43 @@ func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.Get
 	if err := s.checkReading(in); err != nil {
 		return nil, err
 	}
+	key, err := readKey(in)
+	if err != nil {
+		return nil, err
+	}
 	var want objects.Stretch
-	o, body, err := s.store.Read(ctx, *in.Bucket, *in.Key, func(o *objects.Object) (_ objects.Stretch, err error) {
+	var files []*objects.File
+	o, body, err := s.store.Read(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId), func(o *objects.Object) (_ objects.Stretch, err error) {
+		if files, err = s.encryptedFiles(ctx, o, key); err != nil {
+			return want, err
+		}
 		want, err = s.selectBytes(ctx, in, o)
 		return want, err
 	})
 	if err != nil {
-		return nil, s.asError(err, *in.Bucket, *in.Key)
+		return nil, s.asVersionError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodGet)
 	}
-	out, err := answer(in, o, want)
+	out, err := s.answer(ctx, in, o, want, key)
 	if err != nil {
 		return nil, errors.Join(err, body.Close())
 	}
-	out.Body = body
+	out.Body = decrypt(body, key, files, want.From)
 	return out, nil
 }
 
 // answer returns everything but the body of a get's answer. Head uses it, too.
-func answer(in *s3.GetObjectInput, o *objects.Object, want objects.Stretch) (*s3.GetObjectOutput, error) {
+func (s *Service) answer(
+	ctx context.Context, in *s3.GetObjectInput, o *objects.Object, want objects.Stretch, key *customerKey,
+) (*s3.GetObjectOutput, error) {
 	a, err := attributesOf(o.Attributes)
 	if err != nil {
 		return nil, err
 	}
+	b, err := s.bucket(ctx, in.Bucket, nil)
+	if err != nil {
+		return nil, err
+	}
+	encryption, algorithm, keyMD5 := key.report()
 	out := &s3.GetObjectOutput{
 		AcceptRanges:         aws.String("bytes"),
 		ETag:                 quoted(o.ETag),
@@ -152,7 +159,11 @@ func answer(in *s3.GetObjectInput, o *objects.Object, want objects.Stretch) (*s3
 		Expires:              a.Expires,
 		Metadata:             a.Metadata,
 		StorageClass:         types.StorageClass(a.StorageClass),
-		ServerSideEncryption: a.encryption(),
+		VersionId:            readVersion(b, o),
+		Expiration:           expiration(b, o, a),
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
 		ContentRange:         contentRange(in, want, o.Size),
 		PartsCount:           partsCount(in, o),
 	}
@@ -188,6 +199,8 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 		IfModifiedSince:            in.IfModifiedSince,
 		IfUnmodifiedSince:          in.IfUnmodifiedSince,
 		SSECustomerAlgorithm:       in.SSECustomerAlgorithm,
+		SSECustomerKey:             in.SSECustomerKey,
+		SSECustomerKeyMD5:          in.SSECustomerKeyMD5,
 		ChecksumMode:               in.ChecksumMode,
 		ResponseContentType:        in.ResponseContentType,
 		ResponseContentEncoding:    in.ResponseContentEncoding,
@@ -199,15 +212,22 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	if err := s.checkReading(get); err != nil {
 		return nil, err
 	}
-	o, err := s.store.Object(ctx, *in.Bucket, *in.Key)
+	o, err := s.store.Object(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId))
 	if err != nil {
-		return nil, s.asError(err, *in.Bucket, *in.Key)
+		return nil, s.asVersionError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodHead)
+	}
+	key, err := readKey(get)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.encryptedFiles(ctx, o, key); err != nil {
+		return nil, err
 	}
 	want, err := s.selectBytes(ctx, get, o)
 	if err != nil {
 		return nil, err
 	}
-	g, err := answer(get, o, want)
+	g, err := s.answer(ctx, get, o, want, key)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +249,11 @@ func headOf(g *s3.GetObjectOutput) *s3.HeadObjectOutput {
 		Expires:              g.Expires,
 		Metadata:             g.Metadata,
 		StorageClass:         g.StorageClass,
+		VersionId:            g.VersionId,
+		Expiration:           g.Expiration,
 		ServerSideEncryption: g.ServerSideEncryption,
+		SSECustomerAlgorithm: g.SSECustomerAlgorithm,
+		SSECustomerKeyMD5:    g.SSECustomerKeyMD5,
 		ContentRange:         g.ContentRange,
 		PartsCount:           g.PartsCount,
 		TagCount:             g.TagCount,
@@ -250,9 +274,6 @@ func (s *Service) checkReading(in *s3.GetObjectInput) error {
 	if err := checkVersion(in.VersionId); err != nil {
 		return err
 	}
-	if in.SSECustomerAlgorithm != nil {
-		return notImplemented("x-amz-server-side-encryption-customer-algorithm")
-	}
 	if in.PartNumber != nil && in.Range != nil {
 		return refuse(400, "InvalidRequest", "Cannot specify both Range header and partNumber query parameter")
 	}
@@ -261,7 +282,7 @@ func (s *Service) checkReading(in *s3.GetObjectInput) error {
 
 // selectBytes returns the bytes of an object to send: a range, a part, or all of it.
 func (s *Service) selectBytes(ctx context.Context, in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
-	want, err := selectRange(in, o)
+	want, err := s.selectRange(in, o)
 	if err != nil || in.PartNumber == nil {
 		return want, err
 	}

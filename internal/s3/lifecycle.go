@@ -2,6 +2,10 @@ package s3
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -9,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/uuid"
 
+	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/s3/rules"
 )
 
@@ -24,8 +29,8 @@ type lifecycleRules struct {
 	MinimumSize types.TransitionDefaultMinimumObjectSize
 }
 
-// PutBucketLifecycleConfiguration is S3's operation. Actions on storage classes and versions have no effect, because
-// there is only one class and there are no versions.
+// PutBucketLifecycleConfiguration is S3's operation. Actions on storage classes have no effect, because there is only one
+// class.
 func (s *Service) PutBucketLifecycleConfiguration(
 	ctx context.Context, in *s3.PutBucketLifecycleConfigurationInput,
 ) (*s3.PutBucketLifecycleConfigurationOutput, error) {
@@ -92,7 +97,35 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 			return refuse(400, "InvalidRequest", "AbortIncompleteMultipartUpload cannot be specified with Tags or sizes of objects")
 		}
 	}
+	if e := r.Expiration; e != nil && e.ExpiredObjectDeleteMarker != nil && len(rules.Tags(r.Filter)) > 0 {
+		return refuse(400, "InvalidRequest", "ExpiredObjectDeleteMarker cannot be specified with Tags.")
+	}
+	if err := checkNoncurrent(r.NoncurrentVersionExpiration); err != nil {
+		return err
+	}
 	return checkExpiration(r.Expiration)
+}
+
+// maxNewerVersions is the most non-current versions that a rule can keep.
+const maxNewerVersions = 100
+
+func checkNoncurrent(e *types.NoncurrentVersionExpiration) error {
+	switch {
+	case e == nil:
+		return nil
+	case e.NoncurrentDays == nil:
+		return malformedXML("a NoncurrentVersionExpiration needs NoncurrentDays")
+	case *e.NoncurrentDays < 1:
+		return invalidArgument(
+			"NoncurrentDays", "", "'NoncurrentDays' for NoncurrentVersionExpiration action must be a positive integer",
+		)
+	case e.NewerNoncurrentVersions != nil && (*e.NewerNoncurrentVersions < 1 || *e.NewerNoncurrentVersions > maxNewerVersions):
+		return invalidArgument(
+			"NewerNoncurrentVersions", "", "'NewerNoncurrentVersions' for NoncurrentVersionExpiration action must be between 1 and %d",
+			maxNewerVersions,
+		)
+	}
+	return nil
 }
 
 func countConditions(f *types.LifecycleRuleFilter) (n int) {
@@ -128,6 +161,27 @@ func checkExpiration(e *types.LifecycleExpiration) error {
 		return invalidArgument("Date", "", "'Date' must be at midnight GMT")
 	}
 	return nil
+}
+
+// expiration returns what x-amz-expiration says: when the first rule will remove an object, and which.
+func expiration(b *objects.Bucket, o *objects.Object, a attributes) *string {
+	var c lifecycleRules
+	if text := b.Settings[lifecycle]; text == nil || !o.Latest || json.Unmarshal(text, &c) != nil {
+		return nil
+	}
+	var first time.Time
+	var id string
+	for _, r := range c.Rules {
+		at, ok := rules.Expiry(r, rules.Object{Key: o.Key, Size: o.Size, Modified: o.Modified, Tags: a.Tags})
+		if ok && (first.IsZero() || at.Before(first)) {
+			first = at
+			id = aws.ToString(r.ID)
+		}
+	}
+	if first.IsZero() {
+		return nil
+	}
+	return aws.String(fmt.Sprintf("expiry-date=%q, rule-id=%q", first.UTC().Format(http.TimeFormat), url.PathEscape(id)))
 }
 
 // GetBucketLifecycleConfiguration is S3's operation.

@@ -58,6 +58,17 @@ func TestLifecycle(t *testing.T) {
 		"a date in the day": {"InvalidArgument", []types.LifecycleRule{but(func(r *types.LifecycleRule) {
 			r.Expiration = &types.LifecycleExpiration{Date: aws.Time(time.Unix(1, 0))}
 		})}},
+		"old versions never": {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) {
+			r.NoncurrentVersionExpiration = &types.NoncurrentVersionExpiration{}
+		})}},
+		"old versions at once": {"InvalidArgument", []types.LifecycleRule{but(func(r *types.LifecycleRule) {
+			r.NoncurrentVersionExpiration = &types.NoncurrentVersionExpiration{NoncurrentDays: aws.Int32(0)}
+		})}},
+		"too many old versions": {"InvalidArgument", []types.LifecycleRule{but(func(r *types.LifecycleRule) {
+			r.NoncurrentVersionExpiration = &types.NoncurrentVersionExpiration{
+				NoncurrentDays: aws.Int32(1), NewerNoncurrentVersions: aws.Int32(101),
+			}
+		})}},
 		"abort after 0 days": {"InvalidArgument", []types.LifecycleRule{but(func(r *types.LifecycleRule) {
 			r.AbortIncompleteMultipartUpload = &types.AbortIncompleteMultipartUpload{}
 		})}},

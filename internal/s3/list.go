@@ -185,13 +185,11 @@ func (s *Service) ListObjects(ctx context.Context, in *s3.ListObjectsInput) (*s3
 	return out, err
 }
 
-// ListObjectVersions is S3's operation. Each object has one version, called null. Terraform uses this call to empty buckets.
+// ListObjectVersions is S3's operation. Terraform uses this call to empty buckets.
 func (s *Service) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersionsInput) (*s3.ListObjectVersionsOutput, error) {
-	q := objects.Query{
-		Prefix:    aws.ToString(in.Prefix),
-		Delimiter: aws.ToString(in.Delimiter),
-		After:     aws.ToString(in.KeyMarker),
-		Skip:      true,
+	q, err := versionsQuery(in)
+	if err != nil {
+		return nil, err
 	}
 	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
 	if err != nil {
@@ -202,29 +200,72 @@ func (s *Service) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersi
 		Prefix:          encode(q.Prefix),
 		Delimiter:       encodeNonEmpty(encode, in.Delimiter),
 		KeyMarker:       encode(q.After),
-		VersionIdMarker: aws.String(""),
+		VersionIdMarker: &q.AfterVersion,
 		MaxKeys:         &page.limit,
 		EncodingType:    in.EncodingType,
 		IsTruncated:     &page.More,
 	}
 	if page.More {
-		out.NextKeyMarker, out.NextVersionIdMarker = encode(page.Last), aws.String("null")
+		out.NextKeyMarker = encode(page.Last)
+		out.NextVersionIdMarker = nonEmpty(&page.LastVersion)
 	}
-	objects, prefixes, err := s.listedAll(page, encode, true)
-	out.CommonPrefixes = prefixes
-	for _, o := range objects {
-		out.Versions = append(out.Versions, types.ObjectVersion{
-			Key:               o.Key,
-			VersionId:         aws.String("null"),
-			IsLatest:          aws.Bool(true),
-			LastModified:      o.LastModified,
-			ETag:              o.ETag,
-			Size:              o.Size,
-			ChecksumAlgorithm: o.ChecksumAlgorithm,
-			ChecksumType:      o.ChecksumType,
-			StorageClass:      types.ObjectVersionStorageClass(o.StorageClass),
-			Owner:             o.Owner,
-		})
+	for _, p := range page.Prefixes {
+		out.CommonPrefixes = append(out.CommonPrefixes, types.CommonPrefix{Prefix: encode(p)})
 	}
-	return out, err
+	for _, o := range page.Objects {
+		if o.Marker {
+			out.DeleteMarkers = append(out.DeleteMarkers, types.DeleteMarkerEntry{
+				Key:          encode(o.Key),
+				VersionId:    &o.Version,
+				IsLatest:     &o.Latest,
+				LastModified: &o.Modified,
+				Owner:        s.owner(),
+			})
+			continue
+		}
+		v, err := s.listedVersion(o, encode)
+		if err != nil {
+			return nil, err
+		}
+		out.Versions = append(out.Versions, v)
+	}
+	return out, nil
+}
+
+func versionsQuery(in *s3.ListObjectVersionsInput) (objects.Query, error) {
+	q := objects.Query{
+		Prefix:       aws.ToString(in.Prefix),
+		Delimiter:    aws.ToString(in.Delimiter),
+		After:        aws.ToString(in.KeyMarker),
+		AfterVersion: aws.ToString(in.VersionIdMarker),
+		Skip:         true,
+		Versions:     true,
+	}
+	switch {
+	case in.VersionIdMarker == nil:
+		return q, nil
+	case q.AfterVersion == "" && q.After != "":
+		return q, invalidArgument("version-id-marker", "", "A version-id marker cannot be empty.")
+	case q.AfterVersion != "" && q.After == "":
+		return q, invalidArgument("version-id-marker", q.AfterVersion, "A version-id marker cannot be specified without a key marker.")
+	case q.AfterVersion != "" && !objects.IsVersion(q.AfterVersion):
+		return q, invalidArgument("version-id-marker", q.AfterVersion, "Invalid version id specified")
+	}
+	return q, nil
+}
+
+func (s *Service) listedVersion(o *objects.Object, encode func(string) *string) (types.ObjectVersion, error) {
+	l, err := s.listed(o, encode, true)
+	return types.ObjectVersion{
+		Key:               l.Key,
+		VersionId:         &o.Version,
+		IsLatest:          &o.Latest,
+		LastModified:      l.LastModified,
+		ETag:              l.ETag,
+		Size:              l.Size,
+		ChecksumAlgorithm: l.ChecksumAlgorithm,
+		ChecksumType:      l.ChecksumType,
+		StorageClass:      types.ObjectVersionStorageClass(l.StorageClass),
+		Owner:             l.Owner,
+	}, err
 }

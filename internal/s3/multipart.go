@@ -31,6 +31,7 @@ type upload struct {
 	Algorithm checksum.Algorithm // of the parts' checksums
 	Composite bool               // whether the object's checksum covers the parts' checksums, and not the bytes
 	Named     bool               // whether the caller chose the algorithm
+	Existed   bool               // whether the key had an object when the upload began
 }
 
 func (u upload) kind() types.ChecksumType {
@@ -87,6 +88,8 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 		StorageClass:              in.StorageClass,
 		ServerSideEncryption:      in.ServerSideEncryption,
 		SSECustomerAlgorithm:      in.SSECustomerAlgorithm,
+		SSECustomerKey:            in.SSECustomerKey,
+		SSECustomerKeyMD5:         in.SSECustomerKeyMD5,
 		SSEKMSKeyId:               in.SSEKMSKeyId,
 		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
 		ObjectLockMode:            in.ObjectLockMode,
@@ -99,8 +102,11 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, err
 	}
-	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
+	}
+	if _, err := s.store.Object(ctx, *in.Bucket, *in.Key, ""); err == nil {
+		u.Existed = true
 	}
 	u.Object = a
 	text, err := json.Marshal(u)
@@ -111,7 +117,8 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &created.ID, ServerSideEncryption: a.encryption()}
+	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &created.ID}
+	out.ServerSideEncryption, out.SSECustomerAlgorithm, out.SSECustomerKeyMD5 = a.key.report()
 	if u.Named {
 		out.ChecksumAlgorithm = types.ChecksumAlgorithm(u.Algorithm)
 		out.ChecksumType = u.kind()
@@ -130,21 +137,31 @@ func (s *Service) findUpload(ctx context.Context, bucket, key, id, expectedOwner
 	}
 	found, err := s.store.Upload(ctx, *bucket, *key, aws.ToString(id))
 	if err != nil {
-		return nil, u, s.asError(err, *bucket, *key)
+		return nil, u, s.asUploadError(err, &objects.Upload{Bucket: *bucket, Key: *key, ID: aws.ToString(id)})
 	}
 	return found, u, json.Unmarshal(found.Attributes, &u)
 }
 
+// asUploadError translates the object store's errors about an upload into S3's.
+func (s *Service) asUploadError(err error, u *objects.Upload) error {
+	if errors.Is(err, objects.ErrNoUpload) {
+		return noSuchUpload(u.ID)
+	}
+	return s.asError(err, u.Bucket, u.Key)
+}
+
 // UploadPart is S3's operation.
 func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.UploadPartOutput, error) {
-	if in.SSECustomerAlgorithm != nil {
-		return nil, notImplemented("x-amz-server-side-encryption-customer-algorithm")
+	key, err := newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
+	if err != nil {
+		return nil, err
 	}
 	into, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
 	computed, f, err := s.receivePart(ctx, into, u, in.PartNumber, in.Body, claim{
+		key:       key,
 		length:    in.ContentLength,
 		md5:       in.ContentMD5,
 		algorithm: in.ChecksumAlgorithm,
@@ -161,13 +178,17 @@ func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.U
 		return nil, err
 	}
 	c := computed.wire()
+	encryption, algorithm, keyMD5 := key.report()
 	return &s3.UploadPartOutput{
-		ETag:              quoted(f.ETag),
-		ChecksumCRC32:     c.ChecksumCRC32,
-		ChecksumCRC32C:    c.ChecksumCRC32C,
-		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
-		ChecksumSHA1:      c.ChecksumSHA1,
-		ChecksumSHA256:    c.ChecksumSHA256,
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
+		ETag:                 quoted(f.ETag),
+		ChecksumCRC32:        c.ChecksumCRC32,
+		ChecksumCRC32C:       c.ChecksumCRC32C,
+		ChecksumCRC64NVME:    c.ChecksumCRC64NVME,
+		ChecksumSHA1:         c.ChecksumSHA1,
+		ChecksumSHA256:       c.ChecksumSHA256,
 	}, nil
 }
 
@@ -179,6 +200,9 @@ func (s *Service) receivePart(
 	n := int(aws.ToInt32(number))
 	if n < 1 || n > maxParts {
 		return sum{}, nil, invalidArgument("partNumber", strconv.Itoa(n), "Part number must be an integer between 1 and 10000, inclusive")
+	}
+	if err := checkPartKey(u.Object.Lock, c.key); err != nil {
+		return sum{}, nil, err
 	}
 	if body == nil {
 		body = strings.NewReader("")
@@ -200,16 +224,20 @@ func (s *Service) receivePart(
 		f.Checksum = string(also.with) + ":" + checksum.Of(also.hash)
 	}
 	f.Number = n
-	return computed, f, s.asError(s.store.PutPart(ctx, into, f), into.Bucket, into.Key)
+	return computed, f, s.asUploadError(s.store.PutPart(ctx, into, f), into)
 }
 
 // UploadPartCopy is S3's operation.
 func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput) (*s3.UploadPartCopyOutput, error) {
+	key, err := newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
+	if err != nil {
+		return nil, err
+	}
 	into, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
-	_, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
+	source, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
 		ExpectedBucketOwner:  in.ExpectedSourceBucketOwner,
 		Range:                in.CopySourceRange,
 		IfMatch:              in.CopySourceIfMatch,
@@ -217,25 +245,34 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 		IfModifiedSince:      in.CopySourceIfModifiedSince,
 		IfUnmodifiedSince:    in.CopySourceIfUnmodifiedSince,
 		SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
+		SSECustomerKey:       in.CopySourceSSECustomerKey,
+		SSECustomerKeyMD5:    in.CopySourceSSECustomerKeyMD5,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	computed, f, err := s.receivePart(ctx, into, u, in.PartNumber, body, claim{})
+	computed, f, err := s.receivePart(ctx, into, u, in.PartNumber, body, claim{key: key})
 	if err != nil {
 		return nil, err
 	}
 	c := computed.wire()
-	return &s3.UploadPartCopyOutput{CopyPartResult: &types.CopyPartResult{
-		ETag:              quoted(f.ETag),
-		LastModified:      &f.Modified,
-		ChecksumCRC32:     c.ChecksumCRC32,
-		ChecksumCRC32C:    c.ChecksumCRC32C,
-		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
-		ChecksumSHA1:      c.ChecksumSHA1,
-		ChecksumSHA256:    c.ChecksumSHA256,
-	}}, nil
+	encryption, algorithm, keyMD5 := key.report()
+	return &s3.UploadPartCopyOutput{
+		CopySourceVersionId:  writtenVersion(source),
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
+		CopyPartResult: &types.CopyPartResult{
+			ETag:              quoted(f.ETag),
+			LastModified:      &f.Modified,
+			ChecksumCRC32:     c.ChecksumCRC32,
+			ChecksumCRC32C:    c.ChecksumCRC32C,
+			ChecksumCRC64NVME: c.ChecksumCRC64NVME,
+			ChecksumSHA1:      c.ChecksumSHA1,
+			ChecksumSHA256:    c.ChecksumSHA256,
+		},
+	}, nil
 }
 
 // CompleteMultipartUpload is S3's operation.
@@ -245,8 +282,7 @@ func (s *Service) CompleteMultipartUpload(
 	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 || len(in.MultipartUpload.Parts) > maxParts {
 		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
 	}
-	allow, err := s.conditions(in.IfMatch, in.IfNoneMatch)
-	if err != nil {
+	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
 		return nil, err
 	}
 	from, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
@@ -254,6 +290,9 @@ func (s *Service) CompleteMultipartUpload(
 		return s.answerRepeated(ctx, in, err)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := checkCompletionKey(in, u.Object.Lock); err != nil {
 		return nil, err
 	}
 	if in.ChecksumType != "" && u.Named && in.ChecksumType != u.kind() {
@@ -276,31 +315,88 @@ func (s *Service) CompleteMultipartUpload(
 		o.Attributes = u.Object.encode()
 		return chosen, checkWhole(in, u.Object.Checksum, chosen)
 	}
-	err = s.store.Complete(ctx, from, o, choose, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:CompleteMultipartUpload")})
+	err = s.store.Complete(ctx, from, o, choose, objects.Conditions{
+		Allow: completionConditions(in, from, u),
+		Owe:   s.owe(ctx, "ObjectCreated:CompleteMultipartUpload"),
+	})
 	if errors.Is(err, objects.ErrNoUpload) { // another call completed or aborted it first
-		return s.answerRepeated(ctx, in, s.asError(err, o.Bucket, o.Key))
+		return s.answerRepeated(ctx, in, noSuchUpload(from.ID))
 	}
 	if err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
-	return completion(in, o, u.Object), nil
+	return s.completion(ctx, in, o, u.Object)
 }
 
-func completion(in *s3.CompleteMultipartUploadInput, o *objects.Object, a attributes) *s3.CompleteMultipartUploadOutput {
+// checkCompletionKey refuses another key than the upload's. A completion may come without one.
+func checkCompletionKey(in *s3.CompleteMultipartUploadInput, l *lock) error {
+	key, err := newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
+	if err != nil || key == nil {
+		return err
+	}
+	return checkPartKey(l, key)
+}
+
+// completionConditions returns a check of a completion's conditions. One that holds still conflicts with what happened to the key since the
+// upload began.
+func completionConditions(
+	in *s3.CompleteMultipartUploadInput, from *objects.Upload, u upload,
+) func(*objects.Bucket, *objects.Object) error {
+	allow := conditions(in.Key, in.IfMatch, in.IfNoneMatch)
+	return func(b *objects.Bucket, now *objects.Object) error {
+		if err := allow(b, now); err != nil {
+			return err
+		}
+		switch {
+		case in.IfMatch != nil && now.Modified.After(from.Started):
+			return conditionConflict("If-Match", from.Key)
+		case in.IfNoneMatch != nil && u.Existed:
+			return conditionConflict("If-None-Match", from.Key)
+		}
+		return nil
+	}
+}
+
+func conditionConflict(condition, key string) error {
+	return &apiError{
+		code:    "ConditionalRequestConflict",
+		message: "The conditional request cannot succeed due to a conflicting operation against this resource.",
+		status:  409,
+		detail:  map[string]string{"Condition": condition, "Key": key},
+	}
+}
+
+func (s *Service) completion(
+	ctx context.Context, in *s3.CompleteMultipartUploadInput, o *objects.Object, a attributes,
+) (*s3.CompleteMultipartUploadOutput, error) {
+	b, err := s.bucket(ctx, in.Bucket, nil)
+	if err != nil {
+		return nil, err
+	}
 	c := a.Checksum.wire()
 	return &s3.CompleteMultipartUploadOutput{
 		Bucket:               in.Bucket,
 		Key:                  in.Key,
 		ETag:                 quoted(o.ETag),
+		VersionId:            writtenVersion(o),
+		Expiration:           expiration(b, o, a),
 		Location:             aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)),
-		ServerSideEncryption: a.encryption(),
+		ServerSideEncryption: a.completedEncryption(),
 		ChecksumType:         c.ChecksumType,
 		ChecksumCRC32:        c.ChecksumCRC32,
 		ChecksumCRC32C:       c.ChecksumCRC32C,
 		ChecksumCRC64NVME:    c.ChecksumCRC64NVME,
 		ChecksumSHA1:         c.ChecksumSHA1,
 		ChecksumSHA256:       c.ChecksumSHA256,
+	}, nil
+}
+
+// completedEncryption returns the encryption that a completed upload reports: none if a customer's key did it.
+func (a attributes) completedEncryption() types.ServerSideEncryption {
+	if a.Lock != nil {
+		return ""
 	}
+	return types.ServerSideEncryptionAes256
 }
 
 // answerRepeated answers a call that the client repeats because the first answer was lost. If the object isn't from this
@@ -308,12 +404,12 @@ func completion(in *s3.CompleteMultipartUploadInput, o *objects.Object, a attrib
 func (s *Service) answerRepeated(
 	ctx context.Context, in *s3.CompleteMultipartUploadInput, refusal error,
 ) (*s3.CompleteMultipartUploadOutput, error) {
-	o, err := s.store.Object(ctx, *in.Bucket, *in.Key)
+	o, err := s.store.Object(ctx, *in.Bucket, *in.Key, "")
 	if err != nil {
 		return nil, refusal
 	}
 	if a, err := attributesOf(o.Attributes); err == nil && a.UploadID != "" && a.UploadID == aws.ToString(in.UploadId) {
-		return completion(in, o, a), nil
+		return s.completion(ctx, in, o, a)
 	}
 	return nil, refusal
 }
@@ -434,7 +530,7 @@ func (s *Service) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipar
 	if err != nil {
 		return nil, err
 	}
-	return &s3.AbortMultipartUploadOutput{}, s.asError(s.store.Abort(ctx, u.Bucket, u.Key, u.ID), u.Bucket, u.Key)
+	return &s3.AbortMultipartUploadOutput{}, s.asUploadError(s.store.Abort(ctx, u.Bucket, u.Key, u.ID), u)
 }
 
 // partsPage returns the part number after which a page begins, and the page's length.

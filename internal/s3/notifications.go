@@ -259,6 +259,7 @@ type (
 		Key       string `json:"key"`
 		Size      *int64 `json:"size,omitempty"`
 		ETag      string `json:"eTag,omitempty"`
+		VersionID string `json:"versionId,omitempty"`
 		Sequencer string `json:"sequencer"`
 	}
 )
@@ -312,12 +313,22 @@ func (s *Service) record(c call.Call, now time.Time, name, configuration string,
 			eventObject{Key: encodeKey(o.Key), Sequencer: fmt.Sprintf("%018X", o.Sequence)},
 		},
 	}
-	if !strings.HasPrefix(name, "ObjectRemoved:") && !strings.HasPrefix(name, "LifecycleExpiration:") { // a removed object has neither
+	if o.Version != objects.Null {
+		r.S3.Object.VersionID = o.Version
+	}
+	switch {
+	case strings.HasSuffix(name, ":DeleteMarkerCreated"):
+		r.S3.Object.ETag = emptyETag
+	case strings.HasPrefix(name, "ObjectRemoved:"), strings.HasPrefix(name, "LifecycleExpiration:"): // a removed object has neither
+	default:
 		r.S3.Object.Size = &o.Size
 		r.S3.Object.ETag = o.ETag
 	}
 	return r
 }
+
+// emptyETag is the ETag of no bytes, which S3 gives delete markers in events.
+const emptyETag = "d41d8cd98f00b204e9800998ecf8427e"
 
 func identity(c call.Call) principal {
 	if c.Principal == call.S3 {

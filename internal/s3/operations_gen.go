@@ -61,6 +61,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("PutBucketOwnershipControls", s.PutBucketOwnershipControls),
 		call.Op("PutBucketPolicy", s.PutBucketPolicy),
 		call.Op("PutBucketTagging", s.PutBucketTagging),
+		call.Op("PutBucketVersioning", s.PutBucketVersioning),
 		call.Op("PutObject", s.PutObject),
 		call.Op("PutObjectAcl", s.PutObjectAcl),
 		call.Op("PutObjectTagging", s.PutObjectTagging),

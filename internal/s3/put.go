@@ -50,7 +50,6 @@ var storageClasses = []types.StorageClass{
 // PutObjectInput.
 func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 	err = refuseUnsupported(
-		unsupported{"x-amz-server-side-encryption-customer-algorithm", in.SSECustomerAlgorithm != nil},
 		unsupported{"x-amz-server-side-encryption-aws-kms-key-id", in.SSEKMSKeyId != nil},
 		unsupported{
 			"x-amz-server-side-encryption other than AES256",
@@ -63,7 +62,7 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 	if err != nil {
 		return a, err
 	}
-	if !ownersOnly(in.ACL) || in.GrantFullControl != nil || in.GrantRead != nil || in.GrantReadACP != nil || in.GrantWriteACP != nil {
+	if !isOwnersOnly(string(in.ACL)) || in.GrantFullControl != nil || in.GrantRead != nil || in.GrantReadACP != nil || in.GrantWriteACP != nil {
 		return a, errNoACLs
 	}
 	if !slices.Contains(storageClasses, in.StorageClass) {
@@ -84,11 +83,14 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 		CacheControl:       aws.ToString(in.CacheControl),
 		Expires:            in.Expires,
 		Metadata:           in.Metadata,
-		Encryption:         string(in.ServerSideEncryption),
 	}
 	if in.StorageClass != types.StorageClassStandard {
 		a.StorageClass = string(in.StorageClass)
 	}
+	if a.key, err = newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, in.ServerSideEncryption); err != nil {
+		return a, err
+	}
+	a.Lock = a.key.lock()
 	if a.ContentType == "" {
 		a.ContentType = "binary/octet-stream"
 	}
@@ -96,9 +98,9 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 	return a, err
 }
 
-// ownersOnly reports whether an ACL grants access to nobody but the owner.
-func ownersOnly(acl types.ObjectCannedACL) bool {
-	return acl == "" || acl == types.ObjectCannedACLPrivate || acl == types.ObjectCannedACLBucketOwnerFullControl
+// isOwnersOnly reports whether a canned ACL grants access to nobody but the owner.
+func isOwnersOnly(acl string) bool {
+	return acl == "" || acl == string(types.ObjectCannedACLPrivate) || acl == string(types.ObjectCannedACLBucketOwnerFullControl)
 }
 
 // withoutChunked removes aws-chunked from a Content-Encoding, because that encodes the request and not the object.
@@ -112,28 +114,34 @@ func parseTags(text *string) ([]types.Tag, error) {
 	if aws.ToString(text) == "" {
 		return nil, nil
 	}
+	malformed := invalidArgument(
+		"x-amz-tagging", *text,
+		"The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.",
+	)
 	values, err := url.ParseQuery(*text)
 	if err != nil {
-		return nil, invalidArgument(
-			"x-amz-tagging", *text,
-			"The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.",
-		)
+		return nil, malformed
 	}
 	var tags []types.Tag
 	for k, all := range values {
-		for _, v := range all {
-			tags = append(tags, types.Tag{Key: aws.String(k), Value: aws.String(v)})
+		if len(all) > 1 || !tagText.MatchString(k) || !tagText.MatchString(all[0]) {
+			return nil, malformed
 		}
+		tags = append(tags, types.Tag{Key: aws.String(k), Value: aws.String(all[0])})
 	}
 	slices.SortFunc(tags, func(a, b types.Tag) int { return strings.Compare(*a.Key, *b.Key) })
 	return tags, checkTags(tags, maxObjectTags)
 }
 
-// conditions returns a check of a write's conditions: that the object still has an ETag, or doesn't exist yet.
-func (s *Service) conditions(ifMatch, ifNoneMatch *string) (func(*objects.Bucket, *objects.Object) error, error) {
+func checkNoneMatch(ifNoneMatch *string) error {
 	if ifNoneMatch != nil && *ifNoneMatch != "*" {
-		return nil, notImplemented("If-None-Match other than *")
+		return notImplemented("If-None-Match other than *")
 	}
+	return nil
+}
+
+// conditions returns a check of a write's conditions: that the object still has an ETag, or doesn't exist yet.
+func conditions(key, ifMatch, ifNoneMatch *string) func(*objects.Bucket, *objects.Object) error {
 	return func(_ *objects.Bucket, now *objects.Object) error {
 		switch {
 		case ifNoneMatch != nil && now != nil:
@@ -141,12 +149,12 @@ func (s *Service) conditions(ifMatch, ifNoneMatch *string) (func(*objects.Bucket
 		case ifMatch == nil:
 			return nil
 		case now == nil:
-			return refuse(404, "NoSuchKey", "The specified key does not exist.")
+			return noSuchKey(*key)
 		case !matches(*ifMatch, now.ETag):
 			return preconditionFailed("If-Match")
 		}
 		return nil
-	}, nil
+	}
 }
 
 func preconditionFailed(condition string) error {
@@ -181,14 +189,15 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if err != nil {
 		return nil, err
 	}
-	allow, err := s.conditions(in.IfMatch, in.IfNoneMatch)
+	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
+		return nil, err
+	}
+	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
-		return nil, err
-	}
 	f, computed, err := s.receive(in.Body, claim{
+		key:       a.key,
 		length:    in.ContentLength,
 		md5:       in.ContentMD5,
 		algorithm: in.ChecksumAlgorithm,
@@ -206,13 +215,19 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	}
 	a.Checksum = computed
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, ETag: f.ETag, Attributes: a.encode()}
-	if err := s.store.Put(ctx, o, []*objects.File{f}, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:Put")}); err != nil {
+	allowed := objects.Conditions{Allow: conditions(in.Key, in.IfMatch, in.IfNoneMatch), Owe: s.owe(ctx, "ObjectCreated:Put")}
+	if err := s.store.Put(ctx, o, []*objects.File{f}, allowed); err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
 	c := computed.wire()
+	encryption, algorithm, keyMD5 := a.key.report()
 	return &s3.PutObjectOutput{
 		ETag:                 quoted(o.ETag),
-		ServerSideEncryption: a.encryption(),
+		VersionId:            writtenVersion(o),
+		Expiration:           expiration(b, o, a),
+		ServerSideEncryption: encryption,
+		SSECustomerAlgorithm: algorithm,
+		SSECustomerKeyMD5:    keyMD5,
 		ChecksumType:         c.ChecksumType,
 		ChecksumCRC32:        c.ChecksumCRC32,
 		ChecksumCRC32C:       c.ChecksumCRC32C,

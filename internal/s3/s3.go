@@ -1,7 +1,7 @@
 // Package s3 implements as much of Amazon S3 as ECS workloads, the AWS CLI, SDKs and Terraform need: buckets and
-// their settings, objects, multipart uploads, and notifications to SQS. The object store keeps the objects; this
+// their settings, objects and their versions, multipart uploads, and notifications to SQS. The object store keeps the objects; this
 // package adds S3's rules. Bucket policies are stored and returned but not enforced: anybody with credentials may do
-// everything. There are no versions. The wire calls this package, and bodies are streamed.
+// everything. The wire calls this package, and bodies are streamed.
 package s3
 
 import (
@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -48,12 +49,20 @@ func (s *Service) owner() *types.Owner {
 	return &types.Owner{ID: aws.String(hex.EncodeToString(sum[:]))}
 }
 
+var accountID = regexp.MustCompile(`^[0-9]{12}$`)
+
 // checkOwner refuses a call that expects the bucket to belong to another account.
 func (s *Service) checkOwner(expected *string) error {
-	if expected != nil && *expected != s.opts.ID {
-		return refuse(403, "AccessDenied", "Access Denied")
+	switch {
+	case expected == nil || *expected == s.opts.ID:
+		return nil
+	case !accountID.MatchString(*expected):
+		return refuse(
+			400, "InvalidBucketOwnerAWSAccountID",
+			"The value of the expected bucket owner parameter must be an AWS Account ID... [%s]", *expected,
+		)
 	}
-	return nil
+	return refuse(403, "AccessDenied", "Access Denied")
 }
 
 // bucket returns the bucket that a call names.
@@ -79,19 +88,9 @@ func (s *Service) asError(err error, bucket, key string) error {
 	case errors.Is(err, objects.ErrNoBucket):
 		return noSuchBucket(bucket)
 	case errors.Is(err, objects.ErrNoObject):
-		return &apiError{
-			code:    "NoSuchKey",
-			message: "The specified key does not exist.",
-			status:  404,
-			detail:  map[string]string{"Key": key},
-		}
-	case errors.Is(err, objects.ErrNoUpload):
-		return refuse(
-			404, "NoSuchUpload",
-			"The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
-		)
+		return noSuchKey(key)
 	case errors.Is(err, objects.ErrNotEmpty):
-		return refuse(409, "BucketNotEmpty", "The bucket you tried to delete is not empty")
+		return refuseBucket(409, "BucketNotEmpty", bucket, "The bucket you tried to delete is not empty")
 	}
 	return err
 }

@@ -39,7 +39,11 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func newService(t testing.TB) (*Service, *queues) {
 	t.Helper()
-	now := func() time.Time { return noon }
+	return newServiceAt(t, func() time.Time { return noon })
+}
+
+func newServiceAt(t testing.TB, now func() time.Time) (*Service, *queues) {
+	t.Helper()
 	store, err := objects.Open(t.TempDir(), now)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +117,7 @@ func TestRefusals(t *testing.T) {
 		"BadDigest":                     {ChecksumCRC32: aws.String("AAAAAA==")},
 		"InvalidDigest":                 {ContentMD5: aws.String("x")},
 		"InvalidRequest":                {ChecksumCRC32: aws.String("x")},
-		"NotImplemented":                {SSECustomerAlgorithm: aws.String("AES256")},
+		"NotImplemented":                {SSEKMSKeyId: aws.String("k")},
 		"AccessControlListNotSupported": {ACL: types.ObjectCannedACLPublicRead},
 		"InvalidStorageClass":           {StorageClass: types.StorageClassGlacier},
 		"MetadataTooLarge":              {Metadata: map[string]string{"k": strings.Repeat("v", 2048)}},

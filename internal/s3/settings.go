@@ -3,6 +3,9 @@ package s3
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -11,11 +14,11 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// Settings of buckets are stored and returned. Only notifications, lifecycle rules and the default encryption have an
-// effect, and that of the default encryption is only that answers report it.
+// Settings of buckets are stored and returned. Only versioning, notifications and lifecycle rules have an effect.
 
 // Names of the settings in the object store.
 const (
+	location      = "location"
 	tagging       = "tagging"
 	policy        = "policy"
 	encryption    = "encryption"
@@ -50,15 +53,24 @@ func (s *Service) loadSetting(ctx context.Context, bucket, expectedOwner *string
 	if text := b.Settings[name]; text != nil {
 		return json.Unmarshal(text, into)
 	}
+	if e, ok := errors.AsType[*apiError](ifUnset); ok {
+		return refuseBucket(e.status, e.code, b.Name, e.message)
+	}
 	return ifUnset
 }
 
+// missing is S3's error for a setting that a bucket doesn't have.
 func missing(code, message string) error { return refuse(404, code, "%s", message) }
 
 // Limits of tags.
 const (
 	maxObjectTags = 10
 	maxBucketTags = 50
+)
+
+var (
+	errTagKey   = refuse(400, "InvalidTag", "The TagKey you have provided is invalid")
+	errTagValue = refuse(400, "InvalidTag", "The TagValue you have provided is invalid")
 )
 
 func checkTags(tags []types.Tag, limit int) error {
@@ -68,30 +80,44 @@ func checkTags(tags []types.Tag, limit int) error {
 		}
 		return refuse(400, "BadRequest", "Bucket tag count cannot be greater than %d", limit)
 	}
+	for _, t := range tags {
+		if !tagText.MatchString(aws.ToString(t.Key)) {
+			return errTagKey
+		}
+		if !tagText.MatchString(aws.ToString(t.Value)) {
+			return errTagValue
+		}
+	}
 	fault := account.CheckTags(account.TagPairs(tags, keyAndValue), limit)
 	if fault == nil {
 		return nil
 	}
 	switch fault.Rule {
 	case account.TagKeyLength:
-		return refuse(400, "InvalidTag", "The TagKey you have provided is invalid")
+		return errTagKey
 	case account.TagValueLength:
-		return refuse(400, "InvalidTag", "The TagValue you have provided is invalid")
+		return errTagValue
 	case account.TagReserved:
 		return refuse(400, "InvalidTag", "System tags cannot be added/updated by requester")
 	}
 	return refuse(400, "InvalidTag", "Cannot provide multiple Tags with the same key")
 }
 
+// tagText matches what a tag's key and value may be made of.
+var tagText = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
+
 func keyAndValue(t types.Tag) (key, value *string) { return t.Key, t.Value }
 
 // PutBucketTagging is S3's operation.
 func (s *Service) PutBucketTagging(ctx context.Context, in *s3.PutBucketTaggingInput) (*s3.PutBucketTaggingOutput, error) {
-	if in.Tagging == nil {
-		return nil, malformedXML("Tagging is missing")
+	if in.Tagging == nil || in.Tagging.TagSet == nil {
+		return nil, malformedXML("a Tagging needs a TagSet")
 	}
 	if err := checkTags(in.Tagging.TagSet, maxBucketTags); err != nil {
 		return nil, err
+	}
+	if len(in.Tagging.TagSet) == 0 {
+		return &s3.PutBucketTaggingOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, nil)
 	}
 	return &s3.PutBucketTaggingOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, in.Tagging)
 }
@@ -161,15 +187,17 @@ func (s *Service) PutBucketEncryption(ctx context.Context, in *s3.PutBucketEncry
 	return &s3.PutBucketEncryptionOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, c)
 }
 
-// GetBucketEncryption is S3's operation.
+// GetBucketEncryption is S3's operation. Every bucket has a default.
 func (s *Service) GetBucketEncryption(ctx context.Context, in *s3.GetBucketEncryptionInput) (*s3.GetBucketEncryptionOutput, error) {
-	var c types.ServerSideEncryptionConfiguration
-	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, &c,
-		missing("ServerSideEncryptionConfigurationNotFoundError", "The server side encryption configuration was not found"))
+	c := types.ServerSideEncryptionConfiguration{Rules: []types.ServerSideEncryptionRule{{
+		ApplyServerSideEncryptionByDefault: &types.ServerSideEncryptionByDefault{SSEAlgorithm: types.ServerSideEncryptionAes256},
+		BucketKeyEnabled:                   aws.Bool(false),
+	}}}
+	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, &c, nil)
 	return &s3.GetBucketEncryptionOutput{ServerSideEncryptionConfiguration: &c}, err
 }
 
-// DeleteBucketEncryption is S3's operation.
+// DeleteBucketEncryption is S3's operation. The bucket has the default again.
 func (s *Service) DeleteBucketEncryption(
 	ctx context.Context, in *s3.DeleteBucketEncryptionInput,
 ) (*s3.DeleteBucketEncryptionOutput, error) {
@@ -276,12 +304,6 @@ func (s *Service) DeleteBucketCors(ctx context.Context, in *s3.DeleteBucketCorsI
 // The operations below read settings that buckets never have here. They answer as S3 does for a bucket without the
 // setting, because Terraform and the CDK always read all of them. Writing these settings is refused.
 
-// GetBucketVersioning is S3's operation. Versioning is never enabled.
-func (s *Service) GetBucketVersioning(ctx context.Context, in *s3.GetBucketVersioningInput) (*s3.GetBucketVersioningOutput, error) {
-	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
-	return &s3.GetBucketVersioningOutput{}, err
-}
-
 // GetBucketAcl is S3's operation. The owner has full control.
 func (s *Service) GetBucketAcl(ctx context.Context, in *s3.GetBucketAclInput) (*s3.GetBucketAclOutput, error) {
 	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
@@ -296,7 +318,25 @@ func (s *Service) PutBucketAcl(ctx context.Context, in *s3.PutBucketAclInput) (*
 	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	return nil, errNoACLs
+	return &s3.PutBucketAclOutput{}, s.checkACL(string(in.ACL), in.AccessControlPolicy,
+		in.GrantFullControl, in.GrantRead, in.GrantReadACP, in.GrantWrite, in.GrantWriteACP)
+}
+
+// checkACL takes an ACL that changes nothing, which many clients send by habit, and refuses all others.
+func (s *Service) checkACL(canned string, policy *types.AccessControlPolicy, grants ...*string) error {
+	granted := slices.ContainsFunc(grants, func(g *string) bool { return g != nil })
+	switch {
+	case granted, !isOwnersOnly(canned), policy != nil && slices.ContainsFunc(policy.Grants, s.isOthers):
+		return errNoACLs
+	case canned == "" && policy == nil:
+		return refuse(400, "MissingSecurityHeader", "Your request was missing a required header")
+	}
+	return nil
+}
+
+// isOthers reports whether a grant is not the one that every owner has.
+func (s *Service) isOthers(g types.Grant) bool {
+	return g.Grantee == nil || aws.ToString(g.Grantee.ID) != *s.owner().ID || g.Permission != types.PermissionFullControl
 }
 
 func (s *Service) grants() []types.Grant {
@@ -333,7 +373,7 @@ func (s *Service) refuseUnset(ctx context.Context, bucket, expectedOwner *string
 	if _, err := s.bucket(ctx, bucket, expectedOwner); err != nil {
 		return err
 	}
-	return missing(code, message)
+	return refuseBucket(404, code, *bucket, message)
 }
 
 // GetBucketReplication is S3's operation.

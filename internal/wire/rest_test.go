@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -452,5 +453,60 @@ func TestChecksumOfTheWholeObject(t *testing.T) {
 	h = http.Header{"X-Amz-Checksum-Sha256": {"wrong"}}
 	if status := do(t, "PUT", url+"/bucket?notification", h, "<NotificationConfiguration/>"); status != 400 {
 		t.Errorf("a wrong checksum of a body: %d", status)
+	}
+}
+
+// absent is an S3 that has nothing.
+type absent struct{}
+
+func (absent) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("GetObject", func(context.Context, *s3.GetObjectInput) (*s3.GetObjectOutput, error) { return nil, noKey{} }),
+		call.Op("ListBuckets", func(context.Context, *s3.ListBucketsInput) (*s3.ListBucketsOutput, error) {
+			made := time.Date(2026, 11, 21, 12, 0, 0, 123456789, time.UTC)
+			return &s3.ListBucketsOutput{Buckets: []types.Bucket{{CreationDate: &made}}}, nil
+		}),
+		call.Op("PutBucketTagging", func(context.Context, *s3.PutBucketTaggingInput) (*s3.PutBucketTaggingOutput, error) {
+			return &s3.PutBucketTaggingOutput{}, nil
+		}),
+	}
+}
+
+// noKey is an error with details.
+type noKey struct{}
+
+func (noKey) Error() string                 { return "no key" }
+func (noKey) ErrorCode() string             { return "NoSuchKey" }
+func (noKey) ErrorMessage() string          { return "no key" }
+func (noKey) ErrorFault() smithy.ErrorFault { return smithy.FaultClient }
+func (noKey) HTTPStatusCode() int           { return http.StatusNotFound }
+func (noKey) Detail() map[string]string     { return map[string]string{"Key": "k", "A": "a", "Z": "z"} }
+
+// TestS3Answers checks an error's elements, the second identifier, whole seconds, and an answer without content.
+func TestS3Answers(t *testing.T) {
+	h, err := wire.New(wire.Options{}, wire.S3(absent{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, target string
+		status         int
+		want           string
+	}{
+		{"GET", "/b/k", 404, `<Error><Code>NoSuchKey</Code><Message>no key</Message><A>a</A><Key>k</Key><Z>z</Z><RequestId>ID</RequestId>` +
+			`<HostId>ID</HostId></Error>`},
+		{"GET", "/", 200, `<CreationDate>2026-11-21T12:00:00.000Z</CreationDate>`},
+		{"PUT", "/b?tagging", 204, ``},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(c.method, c.target, nil)
+		r.Host = "s3.localhost"
+		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=A/20261121/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0")
+		h.ServeHTTP(w, r)
+		id := w.Header().Get("x-amz-id-2")
+		body := strings.ReplaceAll(w.Body.String(), id, "ID")
+		if id == "" || w.Code != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s %s: %d, %q: %s", c.method, c.target, w.Code, id, body)
+		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package expiry is the loop that follows buckets' lifecycle configurations: it deletes expired objects and aborts
-// incomplete uploads. It calls S3 as an SDK client would. It stores nothing: after a kill, the next round finishes the
+// Package expiry is the loop that follows buckets' lifecycle configurations: it deletes expired objects, old versions and
+// delete markers, and aborts incomplete uploads. It calls S3 as an SDK client would. It stores nothing: after a kill, the next round finishes the
 // work.
 package expiry
 
@@ -24,6 +24,8 @@ type S3 interface {
 		context.Context, *s3.GetBucketLifecycleConfigurationInput,
 	) (*s3.GetBucketLifecycleConfigurationOutput, error)
 	ListObjectsV2(context.Context, *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error)
+	GetBucketVersioning(context.Context, *s3.GetBucketVersioningInput) (*s3.GetBucketVersioningOutput, error)
+	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput) (*s3.ListObjectVersionsOutput, error)
 	GetObjectTagging(context.Context, *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error)
 	DeleteObjects(context.Context, *s3.DeleteObjectsInput) (*s3.DeleteObjectsOutput, error)
 	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput) (*s3.ListMultipartUploadsOutput, error)
@@ -73,10 +75,13 @@ func applyRules(ctx context.Context, client S3, bucket *string, now time.Time, l
 	if err != nil {
 		return err
 	}
-	var expiring, aborting []types.LifecycleRule
+	var expiring, ofVersions, aborting []types.LifecycleRule
 	for _, r := range out.Rules {
 		if r.Expiration != nil {
 			expiring = append(expiring, r)
+		}
+		if r.Expiration != nil || r.NoncurrentVersionExpiration != nil {
+			ofVersions = append(ofVersions, r)
 		}
 		if r.AbortIncompleteMultipartUpload != nil {
 			aborting = append(aborting, r)
@@ -86,19 +91,23 @@ func applyRules(ctx context.Context, client S3, bucket *string, now time.Time, l
 	if err != nil {
 		return err
 	}
+	versions, err := expireVersions(ctx, client, bucket, ofVersions, now)
+	if err != nil {
+		return err
+	}
 	aborted, err := abort(ctx, client, bucket, aborting, now)
 	if err != nil {
 		return err
 	}
-	if expired+aborted > 0 {
-		log.Info("lifecycle", "bucket", *bucket, "objects expired", expired, "uploads aborted", aborted)
+	if expired+versions+aborted > 0 {
+		log.Info("lifecycle", "bucket", *bucket, "objects expired", expired, "versions expired", versions, "uploads aborted", aborted)
 	}
 	return nil
 }
 
 // expire deletes the objects that a rule expires, and returns how many.
-func expire(ctx context.Context, client S3, bucket *string, rules []types.LifecycleRule, now time.Time) (n int, err error) {
-	if len(rules) == 0 {
+func expire(ctx context.Context, client S3, bucket *string, of []types.LifecycleRule, now time.Time) (n int, err error) {
+	if len(of) == 0 {
 		return 0, nil
 	}
 	in := &s3.ListObjectsV2Input{Bucket: bucket}
@@ -109,7 +118,10 @@ func expire(ctx context.Context, client S3, bucket *string, rules []types.Lifecy
 		}
 		var all []types.ObjectIdentifier
 		for _, o := range page.Contents {
-			over, err := isExpired(ctx, client, bucket, o, rules, now)
+			object := rules.Object{Key: *o.Key, Size: *o.Size, Modified: *o.LastModified}
+			over, err := anyOf(ctx, client, bucket, of, &object, nil, func(r types.LifecycleRule) bool {
+				return rules.Expired(r, object, now)
+			})
 			if err != nil {
 				return n, err
 			}
@@ -152,13 +164,15 @@ func deleteAll(ctx context.Context, client S3, bucket *string, all []types.Objec
 	return len(all) - len(out.Errors), err
 }
 
-// isExpired reports whether a rule expires an object by now. It reads the object's tags only if a rule needs them.
-func isExpired(ctx context.Context, client S3, bucket *string, o types.Object, of []types.LifecycleRule, now time.Time) (bool, error) {
-	object := rules.Object{Key: *o.Key, Size: *o.Size, Modified: *o.LastModified}
+// anyOf reports whether one of the rules holds for an object. It reads the tags of the object, or of its version, only if a rule needs them.
+func anyOf(
+	ctx context.Context, client S3, bucket *string, of []types.LifecycleRule, object *rules.Object, version *string,
+	holds func(types.LifecycleRule) bool,
+) (bool, error) {
 	tagged := false
 	for _, r := range of {
 		if len(rules.Tags(r.Filter)) > 0 && !tagged {
-			out, err := client.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: bucket, Key: o.Key})
+			out, err := client.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: bucket, Key: &object.Key, VersionId: version})
 			if isGone(err) {
 				return false, nil
 			}
@@ -168,7 +182,7 @@ func isExpired(ctx context.Context, client S3, bucket *string, o types.Object, o
 			object.Tags = out.TagSet
 			tagged = true
 		}
-		if rules.Expired(r, object, now) {
+		if holds(r) {
 			return true, nil
 		}
 	}
@@ -213,7 +227,7 @@ func isGone(err error) bool {
 		return false
 	}
 	switch api.ErrorCode() {
-	case "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchLifecycleConfiguration", "PreconditionFailed":
+	case "NoSuchBucket", "NoSuchKey", "NoSuchVersion", "MethodNotAllowed", "NoSuchUpload", "NoSuchLifecycleConfiguration", "PreconditionFailed":
 		return true
 	}
 	return false

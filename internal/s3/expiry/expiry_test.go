@@ -161,6 +161,90 @@ func TestRemoves(t *testing.T) {
 	}
 }
 
+// TestRemovesVersions: an expired object gets a delete marker, old versions go when they have been old for long enough, but for the newest
+// of them, and a marker that is left alone goes.
+func TestRemovesVersions(t *testing.T) {
+	days := aws.Int32(1)
+	w := newWorld(t,
+		types.LifecycleRule{
+			Status:                      types.ExpirationStatusEnabled,
+			Filter:                      &types.LifecycleRuleFilter{Prefix: aws.String("old/")},
+			NoncurrentVersionExpiration: &types.NoncurrentVersionExpiration{NoncurrentDays: days, NewerNoncurrentVersions: aws.Int32(1)},
+		},
+		types.LifecycleRule{
+			Status:                      types.ExpirationStatusEnabled,
+			Filter:                      &types.LifecycleRuleFilter{Tag: &types.Tag{Key: aws.String("keep"), Value: aws.String("no")}},
+			NoncurrentVersionExpiration: &types.NoncurrentVersionExpiration{NoncurrentDays: days},
+		},
+		expires(1, types.LifecycleRuleFilter{Prefix: aws.String("tmp/")}),
+		types.LifecycleRule{
+			Status:     types.ExpirationStatusEnabled,
+			Filter:     &types.LifecycleRuleFilter{Prefix: aws.String("gone/")},
+			Expiration: &types.LifecycleExpiration{ExpiredObjectDeleteMarker: aws.Bool(true)},
+		})
+	bucket := aws.String("bucket-a")
+	_, err := w.PutBucketVersioning(t.Context(), &awss3.PutBucketVersioningInput{
+		Bucket:                  bucket,
+		VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
+	})
+	w.must(err)
+	put := func(key, tagging string) {
+		w.now = w.now.Add(time.Second)
+		w.put(*bucket, key, tagging)
+	}
+	remove := func(key string) {
+		w.now = w.now.Add(time.Second)
+		_, err := w.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: bucket, Key: &key})
+		w.must(err)
+	}
+	for range 4 {
+		put("old/a", "")
+	}
+	put("tagged", "keep=no")
+	put("tagged", "keep=yes")
+	put("tagged", "keep=no")
+	put("tmp/a", "")
+	put("gone/kept", "")
+	remove("gone/kept")
+	remove("gone/a")
+	show := func() (shown []string) {
+		all, err := w.ListObjectVersions(t.Context(), &awss3.ListObjectVersionsInput{Bucket: bucket})
+		w.must(err)
+		counts := map[string]int{}
+		for _, v := range all.Versions {
+			counts[*v.Key]++
+		}
+		for _, m := range all.DeleteMarkers {
+			counts["marker "+*m.Key]++
+		}
+		for key, n := range counts {
+			shown = append(shown, fmt.Sprint(key, " ", n))
+		}
+		slices.Sort(shown)
+		return shown
+	}
+	w.must(removeAll(t.Context(), shortPages{w}, w.now, slog.Default()))
+	if got, want := show(), []string{"gone/kept 1", "marker gone/kept 1", "old/a 4", "tagged 3", "tmp/a 1"}; !slices.Equal(got, want) {
+		t.Errorf("at once: %q, want %q", got, want)
+	}
+	w.now = w.now.AddDate(0, 0, 3)
+	w.must(removeAll(t.Context(), shortPages{w}, w.now, slog.Default()))
+	want := []string{"gone/kept 1", "marker gone/kept 1", "marker tmp/a 1", "old/a 2", "tagged 2", "tmp/a 1"}
+	if got := show(); !slices.Equal(got, want) {
+		t.Errorf("after three days: %q, want %q", got, want)
+	}
+}
+
+// shortPages is an S3 that lists two versions at once.
+type shortPages struct{ *world }
+
+func (s shortPages) ListObjectVersions(
+	ctx context.Context, in *awss3.ListObjectVersionsInput,
+) (*awss3.ListObjectVersionsOutput, error) {
+	in.MaxKeys = aws.Int32(2)
+	return s.Service.ListObjectVersions(ctx, in)
+}
+
 // changing is an S3 where somebody rewrites objects just before they are deleted.
 type changing struct{ *world }
 

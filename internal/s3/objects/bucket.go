@@ -7,6 +7,15 @@ import (
 	"errors"
 )
 
+// Versioning is the one setting that the store itself follows: Enabled or Suspended, or none if the bucket never kept versions.
+const Versioning = "versioning"
+
+// KeepsVersions reports whether each put makes a version of its own, and a delete a marker.
+func (b *Bucket) KeepsVersions() bool { return string(b.Settings[Versioning]) == `"Enabled"` }
+
+// HasVersions reports whether the bucket keeps or has kept versions.
+func (b *Bucket) HasVersions() bool { return b.Settings[Versioning] != nil }
+
 // CreateBucket makes a bucket.
 func (s *Store) CreateBucket(ctx context.Context, name string, settings map[string]json.RawMessage) error {
 	text, err := json.Marshal(settings)

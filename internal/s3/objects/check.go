@@ -41,7 +41,7 @@ type checker struct {
 	known  map[string]bool // files in the index
 }
 
-// owner is an object or an upload, which owns parts.
+// owner is a version of an object, or an upload. It owns parts.
 type owner struct {
 	id, bucket, key string
 	size            int64 // of an object; -1 of an upload
@@ -91,7 +91,8 @@ func (c *checker) check(ctx context.Context, rebuilt bool) error {
 func (c *checker) owners(ctx context.Context) ([]owner, error) {
 	rows, err := c.store.reads.QueryContext(
 		ctx,
-		`SELECT id, bucket, key, size FROM objects UNION ALL SELECT id, bucket, key, -1 FROM uploads`,
+		`SELECT id, bucket, key, size FROM objects WHERE NOT marker UNION ALL SELECT id, bucket, key, size FROM versions WHERE NOT marker
+			UNION ALL SELECT id, bucket, key, -1 FROM uploads`,
 	)
 	if err != nil {
 		return nil, err
@@ -161,13 +162,15 @@ func (c *checker) remove(ctx context.Context, o owner, names []string) error {
 		}
 	}
 	err := c.store.update(ctx, func(tx *sql.Tx) error {
-		return exec(
+		err := exec(
 			tx,
 			[]any{o.id},
 			`DELETE FROM files WHERE owner = ?`,
 			`DELETE FROM objects WHERE id = ?`,
+			`DELETE FROM versions WHERE id = ?`,
 			`DELETE FROM uploads WHERE id = ?`,
 		)
+		return errors.Join(err, promoteAll(tx))
 	})
 	if err != nil {
 		return err
@@ -176,16 +179,51 @@ func (c *checker) remove(ctx context.Context, o owner, names []string) error {
 	return nil
 }
 
-// settle makes a rebuilt index consistent: it adds missing buckets, drops files without an owner, and doesn't reuse sequence numbers.
+// settle makes a rebuilt index consistent: it adds missing buckets, makes some version of each key the latest, drops files without an owner,
+// and doesn't reuse sequence numbers. A bucket that had versions and has lost its settings keeps none from now on.
 func (c *checker) settle(tx *sql.Tx) error {
+	if err := exec(tx, nil, `DELETE FROM versions WHERE id IN (SELECT id FROM objects)`); err != nil {
+		return err
+	}
+	if err := promoteAll(tx); err != nil {
+		return err
+	}
 	_, err := tx.Exec(`INSERT OR IGNORE INTO buckets SELECT bucket, ?, 'null' FROM objects UNION SELECT bucket, ?, 'null' FROM uploads`,
 		c.store.now().UnixNano(), c.store.now().UnixNano())
 	if err != nil {
 		return err
 	}
 	return exec(tx, nil,
-		`DELETE FROM files WHERE owner NOT IN (SELECT id FROM objects UNION ALL SELECT id FROM uploads)`,
-		`UPDATE meta SET value = max(value, coalesce((SELECT max(sequence) FROM objects), 0)) WHERE name = 'sequence'`)
+		`UPDATE buckets SET settings = '{"versioning":"Suspended"}'
+			WHERE settings = 'null' AND name IN (SELECT bucket FROM objects WHERE version != 'null' UNION SELECT bucket FROM versions)`,
+		`DELETE FROM files WHERE owner NOT IN (SELECT id FROM objects UNION ALL SELECT id FROM versions UNION ALL SELECT id FROM uploads)`,
+		`UPDATE meta SET value = max(value, coalesce((SELECT max(sequence) FROM objects), 0), coalesce((SELECT max(sequence) FROM versions), 0))
+			WHERE name = 'sequence'`)
+}
+
+// promoteAll gives each key that has lost its latest version the newest that it still has.
+func promoteAll(tx *sql.Tx) error {
+	rows, err := tx.Query(`SELECT DISTINCT bucket, key FROM versions v
+		WHERE NOT EXISTS (SELECT 1 FROM objects o WHERE o.bucket = v.bucket AND o.key = v.key)`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var lost []*Object
+	for rows.Next() {
+		var bucketName string
+		var key []byte
+		if err := rows.Scan(&bucketName, &key); err != nil {
+			return err
+		}
+		lost = append(lost, &Object{Bucket: bucketName, Key: string(key)})
+	}
+	for _, o := range lost {
+		if err := promote(tx, o.Bucket, o.Key); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // keepUnknown renames files that the index doesn't know, which Collect would remove.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,7 +23,8 @@ import (
 
 var trials = flag.Int("damage.trials", 30, "how many files are damaged at random")
 
-// fillStore makes a store with small objects, large ones, one of parts, and an upload that goes on; and returns what each has.
+// fillStore makes a store with small objects, large ones, older versions, one of parts, and an upload that goes on; and returns what each
+// version has.
 func fillStore(t testing.TB, dir string) (*Store, map[string]string) {
 	t.Helper()
 	s := open(t, dir)
@@ -44,7 +46,28 @@ func fillStore(t testing.TB, dir string) (*Store, map[string]string) {
 		b := random(size)
 		key := fmt.Sprint("key", i)
 		put(t, s, key, b)
-		content[key] = string(b)
+		content[key+" "+Null] = string(b)
+	}
+	if err := s.Set(t.Context(), "b", Versioning, json.RawMessage(`"Enabled"`)); err != nil {
+		t.Fatal(err)
+	}
+	latest := func(key string) string {
+		o, err := s.Object(t.Context(), "b", key, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key + " " + o.Version
+	}
+	for i := range 20 {
+		key := fmt.Sprint("key", i*2)
+		b := random(i * 5000)
+		put(t, s, key, b)
+		content[latest(key)] = string(b)
+		if i%3 == 0 {
+			if _, err := s.Delete(t.Context(), "b", key, "", Conditions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	for _, key := range []string{"parts", "unfinished"} {
 		u, err := s.CreateUpload(t.Context(), "b", key, nil)
@@ -71,7 +94,7 @@ func fillStore(t testing.TB, dir string) (*Store, map[string]string) {
 		if err := s.Complete(t.Context(), u, &Object{Bucket: "b", Key: key, Parts: 3}, all, Conditions{}); err != nil {
 			t.Fatal(err)
 		}
-		content[key] = string(whole)
+		content[latest(key)] = string(whole)
 	}
 	return s, content
 }
@@ -80,7 +103,7 @@ func fillStore(t testing.TB, dir string) (*Store, map[string]string) {
 func readAll(t testing.TB, s *Store) (content map[string]string, damage []*file.Damage) {
 	t.Helper()
 	content = map[string]string{}
-	page, err := s.List(t.Context(), "b", Query{Limit: 1000})
+	page, err := s.List(t.Context(), "b", Query{Limit: 1000, Versions: true})
 	if errors.Is(err, ErrNoBucket) {
 		return nil, nil
 	}
@@ -88,7 +111,10 @@ func readAll(t testing.TB, s *Store) (content map[string]string, damage []*file.
 		t.Fatal(err)
 	}
 	for _, o := range page.Objects {
-		_, r, err := s.Read(t.Context(), "b", o.Key, func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
+		if o.Marker {
+			continue
+		}
+		_, r, err := s.Read(t.Context(), "b", o.Key, o.Version, func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
 		var b []byte
 		if err == nil {
 			b, err = io.ReadAll(r)
@@ -101,7 +127,7 @@ func readAll(t testing.TB, s *Store) (content map[string]string, damage []*file.
 		case err != nil:
 			t.Fatal(err)
 		default:
-			content[o.Key] = string(b)
+			content[o.Key+" "+o.Version] = string(b)
 		}
 	}
 	return content, damage

@@ -2,28 +2,30 @@ package objects
 
 import (
 	"context"
+	"database/sql"
+	"math"
 	"strings"
 )
 
 // Query says what to list.
 type Query struct {
-	Prefix    string
-	Delimiter string
-	After     string // the listing starts after this key
-	Skip      bool   // After may be a common prefix of the last page: leave out all its keys
-	Limit     int
+	Prefix       string
+	Delimiter    string
+	After        string // the listing starts after this key
+	AfterVersion string // with Versions: after this version of that key, "" for after all of them
+	Skip         bool   // After's common prefix was on the last page: leave out all its keys
+	Versions     bool   // list all versions, the newest of a key first, and delete markers
+	Limit        int
 }
 
 // Page is a page of a listing: objects and common prefixes, merged in order.
 type Page struct {
-	Objects  []*Object
-	Prefixes []string
-	More     bool
-	Last     string // key or common prefix on the page
+	Objects     []*Object
+	Prefixes    []string
+	More        bool
+	Last        string // key or common prefix on the page
+	LastVersion string // "" if Last is a common prefix
 }
-
-// batch is how many rows are read at a time.
-const batch = 1000
 
 // List returns a page of a bucket's objects, ordered by the bytes of their keys. Keys that contain the delimiter after the prefix are
 // grouped into one common prefix.
@@ -36,16 +38,11 @@ func (s *Store) List(ctx context.Context, bucketName string, q Query) (*Page, er
 		return page, nil
 	}
 	from, behind := q.start()
-	for from != "" || !behind {
-		objects, err := s.scan(ctx, bucketName, from, min(batch, q.Limit+1))
-		if err != nil {
+	for seek := !behind; seek; {
+		var err error
+		if from, seek, err = s.fillPage(ctx, bucketName, q, from, page); err != nil {
 			return nil, err
 		}
-		full := len(objects) == min(batch, q.Limit+1)
-		if from, full, err = page.take(q, objects, full); err != nil || !full {
-			return page, err
-		}
-		behind = true
 	}
 	return page, nil
 }
@@ -53,9 +50,10 @@ func (s *Store) List(ctx context.Context, bucketName string, q Query) (*Page, er
 // start returns the first key that can be on the page. behind reports that no key can be.
 func (q Query) start() (from string, behind bool) {
 	from = q.After + "\x00" // nothing is between a key and this
-	if q.After == "" {
-		from = ""
-	} else if p := q.common(q.After); q.Skip && p != "" && p == q.After {
+	if q.After == "" || q.AfterVersion != "" {
+		from = q.After
+	}
+	if p := q.common(q.After); q.Skip && p != "" {
 		from = successor(p)
 		behind = from == ""
 	}
@@ -75,34 +73,45 @@ func (q Query) common(key string) string {
 	return key[:len(q.Prefix)+i+len(q.Delimiter)]
 }
 
-// take puts objects on the page. It returns where to continue, and whether the page may have room for more.
-func (p *Page) take(q Query, objects []*Object, full bool) (next string, more bool, err error) {
-	for i := 0; i < len(objects); i++ {
-		o := objects[i]
-		if !strings.HasPrefix(o.Key, q.Prefix) {
+// worthSeeking is how many keys of a common prefix are read over, before it's quicker to seek the next key behind them.
+const worthSeeking = 8
+
+// fillPage puts objects on the page, from a key on. It returns where to continue if it is to seek.
+func (s *Store) fillPage(ctx context.Context, bucketName string, q Query, from string, page *Page) (next string, seek bool, err error) {
+	rows, err := s.scan(ctx, bucketName, q, from)
+	if err != nil {
+		return "", false, err
+	}
+	defer rows.Close()
+	grouped := "" // the common prefix that was put on the page last
+	over := 0     // number of its keys that were read
+	for rows.Next() {
+		o, err := scanObject(rows.Scan)
+		switch {
+		case err != nil:
+			return "", false, err
+		case !strings.HasPrefix(o.Key, q.Prefix):
+			return "", false, nil
+		case grouped != "" && strings.HasPrefix(o.Key, grouped):
+			if over++; over >= worthSeeking {
+				next = successor(grouped)
+				return next, next != "", nil
+			}
+			continue
+		case len(page.Objects)+len(page.Prefixes) == q.Limit:
+			page.More = true
 			return "", false, nil
 		}
-		if len(p.Objects)+len(p.Prefixes) == q.Limit {
-			p.More = true
-			return "", false, nil
-		}
-		next = o.Key + "\x00"
-		common := q.common(o.Key)
-		if common == "" {
-			p.Objects = append(p.Objects, o)
-			p.Last = o.Key
+		over = 0
+		if grouped = q.common(o.Key); grouped == "" {
+			page.Objects = append(page.Objects, o)
+			page.Last, page.LastVersion = o.Key, o.Version
 			continue
 		}
-		p.Prefixes = append(p.Prefixes, common)
-		p.Last = common
-		for i+1 < len(objects) && strings.HasPrefix(objects[i+1].Key, common) {
-			i++
-		}
-		if next = successor(common); next == "" {
-			return "", false, nil
-		}
+		page.Prefixes = append(page.Prefixes, grouped)
+		page.Last, page.LastVersion = grouped, ""
 	}
-	return next, full && next != "", nil
+	return "", false, rows.Err()
 }
 
 // successor returns the least text after all texts with the prefix; "" if there is none.
@@ -117,25 +126,31 @@ func successor(prefix string) string {
 	return ""
 }
 
-func (s *Store) scan(ctx context.Context, bucketName, from string, limit int) ([]*Object, error) {
-	rows, err := s.reads.QueryContext(
+// scan reads objects from a key on, as they are asked for.
+func (s *Store) scan(ctx context.Context, bucketName string, q Query, from string) (*sql.Rows, error) {
+	if !q.Versions {
+		return s.reads.QueryContext(
+			ctx,
+			`SELECT `+objectColumns+`, 1 FROM objects WHERE bucket = ? AND key >= ? AND NOT marker ORDER BY key`,
+			bucketName,
+			[]byte(from),
+		)
+	}
+	below := int64(math.MaxInt64) // sequence numbers of the first key's versions
+	if q.AfterVersion != "" && from == q.After {
+		if n, ok := sequenceOf(q.AfterVersion); ok {
+			below = n
+		} else if null, err := object(ctx, s.reads, bucketName, from, Null); err == nil {
+			below = null.Sequence
+		}
+	}
+	return s.reads.QueryContext(
 		ctx,
-		`SELECT `+objectColumns+` FROM objects WHERE bucket = ? AND key >= ? ORDER BY key LIMIT ?`,
+		`SELECT `+objectColumns+`, 1 FROM objects WHERE bucket = ?1 AND key >= ?2 AND (key > ?2 OR sequence < ?3)
+			UNION ALL SELECT `+objectColumns+`, 0 FROM versions WHERE bucket = ?1 AND key >= ?2 AND (key > ?2 OR sequence < ?3)
+			ORDER BY key, sequence DESC`,
 		bucketName,
 		[]byte(from),
-		limit,
+		below,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []*Object
-	for rows.Next() {
-		o, err := scanObject(rows.Scan)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, o)
-	}
-	return out, rows.Err()
 }

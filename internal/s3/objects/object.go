@@ -23,9 +23,9 @@ type Message struct {
 // Conditions are callbacks that a change makes inside its transaction, where nothing else changes. They must be quick and do no IO. Each
 // may be nil.
 type Conditions struct {
-	// Allow refuses the change with an error. The object is the present one, nil if there is none.
+	// Allow refuses the change with an error. The object is the present one, or the version to delete, nil if there is none.
 	Allow func(*Bucket, *Object) error
-	// Owe returns the messages that the change owes. The object is as the change left it, or the one that it removed.
+	// Owe returns the messages that the change owes. The object is as the change left it, or what it removed.
 	Owe func(*Bucket, *Object) []Message
 }
 
@@ -55,30 +55,16 @@ func (s *Store) putAs(ctx context.Context, o *Object, files []*File, c Condition
 	}
 	var gone []string
 	err := s.update(ctx, func(tx *sql.Tx) error {
-		b, before, err := current(ctx, tx, o.Bucket, o.Key)
+		b, latest, err := current(ctx, tx, o.Bucket, o.Key)
 		if err != nil {
 			return err
 		}
-		if err := c.allow(b, before); err != nil {
-			return err
-		}
-		if gone, err = drop(tx, before); err != nil {
+		if gone, err = s.replace(ctx, tx, b, latest, o, c); err != nil {
 			return err
 		}
 		rest, err := own(tx)
-		if err != nil {
-			return err
-		}
 		gone = append(gone, rest...)
-		if err := sequence(tx, o); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			o.Bucket, []byte(o.Key), o.ID, o.Size, o.ETag, o.Modified.UnixNano(), o.Sequence, o.Parts, []byte(o.Attributes))
-		if err != nil {
-			return err
-		}
-		return s.owe(tx, b, o, c)
+		return err
 	})
 	if err != nil {
 		return err
@@ -87,20 +73,56 @@ func (s *Store) putAs(ctx context.Context, o *Object, files []*File, c Condition
 	return nil
 }
 
-// current returns a bucket, and its object under a key, nil if there is none.
+// replace makes an object the latest version of its key, and returns the names of files that nothing uses any more.
+func (s *Store) replace(ctx context.Context, tx *sql.Tx, b *Bucket, latest, o *Object, c Conditions) (gone []string, err error) {
+	if err := c.allow(b, present(latest)); err != nil {
+		return nil, err
+	}
+	if gone, err = makeRoom(ctx, tx, b, latest, o.Key); err != nil {
+		return nil, err
+	}
+	if err := sequence(tx, o); err != nil {
+		return nil, err
+	}
+	o.Latest = true
+	o.Version = Null
+	if b.KeepsVersions() {
+		o.Version = versionOf(o)
+	}
+	if err := insert(tx, o); err != nil {
+		return nil, err
+	}
+	return gone, s.owe(tx, b, o, c)
+}
+
+// present returns an object, or nil if that is a delete marker.
+func present(o *Object) *Object {
+	if o == nil || o.Marker {
+		return nil
+	}
+	return o
+}
+
+func insert(tx *sql.Tx, o *Object) error {
+	_, err := tx.Exec(`INSERT INTO objects (`+objectColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, o.Bucket, []byte(o.Key), o.ID,
+		o.Version, o.Marker, o.Size, o.ETag, o.Modified.UnixNano(), o.Sequence, o.Parts, []byte(o.Attributes))
+	return err
+}
+
+// current returns a bucket, and the latest version under a key, nil if there is none.
 func current(ctx context.Context, tx *sql.Tx, bucketName, key string) (*Bucket, *Object, error) {
 	b, err := bucket(ctx, tx, bucketName)
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := object(ctx, tx, bucketName, key)
+	o, err := object(ctx, tx, bucketName, key, "")
 	if errors.Is(err, ErrNoObject) {
 		return b, nil, nil
 	}
 	return b, o, err
 }
 
-// drop removes an object from the index, and returns the names of its files.
+// drop removes a version from the index, and returns the names of its files.
 func drop(tx *sql.Tx, o *Object) (files []string, err error) {
 	if o == nil {
 		return nil, nil
@@ -108,8 +130,10 @@ func drop(tx *sql.Tx, o *Object) (files []string, err error) {
 	if files, err = names(tx, `DELETE FROM files WHERE owner = ? RETURNING name`, o.ID); err != nil {
 		return nil, err
 	}
-	_, err = tx.Exec(`DELETE FROM objects WHERE bucket = ? AND key = ?`, o.Bucket, []byte(o.Key))
-	return files, err
+	if o.Latest {
+		return files, exec(tx, []any{o.Bucket, []byte(o.Key)}, `DELETE FROM objects WHERE bucket = ? AND key = ?`)
+	}
+	return files, exec(tx, []any{o.Bucket, []byte(o.Key), o.Sequence}, `DELETE FROM versions WHERE bucket = ? AND key = ? AND sequence = ?`)
 }
 
 // sequence gives the object the next number.
@@ -117,60 +141,80 @@ func sequence(tx *sql.Tx, o *Object) error {
 	return tx.QueryRow(`UPDATE meta SET value = value + 1 WHERE name = 'sequence' RETURNING value`).Scan(&o.Sequence)
 }
 
-// Delete removes an object. If there is none that's no error, and nothing is owed.
-func (s *Store) Delete(ctx context.Context, bucketName, key string, c Conditions) error {
+// Delete deletes an object, or one version of it if the call names one. It returns the delete marker that it made, or what it removed, or
+// nil. If there is nothing that's no error, and nothing is owed.
+func (s *Store) Delete(ctx context.Context, bucketName, key, version string, c Conditions) (deleted *Object, err error) {
 	var gone []string
-	err := s.update(ctx, func(tx *sql.Tx) error {
-		b, o, err := current(ctx, tx, bucketName, key)
+	err = s.update(ctx, func(tx *sql.Tx) error {
+		b, latest, err := current(ctx, tx, bucketName, key)
 		if err != nil {
 			return err
 		}
-		if err := c.allow(b, o); err != nil || o == nil {
+		if version == "" && b.HasVersions() {
+			deleted = &Object{Bucket: bucketName, Key: key, ID: uuid.NewString(), Modified: s.now(), Marker: true}
+			gone, err = s.replace(ctx, tx, b, latest, deleted, c)
 			return err
 		}
-		if gone, err = drop(tx, o); err != nil {
+		deleted, err = object(ctx, tx, bucketName, key, version)
+		if errors.Is(err, ErrNoObject) || errors.Is(err, ErrNoVersion) {
+			deleted, err = nil, nil
+		}
+		if err != nil {
 			return err
 		}
-		if err := sequence(tx, o); err != nil {
+		if err := c.allow(b, deleted); err != nil || deleted == nil {
 			return err
 		}
-		return s.owe(tx, b, o, c)
+		if gone, err = remove(tx, deleted); err != nil {
+			return err
+		}
+		if err := sequence(tx, deleted); err != nil {
+			return err
+		}
+		return s.owe(tx, b, deleted, c)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.remove(gone)
-	return nil
+	return deleted, nil
 }
 
-// Describe changes an object's attributes.
-func (s *Store) Describe(ctx context.Context, bucketName, key string, change func(*Object) error, c Conditions) error {
-	return s.update(ctx, func(tx *sql.Tx) error {
-		b, o, err := current(ctx, tx, bucketName, key)
+// Describe changes the attributes of an object, or of one version of it, and returns that.
+func (s *Store) Describe(
+	ctx context.Context, bucketName, key, version string, change func(*Object) error, c Conditions,
+) (described *Object, err error) {
+	return described, s.update(ctx, func(tx *sql.Tx) error {
+		b, err := bucket(ctx, tx, bucketName)
 		if err != nil {
 			return err
 		}
-		if o == nil {
-			return ErrNoObject
-		}
-		if err := change(o); err != nil {
+		if described, err = live(ctx, tx, bucketName, key, version); err != nil {
 			return err
 		}
-		if err := sequence(tx, o); err != nil {
+		if err := change(described); err != nil {
 			return err
 		}
-		_, err = tx.Exec(`UPDATE objects SET attributes = ? WHERE bucket = ? AND key = ?`, []byte(o.Attributes), bucketName, []byte(key))
+		if err := sequence(tx, described); err != nil {
+			return err
+		}
+		table := `versions`
+		if described.Latest {
+			table = `objects`
+		}
+		_, err = tx.Exec(`UPDATE `+table+` SET attributes = ? WHERE bucket = ? AND key = ? AND id = ?`,
+			[]byte(described.Attributes), bucketName, []byte(key), described.ID)
 		if err != nil {
 			return err
 		}
-		return s.owe(tx, b, o, c)
+		return s.owe(tx, b, described, c)
 	})
 }
 
-// Object returns an object.
-func (s *Store) Object(ctx context.Context, bucketName, key string) (*Object, error) {
-	o, err := object(ctx, s.reads, bucketName, key)
-	if errors.Is(err, ErrNoObject) {
+// Object returns an object, or one version of it. A delete marker in its place is a DeletedError.
+func (s *Store) Object(ctx context.Context, bucketName, key, version string) (*Object, error) {
+	o, err := live(ctx, s.reads, bucketName, key, version)
+	if errors.Is(err, ErrNoObject) || errors.Is(err, ErrNoVersion) {
 		if _, err := bucket(ctx, s.reads, bucketName); err != nil {
 			return nil, err
 		}
@@ -178,22 +222,38 @@ func (s *Store) Object(ctx context.Context, bucketName, key string) (*Object, er
 	return o, err
 }
 
-const objectColumns = `bucket, key, id, size, etag, modified, sequence, parts, attributes`
-
-func object(ctx context.Context, q querier, bucketName, key string) (*Object, error) {
-	row := q.QueryRowContext(ctx, `SELECT `+objectColumns+` FROM objects WHERE bucket = ? AND key = ?`, bucketName, []byte(key))
-	o, err := scanObject(row.Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, ErrNoObject
+// live returns an object that is no delete marker.
+func live(ctx context.Context, q querier, bucketName, key, version string) (*Object, error) {
+	o, err := object(ctx, q, bucketName, key, version)
+	if err == nil && o.Marker {
+		return nil, &DeletedError{Marker: o, Named: version != ""}
 	}
 	return o, err
+}
+
+const objectColumns = `bucket, key, id, version, marker, size, etag, modified, sequence, parts, attributes`
+
+// object returns the latest version of an object, or the named one. Either may be a delete marker.
+func object(ctx context.Context, q querier, bucketName, key, version string) (*Object, error) {
+	row := q.QueryRowContext(ctx, `SELECT `+objectColumns+`, 1 FROM objects WHERE bucket = ? AND key = ?`, bucketName, []byte(key))
+	o, err := scanObject(row.Scan)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) && version == "":
+		return nil, ErrNoObject
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, ErrNoVersion
+	case err != nil || version == "" || o.Version == version:
+		return o, err
+	}
+	return olderVersion(ctx, q, bucketName, key, version)
 }
 
 func scanObject(scan func(...any) error) (*Object, error) {
 	var o Object
 	var key, attributes []byte
 	var modified int64
-	if err := scan(&o.Bucket, &key, &o.ID, &o.Size, &o.ETag, &modified, &o.Sequence, &o.Parts, &attributes); err != nil {
+	err := scan(&o.Bucket, &key, &o.ID, &o.Version, &o.Marker, &o.Size, &o.ETag, &modified, &o.Sequence, &o.Parts, &attributes, &o.Latest)
+	if err != nil {
 		return nil, err
 	}
 	o.Key, o.Attributes, o.Modified = string(key), json.RawMessage(attributes), unix(modified)
@@ -203,10 +263,12 @@ func scanObject(scan func(...any) error) (*Object, error) {
 // Stretch says which bytes of an object are wanted.
 type Stretch struct{ From, Length int64 }
 
-// Read returns an object with the bytes that pick asks for. A later put doesn't affect what is read.
-func (s *Store) Read(ctx context.Context, bucketName, key string, pick func(*Object) (Stretch, error)) (*Object, io.ReadCloser, error) {
+// Read returns an object, or one version of it, with the bytes that pick asks for. A later put doesn't affect what is read.
+func (s *Store) Read(
+	ctx context.Context, bucketName, key, version string, pick func(*Object) (Stretch, error),
+) (*Object, io.ReadCloser, error) {
 	for {
-		o, err := s.Object(ctx, bucketName, key)
+		o, err := s.Object(ctx, bucketName, key, version)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -227,7 +289,7 @@ func (s *Store) Read(ctx context.Context, bucketName, key string, pick func(*Obj
 
 // replaced reports whether an object no longer exists.
 func (s *Store) replaced(ctx context.Context, o *Object) bool {
-	now, err := object(ctx, s.reads, o.Bucket, o.Key)
+	now, err := object(ctx, s.reads, o.Bucket, o.Key, o.Version)
 	return err != nil || now.ID != o.ID
 }
 

@@ -1,7 +1,7 @@
-// Package objects keeps objects in buckets. Their bytes are in files with names of its own; everything else, and the bytes of small
-// objects, is in one SQLite file beside them. What a call has acknowledged is on disk. It knows nothing of AWS: a bucket's settings and an
-// object's attributes are the caller's, and so are the messages that a change owes, which are stored with the change until they are
-// settled. Package s3 and the delivery loop use it.
+// Package objects keeps objects in buckets, and older versions of them where a bucket keeps those. Their bytes are in files with names of its
+// own; everything else, and the bytes of small objects, is in one SQLite file beside them. What a call has acknowledged is on disk. It knows
+// nothing of AWS: a bucket's settings (but Versioning) and an object's attributes are the caller's, and so are the messages that a change
+// owes, which are stored with the change until they are settled. Package s3 and the delivery loop use it.
 package objects
 
 import (
@@ -22,11 +22,12 @@ import (
 
 // The errors that a caller decides on.
 var (
-	ErrNoBucket = errors.New("there is no such bucket")
-	ErrExists   = errors.New("the bucket exists")
-	ErrNotEmpty = errors.New("the bucket is not empty")
-	ErrNoObject = errors.New("there is no such object")
-	ErrNoUpload = errors.New("there is no such upload")
+	ErrNoBucket  = errors.New("there is no such bucket")
+	ErrExists    = errors.New("the bucket exists")
+	ErrNotEmpty  = errors.New("the bucket is not empty")
+	ErrNoObject  = errors.New("there is no such object")
+	ErrNoVersion = errors.New("the object has no such version")
+	ErrNoUpload  = errors.New("there is no such upload")
 )
 
 // Bucket is a bucket and its settings.
@@ -36,10 +37,13 @@ type Bucket struct {
 	Settings map[string]json.RawMessage
 }
 
-// Object is an object, without its bytes.
+// Object is a version of an object, without its bytes.
 type Object struct {
 	Bucket, Key string
 	ID          string // of this content; another put of the key makes another
+	Version     string // Null, or what names it among the key's versions
+	Marker      bool   // it has no content, and says that the key was deleted
+	Latest      bool   // whether it is the newest version of its key
 	Size        int64
 	ETag        string
 	Modified    time.Time
@@ -68,15 +72,23 @@ type Store struct {
 }
 
 // format is the version of the index's layout.
-const format = 2
+const format = 3
+
+// Objects has the latest version of each key, versions the older ones, which no key has without a latest one. A rebuilt index can tell their
+// rows apart, because the third columns differ.
 
 // index is the database beside the files. Its cache limits the memory.
 var index = sqlitefile.Options{CacheKiB: 16384, Schema: `
 	CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-	INSERT OR IGNORE INTO meta VALUES ('format', 2), ('sequence', 0);
+	INSERT OR IGNORE INTO meta VALUES ('format', 3), ('sequence', 0);
 	CREATE TABLE IF NOT EXISTS buckets (name TEXT PRIMARY KEY, created INTEGER NOT NULL, settings BLOB NOT NULL) WITHOUT ROWID;
-	CREATE TABLE IF NOT EXISTS objects (bucket TEXT, key BLOB, id TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
-		modified INTEGER NOT NULL, sequence INTEGER NOT NULL, parts INTEGER NOT NULL, attributes BLOB, PRIMARY KEY (bucket, key)) WITHOUT ROWID;
+	CREATE TABLE IF NOT EXISTS objects (bucket TEXT, key BLOB, id TEXT NOT NULL, version TEXT NOT NULL, marker INTEGER NOT NULL,
+		size INTEGER NOT NULL, etag TEXT NOT NULL, modified INTEGER NOT NULL, sequence INTEGER NOT NULL, parts INTEGER NOT NULL,
+		attributes BLOB, PRIMARY KEY (bucket, key)) WITHOUT ROWID;
+	CREATE TABLE IF NOT EXISTS versions (bucket TEXT, key BLOB, sequence INTEGER, id TEXT NOT NULL, version TEXT NOT NULL,
+		marker INTEGER NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL, modified INTEGER NOT NULL, parts INTEGER NOT NULL,
+		attributes BLOB, PRIMARY KEY (bucket, key, sequence DESC)) WITHOUT ROWID;
+	CREATE INDEX IF NOT EXISTS null_versions ON versions (bucket, key) WHERE version = 'null';
 	CREATE TABLE IF NOT EXISTS uploads (bucket TEXT, key BLOB, id TEXT, started INTEGER NOT NULL, attributes BLOB,
 		PRIMARY KEY (bucket, key, id)) WITHOUT ROWID;
 	CREATE TABLE IF NOT EXISTS files (owner TEXT, number INTEGER, name TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,

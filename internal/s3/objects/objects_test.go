@@ -57,7 +57,7 @@ func put(t testing.TB, s *Store, key string, content []byte) {
 
 func read(t testing.TB, s *Store, key string) []byte {
 	t.Helper()
-	_, r, err := s.Read(t.Context(), "b", key, func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
+	_, r, err := s.Read(t.Context(), "b", key, "", func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestReadWhileReplaced(t *testing.T) {
 	if err := s.Complete(t.Context(), u, &Object{Bucket: "b", Key: "k"}, all, Conditions{}); !errors.Is(err, ErrNoUpload) {
 		t.Errorf("completed twice: %v", err)
 	}
-	_, r, err := s.Read(t.Context(), "b", "k", func(o *Object) (Stretch, error) { return Stretch{10, o.Size - 10}, nil })
+	_, r, err := s.Read(t.Context(), "b", "k", "", func(o *Object) (Stretch, error) { return Stretch{10, o.Size - 10}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestCollectBesideOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, s.dir)
-	o, r, err := s.Read(t.Context(), "b", "k", func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
+	o, r, err := s.Read(t.Context(), "b", "k", "", func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestCollectBesideOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Delete(t.Context(), "b", "k", Conditions{}); err != nil {
+	if _, err := s.Delete(t.Context(), "b", "k", "", Conditions{}); err != nil {
 		t.Fatal(err)
 	}
 	later := time.Now().Add(time.Second)
@@ -294,7 +294,7 @@ type failing struct {
 
 func (f *failing) Read(p []byte) (n int, err error) {
 	if f.r == nil {
-		_, f.r, err = f.s.Read(f.t.Context(), "b", "k", func(*Object) (Stretch, error) { return Stretch{0, f.length}, nil })
+		_, f.r, err = f.s.Read(f.t.Context(), "b", "k", "", func(*Object) (Stretch, error) { return Stretch{0, f.length}, nil })
 		if err != nil {
 			return 0, err
 		}
@@ -307,7 +307,7 @@ func (f *failing) Read(p []byte) (n int, err error) {
 
 // tryRead reads a stretch of the object k, as far as it can be read.
 func tryRead(t testing.TB, s *Store, from, length int64) ([]byte, error) {
-	_, r, err := s.Read(t.Context(), "b", "k", func(*Object) (Stretch, error) { return Stretch{from, length}, nil })
+	_, r, err := s.Read(t.Context(), "b", "k", "", func(*Object) (Stretch, error) { return Stretch{from, length}, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -385,7 +385,7 @@ func TestFailedCommit(t *testing.T) {
 	if string(read(t, s, "before")) != "x" {
 		t.Error("what was there cannot be read")
 	}
-	if _, err := s.Object(t.Context(), "b", "k"); !errors.Is(err, ErrNoObject) {
+	if _, err := s.Object(t.Context(), "b", "k", ""); !errors.Is(err, ErrNoObject) {
 		t.Errorf("what failed is there: %v", err)
 	}
 	s.flush = commit
@@ -472,13 +472,13 @@ func TestConditions(t *testing.T) {
 		t.Errorf("%d files are left", n)
 	}
 	put(t, s, "k", []byte("x"))
-	if err := s.Delete(t.Context(), "b", "k", no); !errors.Is(err, refusal) || string(read(t, s, "k")) != "x" {
+	if _, err := s.Delete(t.Context(), "b", "k", "", no); !errors.Is(err, refusal) || string(read(t, s, "k")) != "x" {
 		t.Errorf("delete: %v", err)
 	}
 	if err := s.DeleteBucket(t.Context(), "b"); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("delete the bucket: %v", err)
 	}
-	if _, err := s.Object(t.Context(), "none", "k"); !errors.Is(err, ErrNoBucket) {
+	if _, err := s.Object(t.Context(), "none", "k", ""); !errors.Is(err, ErrNoBucket) {
 		t.Errorf("an object of no bucket: %v", err)
 	}
 }

@@ -19,17 +19,46 @@ type Object struct {
 	Tags     []types.Tag
 }
 
-// Expired reports whether a rule removes the object by now. Rules that only move objects to other storage classes, or
+// Expired reports whether a rule removes the latest version of an object by now. Rules that only move objects to other storage classes, or
 // only cover older versions, remove nothing.
 func Expired(r types.LifecycleRule, o Object, now time.Time) bool {
+	at, ok := Expiry(r, o)
+	return ok && !now.Before(at)
+}
+
+// Expiry returns when a rule removes an object. It's false if the rule doesn't.
+func Expiry(r types.LifecycleRule, o Object) (at time.Time, ok bool) {
 	e := r.Expiration
-	if e == nil || !applies(r, o) {
-		return false
+	switch {
+	case e == nil || !applies(r, o):
+	case e.Date != nil:
+		return *e.Date, true
+	case e.Days != nil:
+		return midnightAfter(o.Modified, *e.Days), true
 	}
-	if e.Date != nil {
-		return !now.Before(*e.Date)
+	return time.Time{}, false
+}
+
+// OldVersion is a version that is not the latest one of its key.
+type OldVersion struct {
+	Object
+	Since time.Time // when the next version took its place
+	Newer int       // number of old versions of the key that are newer
+}
+
+// OldExpired reports whether a rule removes an old version by now.
+func OldExpired(r types.LifecycleRule, v OldVersion, now time.Time) bool {
+	e := r.NoncurrentVersionExpiration
+	return e != nil && applies(r, v.Object) && v.Newer >= int(aws.ToInt32(e.NewerNoncurrentVersions)) &&
+		!now.Before(midnightAfter(v.Since, aws.ToInt32(e.NoncurrentDays)))
+}
+
+// MarkerExpired reports whether a rule removes, by now, a delete marker that is the only version of its key.
+func MarkerExpired(r types.LifecycleRule, marker Object, now time.Time) bool {
+	if r.Expiration != nil && aws.ToBool(r.Expiration.ExpiredObjectDeleteMarker) {
+		return applies(r, marker)
 	}
-	return e.Days != nil && !now.Before(midnightAfter(o.Modified, *e.Days))
+	return Expired(r, marker, now)
 }
 
 // Aborted reports whether a rule aborts an upload by now. Such a rule can filter only by prefix.

@@ -90,6 +90,47 @@ func TestExpired(t *testing.T) {
 	}
 }
 
+// TestOldExpired: a version is old from the time at which the next one came. Some of the newest old ones may be kept.
+func TestOldExpired(t *testing.T) {
+	r := func(days, keep int32) types.LifecycleRule {
+		return rule(func(r *types.LifecycleRule) {
+			r.Expiration = nil
+			r.Filter = &types.LifecycleRuleFilter{Prefix: aws.String("a/")}
+			r.NoncurrentVersionExpiration = &types.NoncurrentVersionExpiration{NoncurrentDays: &days, NewerNoncurrentVersions: &keep}
+		})
+	}
+	for name, c := range map[string]struct {
+		rule  types.LifecycleRule
+		key   string
+		newer int
+		now   time.Time
+		want  bool
+	}{
+		"too soon":            {r(1, 0), "a/b", 0, at(11, 22, 23), false},
+		"over":                {r(1, 0), "a/b", 0, at(11, 23, 0), true},
+		"among those to keep": {r(1, 2), "a/b", 1, at(12, 1, 0), false},
+		"behind them":         {r(1, 2), "a/b", 2, at(12, 1, 0), true},
+		"another's":           {r(1, 0), "b", 0, at(12, 1, 0), false},
+		"a rule for others":   {rule(func(*types.LifecycleRule) {}), "a/b", 0, at(12, 1, 0), false},
+	} {
+		v := OldVersion{Object: Object{Key: c.key, Modified: made.AddDate(0, 0, -9)}, Since: made, Newer: c.newer}
+		if got := OldExpired(c.rule, v, c.now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestMarkerExpired(t *testing.T) {
+	marker := Object{Key: "a", Modified: made}
+	atOnce := rule(func(r *types.LifecycleRule) {
+		r.Expiration = &types.LifecycleExpiration{ExpiredObjectDeleteMarker: aws.Bool(true)}
+	})
+	byDays := rule(func(*types.LifecycleRule) {})
+	if !MarkerExpired(atOnce, marker, made) || MarkerExpired(byDays, marker, at(11, 24, 23)) || !MarkerExpired(byDays, marker, at(11, 25, 0)) {
+		t.Error("a rule on markers holds at once, one on days after as many")
+	}
+}
+
 func TestAborted(t *testing.T) {
 	r := types.LifecycleRule{
 		Status:                         types.ExpirationStatusEnabled,

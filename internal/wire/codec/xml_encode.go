@@ -70,7 +70,7 @@ func (e *XML) Value(sh *Shape, p unsafe.Pointer) {
 	case kindFloat:
 		e.float(sh.float(p))
 	case KindTime:
-		e.B = (*time.Time)(p).UTC().AppendFormat(e.B, "2006-01-02T15:04:05.000Z")
+		e.time(*(*time.Time)(p))
 	case kindBlob:
 		e.B = base64.StdEncoding.AppendEncode(e.B, *(*[]byte)(p))
 	case KindPointer:
@@ -89,6 +89,14 @@ func (e *XML) Value(sh *Shape, p unsafe.Pointer) {
 			e.Err = fmt.Errorf("a %s cannot be written", sh.Type)
 		}
 	}
+}
+
+// time appends a time. S3 knows whole seconds, but writes milliseconds, as the others do.
+func (e *XML) time(t time.Time) {
+	if e.REST {
+		t = t.Truncate(time.Second)
+	}
+	e.B = t.UTC().AppendFormat(e.B, "2006-01-02T15:04:05.000Z")
 }
 
 func (e *XML) structure(sh *Shape, p unsafe.Pointer) {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -23,7 +24,10 @@ const xmlHeader = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 
 func (s3Style) mediaType() string { return "application/xml" }
 
-func (s3Style) describe(h http.Header, id string) { h.Set("x-amz-request-id", id) }
+func (s3Style) describe(h http.Header, id string) {
+	h.Set("x-amz-request-id", id)
+	h.Set("x-amz-id-2", id)
+}
 
 // claims takes what nobody else claims, because a bucket may have any name. Clients of Query call the root.
 func (s3Style) claims(_ *API, r *http.Request) Claim {
@@ -122,11 +126,11 @@ func (s s3Style) refuse(q *request, err smithy.APIError) {
 	e.Element("Code", code)
 	e.Element("Message", refusal.MessageOf(err))
 	if d, ok := err.(interface{ Detail() map[string]string }); ok {
-		for name, value := range d.Detail() {
-			e.Element(name, value)
+		detail := d.Detail()
+		for _, name := range slices.Sorted(maps.Keys(detail)) {
+			e.Element(name, detail[name])
 		}
 	}
-	e.Element("Resource", q.URL.Path)
 	e.Element("RequestId", q.id)
 	e.Element("HostId", q.id)
 	e.Close("Error")
