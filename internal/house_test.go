@@ -56,7 +56,7 @@ var noAPI = map[string]string{
 
 // above is what puts streets together, and otherSide what runs on nodes and in containers.
 var above = map[string]rule{
-	"console": {[]string{"state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
+	"console": {[]string{"account", "state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":   {[]string{"*"}, "it puts everything together"},
 	"sim": {
 		[]string{

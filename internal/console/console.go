@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
@@ -36,7 +39,7 @@ func (c *Console) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/pintle/health":     http.HandlerFunc(c.health),
 		"/pintle/gpus":       c.signed(c.serveGPUs),
-		"/pintle/gpus/fault": c.postedJSON(c.signed(c.serveFault)),
+		"/pintle/gpus/fault": c.postedJSON(c.signed(ownersOnly(c.serveFault))),
 	}
 }
 
@@ -48,16 +51,31 @@ func (c *Console) health(w http.ResponseWriter, _ *http.Request) {
 // maxBody is the most bytes that a request's body may have.
 const maxBody = 4 << 10
 
+// answer answers a request with this body. The context says who signed it.
+type answer func(ctx context.Context, w http.ResponseWriter, body []byte)
+
+// ownersOnly refuses tasks and nodes.
+func ownersOnly(serve answer) answer {
+	return func(ctx context.Context, w http.ResponseWriter, body []byte) {
+		if c := call.From(ctx); c.Task != "" || c.Node {
+			http.Error(w, account.NotAuthorized(c.Principal, "pintle:"+c.Operation, "*", ""), http.StatusForbidden)
+			return
+		}
+		serve(ctx, w, body)
+	}
+}
+
 // signed passes a request's body to serve. If signatures are checked, the request must be signed.
-func (c *Console) signed(serve func(ctx context.Context, w http.ResponseWriter, body []byte)) http.Handler {
+func (c *Console) signed(serve answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 			return
 		}
+		by := call.Call{Service: "pintle", Operation: strings.TrimPrefix(r.URL.Path, "/pintle/")}
 		if v := c.opts.Verifier; v != nil {
-			_, err := v.Verify(r.Context(), "pintle", sign.Signed{
+			caller, err := v.Verify(r.Context(), "pintle", sign.Signed{
 				Method:   r.Method,
 				Path:     r.URL.EscapedPath(),
 				RawQuery: r.URL.RawQuery,
@@ -69,8 +87,9 @@ func (c *Console) signed(serve func(ctx context.Context, w http.ResponseWriter, 
 				http.Error(w, err.Error(), http.StatusForbidden)
 				return
 			}
+			by.Identity = caller.Identity
 		}
-		serve(r.Context(), w, body)
+		serve(call.With(r.Context(), by), w, body)
 	})
 }
 

@@ -319,6 +319,9 @@ func (s *Service) DeregisterContainerInstance(
 			return invalidParameter("The specified container instance %q does not exist in cluster %s.",
 				aws.ToString(in.ContainerInstance), *c.ClusterName)
 		}
+		if err := checkOwnInstance(ctx, *old.ContainerInstanceArn); err != nil {
+			return err
+		}
 		var running []*state.Task
 		for t := range tx.Tasks.By(state.TasksByInstance, *old.ContainerInstanceArn) {
 			if t.Holds() {
@@ -430,6 +433,9 @@ func (s *Service) UpdateContainerInstancesState(
 			if old == nil {
 				out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "container-instance", name)))
 				continue
+			}
+			if err := checkOwnInstance(ctx, *old.ContainerInstanceArn); err != nil {
+				return err
 			}
 			if *old.Status == statusInactive {
 				out.Failures = append(out.Failures, types.Failure{Arn: old.ContainerInstanceArn, Reason: aws.String(statusInactive)})

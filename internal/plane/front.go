@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net"
 	"syscall"
+	"time"
 
 	"golang.org/x/net/netutil"
 
 	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
@@ -67,11 +70,22 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 // lookup returns the secret of an access key: the operator's, or one issued to a task.
 func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, error) {
 	if id == p.options.AccessKeyID {
-		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Arn: p.account().Root()}, nil
+		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Identity: call.Identity{Principal: p.account().Root()}}, nil
 	}
-	secret, arn, expires, err := p.issuer.Lookup(id, token)
+	s, err := p.issuer.Lookup(id, token)
 	if err != nil {
 		return sign.Credential{}, sign.ErrUnknownKey
 	}
-	return sign.Credential{SecretAccessKey: secret, SessionToken: token, Arn: arn, Expires: expires}, nil
+	if hasEnded(p.State.View().Tasks.Get(s.Task)) {
+		s.Expires = time.Unix(0, 0)
+	}
+	return sign.Credential{
+		SecretAccessKey: s.SecretAccessKey,
+		SessionToken:    token,
+		Expires:         s.Expires,
+		Identity:        call.Identity{Principal: s.Arn, Task: s.Task, Role: s.Role},
+	}, nil
 }
+
+// hasEnded reports whether a task is STOPPED or forgotten. Its credentials end with it.
+func hasEnded(t *state.Task) bool { return t == nil || *t.LastStatus == "STOPPED" }

@@ -116,7 +116,7 @@ func (p *Plane) buildScaling() {
 
 // mount puts the services behind one handler, along with the nodes' connections and Pintle's own paths.
 func (p *Plane) mount() (err error) {
-	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Log: p.log}, apis(p.list)...); err != nil {
+	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Log: p.log}, restricted(apis(p.list))...); err != nil {
 		return err
 	}
 	p.handler.Handle("/acs/", p.Link)
@@ -155,9 +155,10 @@ func apis(list []Service) (out []model.API) {
 func (p *Plane) newLink() *nodelink.Link {
 	o := nodelink.Options{Now: p.now, Log: p.log, Observe: p.meter.Observe, Credentials: p.taskCredentials}
 	if v := p.verifier; v != nil {
-		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
-			_, err := v.Verify(ctx, "ecs", sign.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
-			return err
+		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) (call.Identity, error) {
+			s := sign.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body}
+			caller, err := v.Verify(ctx, "ecs", s)
+			return caller.Identity, err
 		}
 	}
 	return nodelink.New(p.State, o)
@@ -203,7 +204,7 @@ func (p *Plane) meterQueues(ctx context.Context) error {
 func (p *Plane) collectObjects(ctx context.Context) error { return p.objects.Collect(ctx, p.now()) }
 
 func (p *Plane) expire(ctx context.Context) error {
-	return expiry.Run(call.With(ctx, call.Call{Service: "s3", Principal: call.S3}), p.S3, p.now, p.log)
+	return expiry.Run(call.With(ctx, call.Call{Service: "s3", Identity: call.Identity{Principal: call.S3}}), p.S3, p.now, p.log)
 }
 
 func (p *Plane) runSweep(ctx context.Context) error {

@@ -83,7 +83,7 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 		Service:     q.api.Name,
 		Operation:   q.operation,
 		AccessKeyID: caller.AccessKeyID,
-		Principal:   caller.Arn,
+		Identity:    caller.Identity,
 	})
 	out, err := q.op.Call(ctx, in.Interface())
 	if err != nil {

@@ -13,8 +13,8 @@ type Call struct {
 	Service     string // its name in signatures: "ecs"
 	Operation   string // "RunTask"
 	AccessKeyID string // as the request claims; proven only if signatures are checked
-	Principal   string // the signer's ARN; empty if signatures aren't checked
 	Peer        string // the caller's address, if wire passes it on
+	Identity           // of the caller
 }
 
 // Zero stands for a 0 that a caller sent explicitly, in numbers that the SDK's struct holds without a pointer. Only services that tell 0

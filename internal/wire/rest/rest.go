@@ -158,8 +158,8 @@ func (h *Handler) answer(q *request) error {
 		Service:     q.api.Name,
 		Operation:   q.route.Operation,
 		AccessKeyID: caller.AccessKeyID,
-		Principal:   caller.Arn,
 		Peer:        q.RemoteAddr,
+		Identity:    caller.Identity,
 	})
 	out, err := q.call(ctx, in.Interface())
 	if err != nil {
