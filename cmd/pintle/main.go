@@ -55,6 +55,7 @@ func newRoot() *cobra.Command {
 		newGpus(),
 		new(metricsCmd).verb(),
 		new(workerCmd).verb(),
+		newToken(),
 		new(envCmd).verb(),
 		new(checkCmd).verb(),
 		newVerb("coverage", "Print which operations of each AWS service are implemented.", noArguments, coverage),
@@ -173,7 +174,7 @@ func report(cmd *cobra.Command, err error) int {
 				"If it is elsewhere, say where with --endpoint or AWS_ENDPOINT_URL.",
 		)
 	default:
-		fmt.Fprintln(os.Stderr, "pintle:", err)
+		fmt.Fprintln(plainWriter{os.Stderr}, "pintle:", err)
 	}
 	return 1
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -28,6 +29,9 @@ type serverFlags struct {
 	AdvertiseURL    string
 	AccessKeyID     string
 	SecretAccessKey string
+	TLS             string
+	TLSCertificate  string
+	TLSKey          string
 	GPUMetrics      bool
 	Reaction        string
 	ScaleIn         time.Duration
@@ -53,6 +57,13 @@ func (c *serverFlags) define(f flags) {
 	f.env("access-key-id", "PINTLE_ACCESS_KEY_ID")
 	f.StringVar(&c.SecretAccessKey, "secret-access-key", "", "Its secret. Better in the environment than on the command line.")
 	f.env("secret-access-key", "PINTLE_SECRET_ACCESS_KEY")
+	f.choice(
+		&c.TLS, "tls", "off",
+		"Whether to serve HTTPS: auto makes a certificate authority in the data directory, which nodes learn from their join tokens.",
+		"auto", "off",
+	)
+	f.file(&c.TLSCertificate, "tls-certificate", "Certificate to serve HTTPS with, in PEM, with those between it and its authority.")
+	f.file(&c.TLSKey, "tls-key", "Its key.")
 	f.BoolVar(
 		&c.GPUMetrics, "gpu-metrics", true,
 		"Publish the nodes' GPU load to CloudWatch. Without it, a sidecar or a collector must do that, as on AWS.",
@@ -108,7 +119,7 @@ func (f serverFlags) open(ctx context.Context) (*plane.Plane, error) {
 
 // options checks the flags and returns the control plane's options. It also sets the default logger.
 func (f serverFlags) options() (plane.Options, error) {
-	if err := f.check(); err != nil {
+	if err := errors.Join(f.check(), f.checkTLS()); err != nil {
 		return plane.Options{}, err
 	}
 	level := slog.LevelWarn
@@ -126,12 +137,17 @@ func (f serverFlags) options() (plane.Options, error) {
 		Advertise:       f.AdvertiseURL,
 		AccessKeyID:     f.AccessKeyID,
 		SecretAccessKey: f.SecretAccessKey,
-		Lost:            f.Lost,
-		Settle:          f.Settle,
-		Reaction:        f.reaction(),
-		ScaleIn:         f.ScaleIn,
-		NoGPUMetrics:    !f.GPUMetrics,
-		MaxMetrics:      f.MaxMetrics,
+		TLS: plane.TLSOptions{
+			Auto:        f.TLS == "auto",
+			Certificate: f.TLSCertificate,
+			Key:         f.TLSKey,
+		},
+		Lost:         f.Lost,
+		Settle:       f.Settle,
+		Reaction:     f.reaction(),
+		ScaleIn:      f.ScaleIn,
+		NoGPUMetrics: !f.GPUMetrics,
+		MaxMetrics:   f.MaxMetrics,
 		Fleet: plane.FleetOptions{
 			Kind:    f.Fleet,
 			Pool:    f.FleetPool,
@@ -154,6 +170,28 @@ func (f serverFlags) options() (plane.Options, error) {
 	}
 	o.Prices = prices
 	return o, nil
+}
+
+// checkTLS checks the flags of TLS.
+func (f serverFlags) checkTLS() error {
+	if (f.TLSCertificate == "") != (f.TLSKey == "") {
+		return errors.New("--tls-certificate and --tls-key go together")
+	}
+	if f.TLS == "auto" && f.TLSCertificate != "" {
+		return errors.New("--tls auto makes a certificate, so --tls-certificate can't be given too")
+	}
+	return nil
+}
+
+// authority returns the path of the certificate that the control plane's own clients have to trust, or "".
+func (f serverFlags) authority() string {
+	switch {
+	case f.TLS == "auto":
+		return plane.Authority(f.Data)
+	case f.TLSCertificate != "":
+		return f.TLSCertificate
+	}
+	return ""
 }
 
 // networks parses addresses and networks.

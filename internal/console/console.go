@@ -1,5 +1,5 @@
 // Package console serves what no AWS API has: the control plane's health, and the table of GPUs with their holders and load. It
-// reads rows and what nodes report. The only thing that it changes is a simulated GPU's faults.
+// reads rows and what nodes report. What it changes is a simulated GPU's faults, and which machines may join.
 package console
 
 import (
@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/certificate"
+	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -20,6 +22,11 @@ import (
 type Options struct {
 	Version  string
 	Verifier *sign.Verifier // nil if any credentials will do
+	Region   string
+	Endpoint string // the control plane's URL
+
+	Enrollment *enrollment.Office
+	Authority  *certificate.Authority // the control plane's own; nil without one
 }
 
 // Console serves Pintle's own paths.
@@ -40,6 +47,10 @@ func (c *Console) Handlers() map[string]http.Handler {
 		"/pintle/health":     http.HandlerFunc(c.health),
 		"/pintle/gpus":       c.signed(c.serveGPUs),
 		"/pintle/gpus/fault": c.postedJSON(c.signed(ownersOnly(c.serveFault))),
+		"/pintle/tokens":     c.signed(ownersOnly(c.serveTokens)),
+		"/pintle/tokens/new": c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
+		"/pintle/tokens/end": c.postedJSON(c.signed(ownersOnly(c.serveEndToken))),
+		"/pintle/join":       c.postedJSON(c.unsigned(c.serveJoin)),
 	}
 }
 
@@ -68,9 +79,8 @@ func ownersOnly(serve answer) answer {
 // signed passes a request's body to serve. If signatures are checked, the request must be signed.
 func (c *Console) signed(serve answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		body, ok := readBody(w, r)
+		if !ok {
 			return
 		}
 		by := call.Call{Service: "pintle", Operation: strings.TrimPrefix(r.URL.Path, "/pintle/")}
@@ -91,6 +101,24 @@ func (c *Console) signed(serve answer) http.Handler {
 		}
 		serve(call.With(r.Context(), by), w, body)
 	})
+}
+
+// unsigned passes a request's body to serve, whoever sent it.
+func (c *Console) unsigned(serve answer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, ok := readBody(w, r); ok {
+			serve(r.Context(), w, body)
+		}
+	})
+}
+
+// readBody reads a request's body, or answers that it's too large.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+	}
+	return body, err == nil
 }
 
 // postedJSON refuses everything that a web page may send to another site.

@@ -5,9 +5,11 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,13 +63,20 @@ type Config struct {
 	ECS         ECS
 	Logs        awslogs.Client
 	Credentials aws.CredentialsProvider // nil leaves web sockets unsigned
+	Authority   Authority               // of the control plane's certificate, if it isn't one that everybody knows
 	Log         *slog.Logger
+}
+
+// Authority is the control plane's certificate authority. The zero value stands for those of the system.
+type Authority struct {
+	TLS  *tls.Config // trusts it
+	Path string      // of its certificate in PEM, for containers that see the machine's files
 }
 
 // Agent runs a node.
 type Agent struct {
 	config   Config
-	plane    string // address of the control plane if it is on this machine's loopback, else ""
+	plane    string // address to which the agent forwards calls of its containers, if they can't make these themselves, else ""
 	identity atomic.Pointer[identity]
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
@@ -76,6 +85,7 @@ type Agent struct {
 	faults   *faults
 	acs      atomic.Pointer[acsSession] // the open connection, or nil
 	sending  sync.Mutex                 // held to send the inventory, so that the newest is sent last
+	http     *http.Client               // opens the web sockets
 	beats    chan struct{}              // receives when a heartbeat came, so the node's own status is due
 	log      *slog.Logger
 }
@@ -90,11 +100,16 @@ func New(c Config) *Agent {
 	}
 	a := &Agent{
 		config: c,
-		plane:  loopback(c.Endpoint),
+		plane:  forwarded(c),
 		ready:  make(chan struct{}),
 		beats:  make(chan struct{}, 1),
 		log:    c.Log.With("node", c.Name),
 	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = c.Authority.TLS
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP1(true) // web sockets need it
+	a.http = &http.Client{Transport: transport}
 	a.identity.Store(new(identity))
 	a.sampler = newSampler(a)
 	a.faults = newFaults(c.DataDir)
@@ -119,7 +134,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer listener.Close() //nolint:errcheck // Serve closes it first, if it was called
 	a.metadata = listener.Addr()
 	g, ctx := errgroup.WithContext(ctx)
-	at := &attendant{ctx: ctx, group: g, plane: a.plane}
+	at := &attendant{ctx: ctx, group: g, plane: a.plane, tls: a.tls()}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
 	}
@@ -227,6 +242,9 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	}
 	if endpoint != "" {
 		env["AWS_ENDPOINT_URL"] = endpoint
+	}
+	if path := a.config.Authority.Path; path != "" && a.config.Runtime.Name() == "process" {
+		env["AWS_CA_BUNDLE"] = path
 	}
 	env["ECS_CONTAINER_METADATA_URI"] = base + "/v3/" + token
 	env["ECS_CONTAINER_METADATA_URI_V4"] = base + "/v4/" + token

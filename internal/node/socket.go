@@ -120,7 +120,7 @@ func (a *Agent) dial(ctx context.Context, base string, query url.Values) (*socke
 	if err := a.sign(ctx, r, nil); err != nil {
 		return nil, err
 	}
-	conn, response, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: r.Header})
+	conn, response, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: r.Header, HTTPClient: a.http})
 	if err != nil {
 		return nil, readRefusal(response, err)
 	}

@@ -35,7 +35,7 @@ func (p *Plane) openFront() error {
 		return fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
 	}
 	p.listener = netutil.LimitListener(listener, maxConnections())
-	return nil
+	return p.secure()
 }
 
 // maxConnections leaves half of the process's file descriptors to its files. Anybody may connect, and connections mustn't keep
@@ -67,10 +67,17 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 		"%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", o.Listen)
 }
 
-// lookup returns the secret of an access key: the operator's, or one issued to a task.
+// lookup returns the secret of an access key: the operator's, a node's, or one issued to a task.
 func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, error) {
 	if id == p.options.AccessKeyID {
 		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Identity: call.Identity{Principal: p.account().Root()}}, nil
+	}
+	if key, instance, ok := p.enrollment.Lookup(id); ok {
+		return sign.Credential{SecretAccessKey: key.SecretAccessKey, Identity: call.Identity{
+			Principal: p.account().GlobalARN("iam", "user/node/"+id),
+			Node:      true,
+			Instance:  instance,
+		}}, nil
 	}
 	s, err := p.issuer.Lookup(id, token)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
+	"github.com/pintle/pintle/internal/certificate"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
@@ -30,6 +31,7 @@ import (
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/ec2/machines"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
@@ -54,10 +56,11 @@ type Options struct {
 	Account   string
 	Data      string // the directory of all state
 	Listen    string // the address to listen on; without one, only callers in the process reach the services
-	Advertise string // the URL under which nodes reach it; by default http:// and Listen
+	Advertise string // the URL under which nodes reach it; by default http:// or https:// and Listen
 	// AccessKeyID and SecretAccessKey are what callers sign with. They are required unless Listen is on loopback.
 	AccessKeyID     string
 	SecretAccessKey string
+	TLS             TLSOptions
 
 	Lost         time.Duration // how long a node may be away before its tasks are given up
 	Settle       time.Duration // how long a task without a health check must run to count as healthy
@@ -120,10 +123,13 @@ type Plane struct {
 	log      *slog.Logger
 	listener net.Listener
 	issuer   *sts.Issuer
-	verifier *sign.Verifier // nil if any credentials will do
-	handler  *wire.Handler
-	front    http.Handler // the handler, behind guard if any credentials will do
-	list     []Service
+
+	authority  *certificate.Authority // nil unless the control plane makes its own certificates
+	enrollment *enrollment.Office
+	verifier   *sign.Verifier // nil if any credentials will do
+	handler    *wire.Handler
+	front      http.Handler // the handler, behind guard if any credentials will do
+	list       []Service
 }
 
 // Open opens the stores, binds the address and builds the services. Run serves.
@@ -162,7 +168,7 @@ func (p *Plane) Endpoint() string {
 	if p.options.Advertise != "" || p.listener == nil {
 		return p.options.Advertise
 	}
-	return "http://" + p.listener.Addr().String()
+	return p.options.TLS.scheme() + "://" + p.listener.Addr().String()
 }
 
 // queueURL returns the URL of the queue with an ARN on this control plane.

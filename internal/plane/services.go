@@ -17,6 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/iam/sts"
@@ -66,6 +67,7 @@ func (p *Plane) buildServices() {
 	owner := p.account()
 	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.Metrics.Put, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
+	p.enrollment = enrollment.New(p.State, enrollment.Options{Now: p.now, Secret: p.issuer.NodeSecret})
 	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Endpoint: p.Endpoint()})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
@@ -121,7 +123,15 @@ func (p *Plane) mount() (err error) {
 	}
 	p.handler.Handle("/acs/", p.Link)
 	p.handler.Handle("/tcs/", p.Link)
-	for path, h := range console.New(p.State, p.Link, console.Options{Version: p.options.Version, Verifier: p.verifier}).Handlers() {
+	pages := console.New(p.State, p.Link, console.Options{
+		Version:    p.options.Version,
+		Verifier:   p.verifier,
+		Region:     p.options.Region,
+		Endpoint:   p.Endpoint(),
+		Enrollment: p.enrollment,
+		Authority:  p.authority,
+	})
+	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {

@@ -3,7 +3,9 @@ package plane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -163,5 +166,103 @@ func TestNamedOperationsExist(t *testing.T) {
 				t.Errorf("%s has no operation %s", service, o)
 			}
 		}
+	}
+}
+
+// join gets a node's key for a new token with one use.
+func (p *Plane) join(t *testing.T) enrollment.Key {
+	t.Helper()
+	token, secret, err := p.enrollment.Create(t.Context(), time.Hour, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.enrollment.Join(t.Context(), token.ID, secret+"x"); !errors.Is(err, enrollment.ErrRefused) {
+		t.Errorf("a wrong secret: %v", err)
+	}
+	key, err := p.enrollment.Join(t.Context(), token.ID, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.enrollment.Join(t.Context(), token.ID, secret); !errors.Is(err, enrollment.ErrRefused) {
+		t.Errorf("a token that was used up: %v", err)
+	}
+	return key
+}
+
+// TestNodeKey: a node's key is for the instance that it registered first, and ends with that.
+func TestNodeKey(t *testing.T) {
+	p := serveSigned(t)
+	register := func(key enrollment.Key, arn *string) (string, error) {
+		out, err := p.client(key.AccessKeyID, key.SecretAccessKey, "").RegisterContainerInstance(t.Context(),
+			&awsecs.RegisterContainerInstanceInput{
+				ContainerInstanceArn: arn,
+				TotalResources: []types.Resource{
+					{Name: aws.String("CPU"), IntegerValue: 1024},
+					{Name: aws.String("MEMORY"), IntegerValue: 1024},
+				},
+			})
+		if err != nil {
+			return "", err
+		}
+		return *out.ContainerInstance.ContainerInstanceArn, nil
+	}
+	one, two := p.join(t), p.join(t)
+	first, err := register(one, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := register(one, nil); err != nil || again != first {
+		t.Errorf("registered again it is %q, %v", again, err)
+	}
+	if _, err := register(two, &first); code(err) != "AccessDeniedException" {
+		t.Errorf("another node takes over an instance: %v", err)
+	}
+	second, err := register(two, nil)
+	if err != nil || second == first {
+		t.Fatalf("another node is %q, %v", second, err)
+	}
+	other := p.client(two.AccessKeyID, two.SecretAccessKey, "")
+	if _, err := other.ListClusters(t.Context(), nil); code(err) != "AccessDeniedException" {
+		t.Errorf("a node lists clusters: %v", err)
+	}
+	_, err = other.DeregisterContainerInstance(t.Context(), &awsecs.DeregisterContainerInstanceInput{ContainerInstance: &first})
+	if code(err) != "AccessDeniedException" {
+		t.Errorf("a node deregisters another: %v", err)
+	}
+	owner := p.client("AKID", "secret", "")
+	if _, err := owner.DeregisterContainerInstance(t.Context(), &awsecs.DeregisterContainerInstanceInput{ContainerInstance: &second}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.DiscoverPollEndpoint(t.Context(), nil); code(err) != "UnrecognizedClientException" {
+		t.Errorf("the key of a deregistered instance: %v", err)
+	}
+}
+
+// TestJoinTokens: a token says when it ends, ends when it's revoked, and its row gives nobody its secret.
+func TestJoinTokens(t *testing.T) {
+	p := serveSigned(t)
+	for _, c := range []struct {
+		lifetime time.Duration
+		uses     int
+	}{{0, 1}, {time.Hour, 0}, {2 * enrollment.MaxLifetime, 1}, {time.Hour, enrollment.MaxUses + 1}} {
+		if _, _, err := p.enrollment.Create(t.Context(), c.lifetime, c.uses); err == nil {
+			t.Errorf("a token for %s and %d uses was made", c.lifetime, c.uses)
+		}
+	}
+	token, secret, err := p.enrollment.Create(t.Context(), time.Hour, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := p.enrollment.List(); len(list) != 1 || strings.Contains(fmt.Sprintf("%+v", list[0]), secret) {
+		t.Errorf("the tokens are %+v", list)
+	}
+	if err := p.enrollment.Revoke(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.enrollment.Join(t.Context(), token.ID, secret); !errors.Is(err, enrollment.ErrRefused) {
+		t.Errorf("a revoked token: %v", err)
+	}
+	if err := p.enrollment.Revoke(t.Context(), token.ID); err == nil {
+		t.Error("a token was revoked twice")
 	}
 }

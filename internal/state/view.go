@@ -26,7 +26,9 @@ type View struct {
 	GroupRefreshes     Table[GroupRefresh]
 	IdempotencyTokens  Table[IdempotencyToken]
 	Instances          Table[Instance]
+	JoinTokens         Table[JoinToken]
 	LaunchTemplates    Table[LaunchTemplate]
+	NodeKeys           Table[NodeKey]
 	ScalableTargets    Table[ScalableTarget]
 	ScalingActivities  Table[ScalingActivity]
 	ScalingPolicies    Table[ScalingPolicy]
@@ -66,7 +68,9 @@ func newView(v *store.View) *View {
 		GroupRefreshes:     groupRefreshes.In(v),
 		IdempotencyTokens:  idempotencyTokens.In(v),
 		Instances:          instances.In(v),
+		JoinTokens:         joinTokens.In(v),
 		LaunchTemplates:    launchTemplates.In(v),
+		NodeKeys:           nodeKeys.In(v),
 		ScalableTargets:    scalableTargets.In(v),
 		ScalingActivities:  scalingActivities.In(v),
 		ScalingPolicies:    scalingPolicies.In(v),
@@ -98,7 +102,9 @@ var schema = store.NewSchema(
 	groupRefreshes,
 	idempotencyTokens,
 	instances,
+	joinTokens,
 	launchTemplates,
+	nodeKeys,
 	scalableTargets,
 	scalingActivities,
 	scalingPolicies,

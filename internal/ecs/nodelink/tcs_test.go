@@ -19,8 +19,8 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pintle/pintle/internal/acs"
-	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 const metadata = `"metadata":{"cluster":"poc","containerInstance":"` + instanceArn + `","messageId":"m","fin":true}`

@@ -109,6 +109,11 @@ func (i *Issuer) arn(s session) string {
 
 func last(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
 
+// NodeSecret returns the secret of a node's access key.
+func (i *Issuer) NodeSecret(accessKeyID string) string {
+	return base64.StdEncoding.EncodeToString(i.mac("node secret", accessKeyID))
+}
+
 func (i *Issuer) secret(token string) string {
 	return base64.StdEncoding.EncodeToString(i.mac("secret", token))
 }
