@@ -43,7 +43,8 @@ func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err erro
 			return nil
 		})
 	}
-	serve(func() { at.metadata.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
+	own := at.metadata.For(task.Arn)
+	serve(func() { own.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
 	if at.plane == "" || task.RoleCredentials == nil {
 		api.Close()
 	} else {
