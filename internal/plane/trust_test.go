@@ -230,7 +230,8 @@ func TestNodeKey(t *testing.T) {
 		t.Errorf("a node deregisters another: %v", err)
 	}
 	owner := p.client("AKID", "secret", "")
-	if _, err := owner.DeregisterContainerInstance(t.Context(), &awsecs.DeregisterContainerInstanceInput{ContainerInstance: &second}); err != nil {
+	_, err = owner.DeregisterContainerInstance(t.Context(), &awsecs.DeregisterContainerInstanceInput{ContainerInstance: &second})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := other.DiscoverPollEndpoint(t.Context(), nil); code(err) != "UnrecognizedClientException" {

@@ -32,10 +32,11 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // newVerifier returns a verifier whose clock says noon. It knows alice, a session, and an expired session.
 func newVerifier() *sign.Verifier {
+	aSession := call.Identity{Principal: session}
 	known := map[string]sign.Credential{
 		"AKIAALICE": {SecretAccessKey: "secret", Identity: call.Identity{Principal: alice}},
-		"ASIATASK":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon.Add(time.Second), Identity: call.Identity{Principal: session}},
-		"ASIAOVER":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon, Identity: call.Identity{Principal: session}},
+		"ASIATASK":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon.Add(time.Second), Identity: aSession},
+		"ASIAOVER":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon, Identity: aSession},
 	}
 	return &sign.Verifier{
 		Region: "us-east-1",
