@@ -22,6 +22,7 @@ const module = "github.com/pintle/pintle/internal/"
 var ground = map[string]rule{
 	"account":      {[]string{"account"}, "every service has one in its options"},
 	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
+	"certificate":  {[]string{"file"}, "it keeps an authority's files, and knows nothing of who connects"},
 	"checksum":     {nil, "it computes, and no more"},
 	"disk":         {nil, "it is below all stores"},
 	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},
@@ -57,7 +58,7 @@ var noAPI = map[string]string{
 
 // above is what puts streets together, and otherSide what runs on nodes and in containers.
 var above = map[string]rule{
-	"console": {[]string{"state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
+	"console": {[]string{"account", "certificate", "state", "acs", "wire", "ecs/nodelink", "ecs/enrollment"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":   {[]string{"*"}, "it puts everything together"},
 	"sim": {
 		[]string{

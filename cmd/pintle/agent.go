@@ -90,6 +90,7 @@ type agentCmd struct {
 	Type      string
 	Name      string
 	Instance  string
+	Join      string
 	Ephemeral bool
 	LockFD    int
 	Verbose   bool
@@ -99,6 +100,13 @@ func (c *agentCmd) define(f flags) {
 	c.nodeFlags.define(f)
 	f.StringVar(&c.Endpoint, "endpoint", "http://127.0.0.1:4566", "The control plane's URL.")
 	f.env("endpoint", "AWS_ENDPOINT_URL")
+	f.StringVar(
+		&c.Join, "join", "",
+		"Join token of the control plane, from pintle token: where it is, whose certificate it has, and the right to a key of this node's "+
+			"own. Needed once: the key is kept in --data.",
+	)
+	f.placeholder("join", "TOKEN")
+	f.env("join", "PINTLE_JOIN_TOKEN")
 	f.StringVar(&c.Cluster, "cluster", "default", "Cluster to join.")
 	f.env("cluster", "ECS_CLUSTER")
 	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle/agent", "Directory for the node's records and containers.")
@@ -142,7 +150,11 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if c.Ephemeral { // even if it's told to end at once, it must still stop what an earlier agent left
 		setup = context.WithoutCancel(ctx)
 	}
-	config, err := awsConfig(setup, c.Endpoint)
+	l, err := c.login(setup)
+	if err != nil {
+		return err
+	}
+	config, authority, err := l.agent(setup)
 	if err != nil {
 		return err
 	}
@@ -153,7 +165,8 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	a, err := c.agent(setup, config, m, node.Config{
 		Name:         name,
 		Cluster:      c.Cluster,
-		Endpoint:     c.Endpoint,
+		Endpoint:     l.Endpoint,
+		Authority:    authority,
 		InstanceType: c.Type,
 		InstanceID:   c.Instance,
 		DataDir:      c.Data,

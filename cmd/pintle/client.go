@@ -3,15 +3,22 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/pintle/pintle/internal/certificate"
+	"github.com/pintle/pintle/internal/plane"
 )
 
 // clientFlags are the flags of every verb that calls a control plane. The verbs use only AWS's APIs, so they work on Amazon ECS as well.
@@ -39,13 +46,66 @@ func (c *endpointFlags) define(f flags) {
 // awsConfig returns the SDK's configuration for an endpoint. Without configured credentials it uses made-up ones: a control plane on
 // loopback accepts any, and others refuse these.
 func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
-	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
-	return configWithKey(ctx, endpoint, region, os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"))
+	return configWithKey(ctx, login{
+		Endpoint:        endpoint,
+		Region:          cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"),
+		AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
+		SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		CA:              authorityHere(endpoint),
+	})
 }
 
-func configWithKey(ctx context.Context, endpoint, region, key, secret string) (aws.Config, error) {
-	return config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithBaseEndpoint(endpoint),
-		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(cmp.Or(key, "pintle"), cmp.Or(secret, "pintle"), "")))
+// login is what it takes to call a control plane.
+type login struct {
+	Endpoint        string
+	Region          string
+	AccessKeyID     string
+	SecretAccessKey string
+	CA              string // path of the certificate of its authority; empty if the system knows it, or AWS_CA_BUNDLE does
+}
+
+// configWithKey returns the SDK's configuration for a login.
+func configWithKey(ctx context.Context, l login) (aws.Config, error) {
+	options := []func(*config.LoadOptions) error{
+		config.WithRegion(l.Region),
+		config.WithBaseEndpoint(l.Endpoint),
+		config.WithCredentialsProvider(
+			credentials.NewStaticCredentialsProvider(cmp.Or(l.AccessKeyID, "pintle"), cmp.Or(l.SecretAccessKey, "pintle"), ""),
+		),
+	}
+	if l.CA != "" {
+		trusting, err := trust(l.CA)
+		if err != nil {
+			return aws.Config{}, err
+		}
+		options = append(options, config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.TLSClientConfig = trusting
+		})))
+	}
+	return config.LoadDefaultConfig(ctx, options...)
+}
+
+// trust returns how to connect to a control plane whose authority's certificate is in a file.
+func trust(path string) (*tls.Config, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("the control plane's certificate authority: %w", err)
+	}
+	c, err := certificate.Trusting(string(b))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// authorityHere returns the path of the authority's certificate that a control plane on this machine has made, or "".
+// AWS_CA_BUNDLE comes first, which the SDK reads.
+func authorityHere(endpoint string) string {
+	path := plane.Authority(expand("~/.pintle"))
+	if _, err := os.Stat(path); err != nil || !strings.HasPrefix(endpoint, "https:") || os.Getenv("AWS_CA_BUNDLE") != "" {
+		return ""
+	}
+	return path
 }
 
 // clients are the SDK's clients.

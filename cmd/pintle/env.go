@@ -41,6 +41,9 @@ func (c *envCmd) Run(ctx context.Context) error {
 	key := cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "pintle")
 	secret := cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "pintle")
 	fmt.Printf("export AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n", quote(key), quote(secret))
+	if path := authorityHere(c.Endpoint); path != "" {
+		fmt.Printf("export AWS_CA_BUNDLE=%s\n", quote(path))
+	}
 	fmt.Println("export AWS_PAGER=")
 	dir, err := awsBefore(ctx)
 	if err != nil {

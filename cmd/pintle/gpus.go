@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
@@ -112,8 +110,7 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tTYPE\tGPU\tMODEL\tTASK\tLOAD\tMEMORY\tTEMP\tHEALTH")
+	w := newTable("NODE", "TYPE", "GPU", "MODEL", "TASK", "LOAD", "MEMORY", "TEMP", "HEALTH")
 	free, broken := 0, 0
 	for _, r := range rows {
 		task, model, health := "-", r.Model, "ok"
@@ -133,9 +130,9 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 		if !r.Connected {
 			model += " (node away)"
 		}
-		fmt.Fprintf(
-			w, "%.8s\t%s\t%s\t%s\t%s\t%.0f %%\t%d/%d MiB\t%.0f °C\t%s\n", r.Node, r.InstanceType, r.ID, model, task, r.UtilizationPct,
-			r.MemoryUsedMiB, r.MemoryMiB, r.TemperatureC, health,
+		w.row(
+			fmt.Sprintf("%.8s", r.Node), r.InstanceType, r.ID, model, task, fmt.Sprintf("%.0f %%", r.UtilizationPct),
+			fmt.Sprintf("%d/%d MiB", r.MemoryUsedMiB, r.MemoryMiB), fmt.Sprintf("%.0f °C", r.TemperatureC), health,
 		)
 	}
 	fmt.Fprintf(w, "%d GPUs, %d free, %d broken\n", len(rows), free, broken)
@@ -173,7 +170,7 @@ func (f endpointFlags) call(ctx context.Context, method, path string, body []byt
 	if err := v4.NewSigner().SignHTTP(ctx, key, r, hex.EncodeToString(sum[:]), "pintle", config.Region, time.Now()); err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := config.HTTPClient.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("no control plane answers at %s: %w (start one with: pintle up)", f.Endpoint, err)
 	}

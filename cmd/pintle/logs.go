@@ -22,6 +22,7 @@ import (
 type logsCmd struct {
 	clientFlags
 	Follow    bool
+	Raw       bool
 	Container string
 	Task      string
 }
@@ -29,6 +30,7 @@ type logsCmd struct {
 func (c *logsCmd) define(f flags) {
 	c.clientFlags.define(f)
 	f.BoolVarP(&c.Follow, "follow", "f", false, "Continue until the task has stopped.")
+	f.BoolVar(&c.Raw, "raw", false, "Write the logs as they are: by default, what would command a terminal is shown as \\x1b and the like.")
 	f.StringVar(&c.Container, "container", "", "The container, if the task has several.")
 }
 
@@ -44,7 +46,11 @@ func (c *logsCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = cl.show(ctx, c.Cluster, c.Task, c.Container, c.Follow, os.Stdout)
+	var out io.Writer = plainWriter{os.Stdout}
+	if c.Raw {
+		out = os.Stdout
+	}
+	_, err = cl.show(ctx, c.Cluster, c.Task, c.Container, c.Follow, out)
 	return err
 }
 

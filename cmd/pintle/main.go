@@ -57,6 +57,7 @@ func newRoot() *cobra.Command {
 		newGpus(),
 		new(metricsCmd).verb(),
 		new(workerCmd).verb(),
+		newToken(),
 		new(envCmd).verb(),
 		new(checkCmd).verb(),
 		newVerb("coverage", "Print which operations of each AWS service are implemented.", noArguments, coverage),
@@ -177,13 +178,13 @@ func report(cmd *cobra.Command, err error) int {
 	case errors.Is(err, context.Canceled): // ctrl-C
 		return 130
 	default:
-		fmt.Fprintln(os.Stderr, "pintle:", plain(err))
+		fmt.Fprintln(plainWriter{os.Stderr}, "pintle:", messageOf(err))
 	}
 	return 1
 }
 
-// plain is an error's text for people. Of an AWS API's error it has the message alone, not the SDK's call, status and request id.
-func plain(err error) string {
+// messageOf is an error's text for people. Of an AWS API's error it has the message alone, not the SDK's call, status and request id.
+func messageOf(err error) string {
 	call, isCall := errors.AsType[*smithy.OperationError](err)
 	api, isAPI := errors.AsType[smithy.APIError](err)
 	if !isCall || !isAPI {

@@ -227,14 +227,14 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestPlain: an error of an AWS API is told without the SDK's words around it.
-func TestPlain(t *testing.T) {
+// TestMessageOf: an error of an AWS API is told without the SDK's words around it.
+func TestMessageOf(t *testing.T) {
 	api := &smithy.GenericAPIError{Code: "ClusterNotFoundException", Message: "Cluster not found."}
 	failed := fmt.Errorf("stop x: %w", &smithy.OperationError{ServiceID: "ECS", OperationName: "StopTask", Err: api})
-	if got := plain(failed); got != "stop x: Cluster not found." {
+	if got := messageOf(failed); got != "stop x: Cluster not found." {
 		t.Errorf("it says %q", got)
 	}
-	if got := plain(errors.New("no space")); got != "no space" {
+	if got := messageOf(errors.New("no space")); got != "no space" {
 		t.Errorf("it says %q", got)
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -40,17 +38,16 @@ func (c *psCmd) Run(ctx context.Context) error {
 	if c.All {
 		statuses = append(statuses, types.DesiredStatusStopped)
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tDEFINITION\tSTATUS\tGPUS\tNODE\tAGE\tREASON")
+	w := newTable("TASK", "DEFINITION", "STATUS", "GPUS", "NODE", "AGE", "REASON")
 	for _, st := range statuses {
 		tasks, err := listTasks(ctx, cl.ecs, c.Cluster, st)
 		if err != nil {
 			return err
 		}
 		for _, t := range tasks {
-			fmt.Fprintf(
-				w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", lastPart(t.TaskArn), lastPart(t.TaskDefinitionArn), status(t), gpuCount(t),
-				lastPart(t.ContainerInstanceArn), age(t.CreatedAt), aws.ToString(t.StoppedReason),
+			w.row(
+				lastPart(t.TaskArn), lastPart(t.TaskDefinitionArn), status(t), gpuCount(t), lastPart(t.ContainerInstanceArn),
+				age(t.CreatedAt), aws.ToString(t.StoppedReason),
 			)
 		}
 	}

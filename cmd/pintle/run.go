@@ -103,7 +103,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 	}
 	task := out.Tasks[0]
 	fmt.Fprintf(os.Stderr, "task %s on node %s%s\n", lastPart(task.TaskArn), lastPart(task.ContainerInstanceArn), gpuNote(task))
-	t, err := cl.show(ctx, c.Cluster, *task.TaskArn, "main", true, os.Stdout)
+	t, err := cl.show(ctx, c.Cluster, *task.TaskArn, "main", true, plainWriter{os.Stdout})
 	if ctx.Err() != nil {
 		return cl.interrupt(c.Cluster, *task.TaskArn)
 	}

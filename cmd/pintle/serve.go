@@ -28,6 +28,10 @@ func (c *serveCmd) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("pintle %s serves %s\n", version, p.Endpoint())
-	fmt.Printf("Attach a node:  pintle agent --endpoint %s\n", p.Endpoint())
+	if c.AccessKeyID != "" {
+		fmt.Println("Attach a node:  pintle agent --join TOKEN, with a token of: pintle token --endpoint", p.Endpoint())
+	} else {
+		fmt.Printf("Attach a node:  pintle agent --endpoint %s\n", p.Endpoint())
+	}
 	return p.Run(ctx)
 }

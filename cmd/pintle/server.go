@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -31,6 +32,9 @@ type serverFlags struct {
 	AdvertiseURL    string
 	AccessKeyID     string
 	SecretAccessKey string
+	TLS             string
+	TLSCertificate  string
+	TLSKey          string
 	GPUMetrics      bool
 	Reaction        string
 	ScaleIn         time.Duration
@@ -60,6 +64,13 @@ func (c *serverFlags) define(f flags) {
 	f.env("access-key-id", "PINTLE_ACCESS_KEY_ID")
 	f.StringVar(&c.SecretAccessKey, "secret-access-key", "", "Its secret. Better in the environment than on the command line.")
 	f.env("secret-access-key", "PINTLE_SECRET_ACCESS_KEY")
+	f.choice(
+		&c.TLS, "tls", "off",
+		"Whether to serve HTTPS: auto makes a certificate authority in the data directory, which nodes learn from their join tokens.",
+		"auto", "off",
+	)
+	f.file(&c.TLSCertificate, "tls-certificate", "Certificate to serve HTTPS with, in PEM, with those between it and its authority.")
+	f.file(&c.TLSKey, "tls-key", "Its key.")
 	f.BoolVar(
 		&c.GPUMetrics, "gpu-metrics", true,
 		"Publish the nodes' GPU load to CloudWatch. Without it, a sidecar or a collector must do that, as on AWS.",
@@ -123,7 +134,7 @@ func (f serverFlags) open(ctx context.Context) (*plane.Plane, error) {
 
 // options checks the flags and returns the control plane's options. It also sets the default logger.
 func (f serverFlags) options() (plane.Options, error) {
-	if err := f.check(); err != nil {
+	if err := errors.Join(f.check(), f.checkTLS()); err != nil {
 		return plane.Options{}, err
 	}
 	level := slog.LevelWarn
@@ -141,13 +152,18 @@ func (f serverFlags) options() (plane.Options, error) {
 		Advertise:       f.AdvertiseURL,
 		AccessKeyID:     f.AccessKeyID,
 		SecretAccessKey: f.SecretAccessKey,
-		Heartbeat:       f.Heartbeat,
-		Lost:            f.Lost,
-		Settle:          cmp.Or(f.Settle, f.settle()),
-		Reaction:        f.reaction(),
-		ScaleIn:         f.ScaleIn,
-		NoGPUMetrics:    !f.GPUMetrics,
-		MaxMetrics:      f.MaxMetrics,
+		TLS: plane.TLSOptions{
+			Auto:        f.TLS == "auto",
+			Certificate: f.TLSCertificate,
+			Key:         f.TLSKey,
+		},
+		Heartbeat:    f.Heartbeat,
+		Lost:         f.Lost,
+		Settle:       cmp.Or(f.Settle, f.settle()),
+		Reaction:     f.reaction(),
+		ScaleIn:      f.ScaleIn,
+		NoGPUMetrics: !f.GPUMetrics,
+		MaxMetrics:   f.MaxMetrics,
 		Fleet: plane.FleetOptions{
 			Kind:    f.Fleet,
 			Pool:    f.FleetPool,
@@ -170,6 +186,28 @@ func (f serverFlags) options() (plane.Options, error) {
 	}
 	o.Prices = prices
 	return o, nil
+}
+
+// checkTLS checks the flags of TLS.
+func (f serverFlags) checkTLS() error {
+	if (f.TLSCertificate == "") != (f.TLSKey == "") {
+		return errors.New("--tls-certificate and --tls-key go together")
+	}
+	if f.TLS == "auto" && f.TLSCertificate != "" {
+		return errors.New("--tls auto makes a certificate, so --tls-certificate can't be given too")
+	}
+	return nil
+}
+
+// authority returns the path of the certificate that the control plane's own clients have to trust, or "".
+func (f serverFlags) authority() string {
+	switch {
+	case f.TLS == "auto":
+		return plane.Authority(f.Data)
+	case f.TLSCertificate != "":
+		return f.TLSCertificate
+	}
+	return ""
 }
 
 // networks parses addresses and networks.

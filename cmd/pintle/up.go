@@ -167,7 +167,14 @@ func (c *upCmd) endpointFlag(p *plane.Plane) string {
 }
 
 func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []string) ([]*node.Agent, error) {
-	config, err := configWithKey(ctx, p.Endpoint(), c.Region, c.AccessKeyID, c.SecretAccessKey)
+	own := login{
+		Endpoint:        p.Endpoint(),
+		Region:          c.Region,
+		AccessKeyID:     c.AccessKeyID,
+		SecretAccessKey: c.SecretAccessKey,
+		CA:              c.authority(),
+	}
+	config, authority, err := own.agent(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +185,7 @@ func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []s
 			Name:         name,
 			Cluster:      "default",
 			Endpoint:     p.Endpoint(),
+			Authority:    authority,
 			InstanceType: t,
 			DataDir:      c.nodeDir(name),
 			Log:          slog.Default(),

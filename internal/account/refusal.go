@@ -44,3 +44,12 @@ func (r *Refusal) ErrorFault() smithy.ErrorFault {
 	}
 	return smithy.FaultClient
 }
+
+// NotAuthorized returns AWS's message for a call that its caller may not make. why is empty or says the reason.
+func NotAuthorized(principal, action, resource, why string) string {
+	text := fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", principal, action, resource)
+	if why != "" {
+		text += " because " + why
+	}
+	return text
+}

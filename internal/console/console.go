@@ -1,5 +1,5 @@
 // Package console serves what no AWS API has: the control plane's health, and the table of GPUs with their holders and load. It
-// reads rows and what nodes report. The only thing that it changes is a simulated GPU's faults.
+// reads rows and what nodes report. What it changes is a simulated GPU's faults, and which machines may join.
 package console
 
 import (
@@ -7,9 +7,14 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/certificate"
+	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
@@ -18,6 +23,11 @@ type Options struct {
 	Version  string
 	Verifier *sign.Verifier // nil if any credentials will do
 	Writable func() error   // why changes are refused; nil if they aren't
+	Region   string
+	Endpoint string // the control plane's URL
+
+	Enrollment *enrollment.Office
+	Authority  *certificate.Authority // the control plane's own; nil without one
 }
 
 // Console serves Pintle's own paths.
@@ -37,7 +47,11 @@ func (c *Console) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/pintle/health":     http.HandlerFunc(c.health),
 		"/pintle/gpus":       c.signed(c.serveGPUs),
-		"/pintle/gpus/fault": c.postedJSON(c.signed(c.serveFault)),
+		"/pintle/gpus/fault": c.postedJSON(c.signed(ownersOnly(c.serveFault))),
+		"/pintle/tokens":     c.signed(ownersOnly(c.serveTokens)),
+		"/pintle/tokens/new": c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
+		"/pintle/tokens/end": c.postedJSON(c.signed(ownersOnly(c.serveEndToken))),
+		"/pintle/join":       c.postedJSON(c.unsigned(c.serveJoin)),
 	}
 }
 
@@ -54,16 +68,30 @@ func (c *Console) health(w http.ResponseWriter, _ *http.Request) {
 // maxBody is the most bytes that a request's body may have.
 const maxBody = 4 << 10
 
-// signed passes a request's body to serve. If signatures are checked, the request must be signed.
-func (c *Console) signed(serve func(ctx context.Context, w http.ResponseWriter, body []byte)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+// answer answers a request with this body. The context says who signed it.
+type answer func(ctx context.Context, w http.ResponseWriter, body []byte)
+
+// ownersOnly refuses tasks and nodes.
+func ownersOnly(serve answer) answer {
+	return func(ctx context.Context, w http.ResponseWriter, body []byte) {
+		if c := call.From(ctx); c.Task != "" || c.Node {
+			http.Error(w, account.NotAuthorized(c.Principal, "pintle:"+c.Operation, "*", ""), http.StatusForbidden)
 			return
 		}
+		serve(ctx, w, body)
+	}
+}
+
+// signed passes a request's body to serve. If signatures are checked, the request must be signed.
+func (c *Console) signed(serve answer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, ok := readBody(w, r)
+		if !ok {
+			return
+		}
+		by := call.Call{Service: "pintle", Operation: strings.TrimPrefix(r.URL.Path, "/pintle/")}
 		if v := c.opts.Verifier; v != nil {
-			_, err := v.Verify(r.Context(), "pintle", sign.Signed{
+			caller, err := v.Verify(r.Context(), "pintle", sign.Signed{
 				Method:   r.Method,
 				Path:     r.URL.EscapedPath(),
 				RawQuery: r.URL.RawQuery,
@@ -75,9 +103,28 @@ func (c *Console) signed(serve func(ctx context.Context, w http.ResponseWriter, 
 				http.Error(w, err.Error(), http.StatusForbidden)
 				return
 			}
+			by.Identity = caller.Identity
 		}
-		serve(r.Context(), w, body)
+		serve(call.With(r.Context(), by), w, body)
 	})
+}
+
+// unsigned passes a request's body to serve, whoever sent it.
+func (c *Console) unsigned(serve answer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, ok := readBody(w, r); ok {
+			serve(r.Context(), w, body)
+		}
+	})
+}
+
+// readBody reads a request's body, or answers that it's too large.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+	}
+	return body, err == nil
 }
 
 // postedJSON refuses everything that a web page may send to another site.

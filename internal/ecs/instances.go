@@ -52,10 +52,9 @@ func (s *Service) RegisterContainerInstance(
 		if err != nil {
 			return err
 		}
-		arn := cmp.Or(aws.ToString(in.ContainerInstanceArn),
-			neverConnectedArn(tx.View, *c.ClusterArn, identityDocument(in.InstanceIdentityDocument).InstanceID))
-		if arn == "" {
-			arn = state.InCluster(*c.ClusterArn, "container-instance", s.scheduler.NewID())
+		arn, err := s.registeredAs(ctx, tx, *c.ClusterArn, in)
+		if err != nil {
+			return err
 		}
 		old := tx.ContainerInstances.Get(arn)
 		if row, err = reregister(old, arn, *c.ClusterArn, in); err != nil {
@@ -74,6 +73,39 @@ func (s *Service) RegisterContainerInstance(
 		return nil, err
 	}
 	return &ecs.RegisterContainerInstanceOutput{ContainerInstance: new(describeInstance(s.store.View(), row, nil))}, nil
+}
+
+// registeredAs returns the ARN that a registration is for: the one that it names, or the one that the node's key is bound to, or
+// a new one.
+func (s *Service) registeredAs(
+	ctx context.Context, tx *state.Tx, clusterArn string, in *ecs.RegisterContainerInstanceInput,
+) (string, error) {
+	named := aws.ToString(in.ContainerInstanceArn)
+	if call.From(ctx).Node {
+		return s.registeredByKey(ctx, tx, clusterArn, named)
+	}
+	arn := cmp.Or(named, neverConnectedArn(tx.View, clusterArn, identityDocument(in.InstanceIdentityDocument).InstanceID))
+	if arn == "" {
+		arn = state.InCluster(clusterArn, "container-instance", s.scheduler.NewID())
+	}
+	return arn, nil
+}
+
+// registeredByKey returns the ARN for a registration with a node's key, which the first registration binds to a new instance.
+func (s *Service) registeredByKey(ctx context.Context, tx *state.Tx, clusterArn, named string) (string, error) {
+	c := call.From(ctx)
+	key := tx.NodeKeys.Get(c.AccessKeyID)
+	if key == nil {
+		return "", denied(c, cmp.Or(named, "*"), "the key was revoked")
+	}
+	if arn := key.ContainerInstanceArn; named != "" && named != arn {
+		return "", denied(c, named, "the key is of another container instance")
+	} else if arn != "" {
+		return arn, nil
+	}
+	arn := state.InCluster(clusterArn, "container-instance", s.scheduler.NewID())
+	tx.NodeKeys.Put(key.BoundTo(arn))
+	return arn, nil
 }
 
 // neverConnectedArn returns the ARN under which a machine is registered in a cluster but was never connected, or "". That
@@ -339,6 +371,9 @@ func (s *Service) DeregisterContainerInstance(
 			return invalidParameter("The specified container instance %q does not exist in cluster %s.",
 				aws.ToString(in.ContainerInstance), *c.ClusterName)
 		}
+		if err := checkOwnInstance(ctx, *old.ContainerInstanceArn); err != nil {
+			return err
+		}
 		var running []*state.Task
 		for t := range tx.Tasks.By(state.TasksByInstance, *old.ContainerInstanceArn) {
 			if t.Holds() {
@@ -354,6 +389,7 @@ func (s *Service) DeregisterContainerInstance(
 		}
 		row = old.Deregistered(*s.now())
 		tx.ContainerInstances.Put(row)
+		tx.RevokeNodeKeys(*row.ContainerInstanceArn)
 		return nil
 	})
 	if err != nil {
@@ -450,6 +486,9 @@ func (s *Service) UpdateContainerInstancesState(
 			if old == nil {
 				out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "container-instance", name)))
 				continue
+			}
+			if err := checkOwnInstance(ctx, *old.ContainerInstanceArn); err != nil {
+				return err
 			}
 			if *old.Status == statusInactive {
 				out.Failures = append(out.Failures, types.Failure{Arn: old.ContainerInstanceArn, Reason: aws.String(statusInactive)})

@@ -15,6 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // The limits of RunTask and StartTask: API_RunTask, API_StartTask.
@@ -57,6 +58,7 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		constraints:    in.PlacementConstraints,
 		strategy:       in.PlacementStrategy,
 		providers:      in.CapacityProviderStrategy,
+		caller:         call.From(ctx),
 	}
 	if err := l.check(); err != nil {
 		return nil, err
@@ -155,6 +157,7 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 		propagate:      in.PropagateTags,
 		network:        in.NetworkConfiguration,
 		exec:           in.EnableExecuteCommand,
+		caller:         call.From(ctx),
 	}
 	if err := l.check(); err != nil {
 		return nil, err
@@ -208,6 +211,7 @@ type launch struct {
 	constraints    []types.PlacementConstraint
 	strategy       []types.PlacementStrategy
 	providers      []types.CapacityProviderStrategyItem
+	caller         call.Call
 
 	// resolve sets these in the transaction.
 	clusterArn string
@@ -302,6 +306,9 @@ func (s *Service) resolve(v *state.View, l *launch) error {
 		return invalidParameter("Network Configuration is not valid for the given networkMode of this task definition.")
 	}
 	if l.overrides, err = checkOverrides(&l.td.TaskDefinition, l.overrides); err != nil {
+		return err
+	}
+	if err := checkPassed(l.caller, &l.td.TaskDefinition, l.overrides); err != nil {
 		return err
 	}
 	l.need = scheduler.NeedOf(&l.td.TaskDefinition, l.overrides)

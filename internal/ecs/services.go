@@ -70,6 +70,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		launchType:     in.LaunchType,
 		constraints:    in.PlacementConstraints,
 		providers:      in.CapacityProviderStrategy,
+		caller:         call.From(ctx),
 	}
 	if err := s.resolveService(tx.View, in, &l); err != nil {
 		return nil, err
@@ -192,7 +193,7 @@ func (s *Service) UpdateService(ctx context.Context, in *ecs.UpdateServiceInput)
 	}
 	var row *state.Service
 	err := s.store.Update(ctx, func(tx *state.Tx) (err error) {
-		row, err = s.updateService(tx, in)
+		row, err = s.updateService(ctx, tx, in)
 		return err
 	})
 	if err != nil {
@@ -201,7 +202,7 @@ func (s *Service) UpdateService(ctx context.Context, in *ecs.UpdateServiceInput)
 	return &ecs.UpdateServiceOutput{Service: new(s.describeService(s.store.View(), row, true))}, nil
 }
 
-func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*state.Service, error) {
+func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.UpdateServiceInput) (*state.Service, error) {
 	c, err := s.activeCluster(tx.View, in.Cluster)
 	if err != nil {
 		return nil, err
@@ -234,7 +235,7 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 		}
 	}
 	row.Monitoring = cmp.Or(in.Monitoring, row.Monitoring)
-	td, err := s.updatedDefinition(tx.View, in, row)
+	td, err := s.updatedDefinition(ctx, tx.View, in, row)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +250,9 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 
 // updatedDefinition returns the task definition of an updated service, and checks a changed network or capacity provider
 // strategy against it.
-func (s *Service) updatedDefinition(v *state.View, in *ecs.UpdateServiceInput, row *state.Service) (*state.TaskDefinition, error) {
+func (s *Service) updatedDefinition(
+	ctx context.Context, v *state.View, in *ecs.UpdateServiceInput, row *state.Service,
+) (*state.TaskDefinition, error) {
 	if in.TaskDefinition == nil && in.NetworkConfiguration == nil && in.CapacityProviderStrategy == nil {
 		return v.TaskDefinitions.Get(*row.TaskDefinition), nil
 	}
@@ -259,6 +262,7 @@ func (s *Service) updatedDefinition(v *state.View, in *ecs.UpdateServiceInput, r
 		network:        row.NetworkConfiguration,
 		launchType:     row.LaunchType,
 		providers:      row.CapacityProviderStrategy,
+		caller:         call.From(ctx),
 	}
 	if err := s.resolve(v, &l); err != nil {
 		return nil, err

@@ -62,9 +62,16 @@ func (s *Service) UntagResource(ctx context.Context, in *ecs.UntagResourceInput)
 }
 
 // ListTagsForResource lists the tags of a resource.
-func (s *Service) ListTagsForResource(_ context.Context, in *ecs.ListTagsForResourceInput) (*ecs.ListTagsForResourceOutput, error) {
+func (s *Service) ListTagsForResource(ctx context.Context, in *ecs.ListTagsForResourceInput) (*ecs.ListTagsForResourceOutput, error) {
 	arn := aws.ToString(in.ResourceArn)
 	v := s.store.View()
+	if t := v.Tasks.Get(arn); t != nil {
+		if err := checkOwnTask(ctx, t); err != nil {
+			return nil, err
+		}
+	} else if err := checkOwnInstance(ctx, arn); err != nil {
+		return nil, err
+	}
 	var tags []types.Tag
 	switch resourceType(arn) {
 	case "cluster":

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // RegisterTaskDefinition adds the next revision of a family. It keeps every field that was sent.
@@ -26,6 +27,9 @@ func (s *Service) RegisterTaskDefinition(
 	}
 	td, err := newTaskDefinition(in)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkPassed(call.From(ctx), td, nil); err != nil {
 		return nil, err
 	}
 	family := *td.Family

@@ -11,6 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/deployment"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // Services with the deployment controller EXTERNAL: a deployer outside ECS creates their task sets, and sets each one's share
@@ -134,7 +135,7 @@ func (s *Service) CreateTaskSet(ctx context.Context, in *ecs.CreateTaskSetInput)
 		return nil, err
 	}
 	set, err := s.changeTaskSets(ctx, in.Cluster, in.Service, func(tx *state.Tx, row *state.Service) (*state.TaskSet, error) {
-		return s.createTaskSet(tx, row, in, hash)
+		return s.createTaskSet(ctx, tx, row, in, hash)
 	})
 	if err != nil {
 		return nil, err
@@ -142,7 +143,9 @@ func (s *Service) CreateTaskSet(ctx context.Context, in *ecs.CreateTaskSetInput)
 	return &ecs.CreateTaskSetOutput{TaskSet: set}, nil
 }
 
-func (s *Service) createTaskSet(tx *state.Tx, row *state.Service, in *ecs.CreateTaskSetInput, hash []byte) (*state.TaskSet, error) {
+func (s *Service) createTaskSet(
+	ctx context.Context, tx *state.Tx, row *state.Service, in *ecs.CreateTaskSetInput, hash []byte,
+) (*state.TaskSet, error) {
 	key := "CreateTaskSet " + *row.ServiceArn + " " + aws.ToString(in.ClientToken)
 	if old := s.findToken(tx.View, key); in.ClientToken != nil && old != nil {
 		if set := row.TaskSet(old.Arns[0]); set != nil && slices.Equal(old.Request, hash) {
@@ -159,6 +162,7 @@ func (s *Service) createTaskSet(tx *state.Tx, row *state.Service, in *ecs.Create
 		network:        in.NetworkConfiguration,
 		launchType:     in.LaunchType,
 		providers:      in.CapacityProviderStrategy,
+		caller:         call.From(ctx),
 	}
 	if err := s.resolve(tx.View, &l); err != nil {
 		return nil, err

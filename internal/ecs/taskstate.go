@@ -17,8 +17,8 @@ import (
 // SubmitTaskStateChange applies a node's report on a task and its containers.
 func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskStateChangeInput) (*ecs.SubmitTaskStateChangeOutput, error) {
 	status := aws.ToString(in.Status)
-	if status != "" && !slices.Contains(reportable, status) {
-		return nil, invalidParameter("status must be one of %v, not %q.", reportable, status)
+	if err := checkReport(in); err != nil {
+		return nil, err
 	}
 	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) *state.Task {
 		for _, c := range in.Containers {
@@ -48,13 +48,49 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	return &ecs.SubmitTaskStateChangeOutput{Acknowledgment: aws.String("ACK")}, nil
 }
 
-// reportable are the statuses that a node may report for a task.
-var reportable = []string{"PENDING", "CREATED", "RUNNING", "STOPPED", "NONE", "MANIFEST_PULLED", "PULLED", "RESOURCES_PROVISIONED"}
+// reportable are the statuses that a node may report for a task or a container, and attachable those for an attachment.
+var (
+	reportable = []string{"PENDING", "CREATED", "RUNNING", "STOPPED", "NONE", "MANIFEST_PULLED", "PULLED", "RESOURCES_PROVISIONED"}
+	attachable = []string{"PRECREATED", "CREATED", "ATTACHING", "ATTACHED", "DETACHING", "DETACHED", "DELETED", "FAILED"}
+)
+
+// checkReport checks the statuses of a report on a task, its containers and its attachments.
+func checkReport(in *ecs.SubmitTaskStateChangeInput) error {
+	if err := checkStatus("status", in.Status, reportable); err != nil {
+		return err
+	}
+	for _, c := range in.Containers {
+		if err := checkStatus("containers.status", c.Status, reportable); err != nil {
+			return err
+		}
+	}
+	return checkAttachments(in.Attachments)
+}
+
+func checkAttachments(changes []types.AttachmentStateChange) error {
+	for _, a := range changes {
+		if err := checkStatus("attachments.status", a.Status, attachable); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkStatus checks a status that a node reports. It may be missing.
+func checkStatus(field string, status *string, known []string) error {
+	if s := aws.ToString(status); s != "" && !slices.Contains(known, s) {
+		return invalidParameter("%s must be one of %v, not %q.", field, known, s)
+	}
+	return nil
+}
 
 // SubmitContainerStateChange applies a node's report on one container.
 func (s *Service) SubmitContainerStateChange(
 	ctx context.Context, in *ecs.SubmitContainerStateChangeInput,
 ) (*ecs.SubmitContainerStateChangeOutput, error) {
+	if err := checkStatus("status", in.Status, reportable); err != nil {
+		return nil, err
+	}
 	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) *state.Task {
 		applyContainer(t, types.ContainerStateChange{
 			ContainerName:   in.ContainerName,
@@ -76,20 +112,25 @@ func (s *Service) SubmitContainerStateChange(
 func (s *Service) SubmitAttachmentStateChanges(
 	ctx context.Context, in *ecs.SubmitAttachmentStateChangesInput,
 ) (*ecs.SubmitAttachmentStateChangesOutput, error) {
+	if err := checkAttachments(in.Attachments); err != nil {
+		return nil, err
+	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		c, err := s.activeCluster(tx.View, in.Cluster)
 		if err != nil {
 			return err
 		}
 		for _, a := range in.Attachments {
-			for old := range tx.Tasks.By(state.TasksByCluster, state.ClusterStatus(*c.ClusterArn, "RUNNING")) {
-				if !hasAttachment(old, a) {
-					continue
-				}
-				t, _ := clone(old)
-				applyAttachment(t, a)
-				tx.Tasks.Put(t)
+			old := findAttached(tx.View, *c.ClusterArn, a)
+			if old == nil {
+				continue
 			}
+			if err := checkOwnTask(ctx, old); err != nil {
+				return err
+			}
+			t, _ := clone(old)
+			applyAttachment(t, a)
+			tx.Tasks.Put(t)
 		}
 		return nil
 	})
@@ -97,6 +138,18 @@ func (s *Service) SubmitAttachmentStateChanges(
 		return nil, err
 	}
 	return &ecs.SubmitAttachmentStateChangesOutput{Acknowledgment: aws.String("ACK")}, nil
+}
+
+// findAttached finds the task of an attachment, also one that is stopping, or returns nil.
+func findAttached(v *state.View, clusterArn string, a types.AttachmentStateChange) *state.Task {
+	for _, desired := range []string{"RUNNING", "STOPPED"} {
+		for t := range v.Tasks.By(state.TasksByCluster, state.ClusterStatus(clusterArn, desired)) {
+			if *t.LastStatus != "STOPPED" && hasAttachment(t, a) {
+				return t
+			}
+		}
+	}
+	return nil
 }
 
 // changeTask applies a report to a task that is not STOPPED. change gets a copy whose containers and attachments it may modify.
@@ -112,6 +165,9 @@ func (s *Service) changeTask(ctx context.Context, cluster, task *string, change 
 		old := s.findTask(tx.View, *c.ClusterArn, *task)
 		if old == nil {
 			return invalidParameter("The task %q was not found in cluster %s.", *task, *c.ClusterName)
+		}
+		if err := checkOwnTask(ctx, old); err != nil {
+			return err
 		}
 		if *old.LastStatus == "STOPPED" {
 			return nil

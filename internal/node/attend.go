@@ -1,9 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -14,12 +17,13 @@ import (
 )
 
 // attendant serves containers inside their own networks: the metadata endpoint, and the control plane if that listens on the machine's
-// loopback.
+// loopback, or has a certificate of an authority that containers don't know.
 type attendant struct {
 	ctx      context.Context // of Run
 	group    *errgroup.Group // of Run
 	metadata *tmds.Server
 	plane    string
+	tls      *tls.Config // how to connect to plane; nil is without TLS
 }
 
 // attend serves a network namespace until stop is called or the agent ends. As on AWS, only a task with a role may call the control plane:
@@ -39,16 +43,34 @@ func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err erro
 			return nil
 		})
 	}
-	serve(func() { at.metadata.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
+	own := at.metadata.For(task.Arn)
+	serve(func() { own.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
 	if at.plane == "" || task.RoleCredentials == nil {
 		api.Close()
 	} else {
-		serve(func() { network.Forward(ctx, api, at.plane) })
+		serve(func() { network.Forward(ctx, api, at.plane, at.tls) })
 	}
 	return func() {
 		cancel()
 		serving.Wait() // the next attend may need the ports
 	}, nil
+}
+
+// forwarded returns the address to which the agent forwards its containers' calls, or "" if they make them themselves.
+func forwarded(c Config) string {
+	u, err := url.Parse(c.Endpoint)
+	if c.Authority.TLS == nil || err != nil || u.Scheme != "https" {
+		return loopback(c.Endpoint)
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443"))
+}
+
+// tls returns how the agent connects to where it forwards calls, or nil for a connection without TLS.
+func (a *Agent) tls() *tls.Config {
+	if strings.HasPrefix(a.config.Endpoint, "https:") {
+		return a.config.Authority.TLS
+	}
+	return nil
 }
 
 // loopback returns the address in a URL if it is on loopback, else "".

@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -64,13 +65,20 @@ type Config struct {
 	ECS         ECS
 	Logs        awslogs.Client
 	Credentials aws.CredentialsProvider // nil leaves web sockets unsigned
+	Authority   Authority               // of the control plane's certificate, if it isn't one that everybody knows
 	Log         *slog.Logger
+}
+
+// Authority is the control plane's certificate authority. The zero value stands for those of the system.
+type Authority struct {
+	TLS  *tls.Config // trusts it
+	Path string      // of its certificate in PEM, for containers that see the machine's files
 }
 
 // Agent runs a node.
 type Agent struct {
 	config   Config
-	plane    string // address of the control plane if it is on this machine's loopback, else ""
+	plane    string // address to which the agent forwards calls of its containers, if they can't make these themselves, else ""
 	identity atomic.Pointer[identity]
 	// discovered is where the control plane's web sockets were last, or nil.
 	discovered atomic.Pointer[ecs.DiscoverPollEndpointOutput]
@@ -99,10 +107,10 @@ func New(c Config) *Agent {
 	}
 	a := &Agent{
 		config: c,
-		plane:  loopback(c.Endpoint),
+		plane:  forwarded(c),
 		ready:  make(chan struct{}),
 		beats:  make(chan struct{}, 1),
-		web:    newWebClient(),
+		web:    newWebClient(c.Authority.TLS),
 
 		process: rand.Text(),
 		log:     c.Log.With("node", c.Name),
@@ -132,7 +140,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.metadata = listener.Addr()
 	g, ctx := errgroup.WithContext(ctx)
 	a.address = addressTowards(ctx, a.config.Endpoint)
-	at := &attendant{ctx: ctx, group: g, plane: a.plane}
+	at := &attendant{ctx: ctx, group: g, plane: a.plane, tls: a.tls()}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
 	}
@@ -242,6 +250,9 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	}
 	if endpoint != "" {
 		env["AWS_ENDPOINT_URL"] = endpoint
+	}
+	if path := a.config.Authority.Path; path != "" && a.config.Runtime.Name() == "process" {
+		env["AWS_CA_BUNDLE"] = path
 	}
 	env["ECS_CONTAINER_METADATA_URI"] = base + "/v3/" + token
 	env["ECS_CONTAINER_METADATA_URI_V4"] = base + "/v4/" + token

@@ -575,13 +575,13 @@ func TestNewCredentials(t *testing.T) {
 			break
 		}
 	}
-	if c, ok := a.engine.Credentials("c1"); !ok || c.AccessKeyID != "NEW" {
+	if c, _, ok := a.engine.Credentials("c1"); !ok || c.AccessKeyID != "NEW" {
 		t.Errorf("it has %+v", c)
 	}
 	end()
 	a, _ = startNode(t, p, b, dir)
 	p.next("acs")
-	if c, ok := a.engine.Credentials("c1"); !ok || c.AccessKeyID != "NEW" {
+	if c, _, ok := a.engine.Credentials("c1"); !ok || c.AccessKeyID != "NEW" {
 		t.Errorf("the next agent has %+v", c)
 	}
 }

@@ -160,10 +160,13 @@ func isOfKey(err error) bool {
 	}, api.ErrorCode())
 }
 
+// refusals are the codes of calls that will never be accepted. AccessDeniedException means that something is another node's.
+var refusals = []string{"AccessDeniedException", "ClientException", "ClusterNotFoundException", "InvalidParameterException"}
+
 // isRefused reports whether the control plane understood a call and will never accept it.
 func isRefused(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && slices.Contains([]string{"InvalidParameterException", "ClientException", "ClusterNotFoundException"}, api.ErrorCode())
+	return ok && slices.Contains(refusals, api.ErrorCode())
 }
 
 // machinePorts are reserved for the machine: SSH, the Docker engine's and Amazon's agent's.

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -120,9 +121,12 @@ type socket struct {
 }
 
 // newWebClient returns the HTTP client that opens web sockets.
-func newWebClient() *http.Client {
+func newWebClient(secure *tls.Config) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: connectDeadline}).DialContext
+	transport.TLSClientConfig = secure
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP1(true) // web sockets need it
 	return &http.Client{Transport: transport}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
@@ -34,7 +36,7 @@ func (p *Plane) openFront() error {
 		return fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
 	}
 	p.listener = connection.Limit(listener, connectionLimits())
-	return nil
+	return p.secure()
 }
 
 // maxStrangers is the most connections of callers that nobody knows. Each takes some 25 KB, and up to maxHeader more.
@@ -87,14 +89,32 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 		"%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", o.Listen)
 }
 
-// lookup returns the secret of an access key: the operator's, or one issued to a task.
+// lookup returns the secret of an access key: the operator's, a node's, or one issued to a task.
 func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, error) {
 	if id == p.options.AccessKeyID {
-		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Arn: p.account().Root()}, nil
+		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Identity: call.Identity{Principal: p.account().Root()}}, nil
 	}
-	secret, arn, expires, err := p.issuer.Lookup(id, token)
+	if key, instance, ok := p.enrollment.Lookup(id); ok {
+		return sign.Credential{SecretAccessKey: key.SecretAccessKey, Identity: call.Identity{
+			Principal: p.account().GlobalARN("iam", "user/node/"+id),
+			Node:      true,
+			Instance:  instance,
+		}}, nil
+	}
+	s, err := p.issuer.Lookup(id, token)
 	if err != nil {
 		return sign.Credential{}, sign.ErrUnknownKey
 	}
-	return sign.Credential{SecretAccessKey: secret, SessionToken: token, Arn: arn, Expires: expires}, nil
+	if hasEnded(p.State.View().Tasks.Get(s.Task)) {
+		s.Expires = time.Unix(0, 0)
+	}
+	return sign.Credential{
+		SecretAccessKey: s.SecretAccessKey,
+		SessionToken:    token,
+		Expires:         s.Expires,
+		Identity:        call.Identity{Principal: s.Arn, Task: s.Task, Role: s.Role},
+	}, nil
 }
+
+// hasEnded reports whether a task is STOPPED or forgotten. Its credentials end with it.
+func hasEnded(t *state.Task) bool { return t == nil || *t.LastStatus == "STOPPED" }

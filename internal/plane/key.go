@@ -56,9 +56,9 @@ func checkTaskKey(_ context.Context, dir string, repair bool) ([]file.Damage, er
 	if !errors.As(err, &damage) {
 		return nil, err
 	}
-	damage.Repair = "makes a new key; the credentials that running tasks have end"
+	damage.Repair = "makes a new key; the credentials that running tasks have end, and nodes that joined with a token must join again"
 	if repair {
-		damage.Repair = "a new key was made; the credentials that running tasks have end"
+		damage.Repair = "a new key was made; the credentials that running tasks have end, and nodes that joined with a token must join again"
 		_, err = makeTaskKey(dir)
 		return []file.Damage{*damage}, err
 	}

@@ -6,6 +6,7 @@ package plane
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -24,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
+	"github.com/pintle/pintle/internal/certificate"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
@@ -34,6 +36,7 @@ import (
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/ec2/machines"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
@@ -63,6 +66,7 @@ type Options struct {
 	// AccessKeyID and SecretAccessKey are what callers sign with. They are required unless Listen is on loopback.
 	AccessKeyID     string
 	SecretAccessKey string
+	TLS             TLSOptions
 
 	Heartbeat    time.Duration // between heartbeats to nodes; 0 means the default
 	Lost         time.Duration // how long a node may be away before its tasks are given up
@@ -126,11 +130,15 @@ type Plane struct {
 	now      func() time.Time
 	log      *slog.Logger
 	listener *connection.Listener
+	tls      *tls.Config // nil for plain HTTP
 	issuer   *sts.Issuer
-	verifier *sign.Verifier // nil if any credentials will do
-	handler  *wire.Handler
-	front    http.Handler // the handler, behind guard if any credentials will do
-	list     []Service
+
+	authority  *certificate.Authority // nil unless the control plane makes its own certificates
+	enrollment *enrollment.Office
+	verifier   *sign.Verifier // nil if any credentials will do
+	handler    *wire.Handler
+	front      http.Handler // the handler, behind guard if any credentials will do
+	list       []Service
 }
 
 // Open opens the stores, binds the address and builds the services. Run serves.
@@ -170,7 +178,7 @@ func (p *Plane) Endpoint() string {
 	if p.options.Advertise != "" || p.listener == nil {
 		return p.options.Advertise
 	}
-	return "http://" + reachable(p.listener.Addr().(*net.TCPAddr))
+	return p.options.TLS.scheme() + "://" + reachable(p.listener.Addr().(*net.TCPAddr))
 }
 
 // reachable returns an address at which others reach a listener. One that listens on all of the machine's addresses is reached at the
@@ -200,7 +208,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	}
 	web := p.webServer()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return ignoreShutdown(web.Serve(p.listener)) })
+	g.Go(func() error { return ignoreShutdown(web.Serve(p.secured())) })
 	for _, s := range p.list {
 		for _, loop := range s.Loops {
 			g.Go(func() error { return persevere(ctx, loop) })

@@ -17,6 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/iam/sts"
@@ -66,6 +67,7 @@ func (p *Plane) buildServices() {
 	owner := p.account()
 	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.putMetrics, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
+	p.enrollment = enrollment.New(p.State, enrollment.Options{Now: p.now, Secret: p.issuer.NodeSecret})
 	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Advertise: o.Advertise})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
@@ -116,12 +118,21 @@ func (p *Plane) buildScaling() {
 
 // mount puts the services behind one handler, along with the nodes' connections and Pintle's own paths.
 func (p *Plane) mount() (err error) {
-	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Admit: p.admit, Log: p.log}, apis(p.list)...); err != nil {
+	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Admit: p.admit, Log: p.log}, restricted(apis(p.list))...); err != nil {
 		return err
 	}
 	p.handler.Handle("/acs/", p.Link)
 	p.handler.Handle("/tcs/", p.Link)
-	for path, h := range console.New(p.State, p.Link, console.Options{Version: p.options.Version, Verifier: p.verifier, Writable: p.writable}).Handlers() {
+	pages := console.New(p.State, p.Link, console.Options{
+		Version:    p.options.Version,
+		Verifier:   p.verifier,
+		Writable:   p.writable,
+		Region:     p.options.Region,
+		Endpoint:   p.Endpoint(),
+		Enrollment: p.enrollment,
+		Authority:  p.authority,
+	})
+	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {
@@ -161,9 +172,10 @@ func (p *Plane) newLink() *nodelink.Link {
 		Log:         p.log,
 	}
 	if v := p.verifier; v != nil {
-		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
-			_, err := v.Verify(ctx, "ecs", sign.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
-			return err
+		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) (call.Identity, error) {
+			s := sign.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body}
+			caller, err := v.Verify(ctx, "ecs", s)
+			return caller.Identity, err
 		}
 	}
 	return nodelink.New(p.State, o)
@@ -209,7 +221,7 @@ func (p *Plane) meterQueues(ctx context.Context) error {
 func (p *Plane) collectObjects(ctx context.Context) error { return p.objects.Collect(ctx, p.now()) }
 
 func (p *Plane) expire(ctx context.Context) error {
-	return expiry.Run(call.With(ctx, call.Call{Service: "s3", Principal: call.S3}), p.S3, p.now, p.log)
+	return expiry.Run(call.With(ctx, call.Call{Service: "s3", Identity: call.Identity{Principal: call.S3}}), p.S3, p.now, p.log)
 }
 
 func (p *Plane) runSweep(ctx context.Context) error {

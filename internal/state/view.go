@@ -26,8 +26,10 @@ type View struct {
 	GroupRefreshes       Table[GroupRefresh]
 	IdempotencyTokens    Table[IdempotencyToken]
 	Instances            Table[Instance]
+	JoinTokens           Table[JoinToken]
 	LaunchConfigurations Table[LaunchConfiguration]
 	LaunchTemplates      Table[LaunchTemplate]
+	NodeKeys             Table[NodeKey]
 	ScalableTargets      Table[ScalableTarget]
 	ScalingActivities    Table[ScalingActivity]
 	ScalingPolicies      Table[ScalingPolicy]
@@ -67,8 +69,10 @@ func newView(v *store.View) *View {
 		GroupRefreshes:       groupRefreshes.In(v),
 		IdempotencyTokens:    idempotencyTokens.In(v),
 		Instances:            instances.In(v),
+		JoinTokens:           joinTokens.In(v),
 		LaunchConfigurations: launchConfigurations.In(v),
 		LaunchTemplates:      launchTemplates.In(v),
+		NodeKeys:             nodeKeys.In(v),
 		ScalableTargets:      scalableTargets.In(v),
 		ScalingActivities:    scalingActivities.In(v),
 		ScalingPolicies:      scalingPolicies.In(v),
@@ -100,8 +104,10 @@ var schema = store.NewSchema(
 	groupRefreshes,
 	idempotencyTokens,
 	instances,
+	joinTokens,
 	launchConfigurations,
 	launchTemplates,
+	nodeKeys,
 	scalableTargets,
 	scalingActivities,
 	scalingPolicies,

@@ -51,6 +51,8 @@ func (a *served) ec2Error(err smithy.APIError) (code string, status int) {
 			return "AuthFailure", http.StatusUnauthorized
 		case "ExpiredTokenException":
 			return "RequestExpired", r.Status
+		case "AccessDeniedException":
+			return "UnauthorizedOperation", http.StatusForbidden
 		case "UnknownParameterException":
 			return "UnknownParameter", r.Status
 		}

@@ -83,9 +83,9 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 		Service:     q.api.Name,
 		Operation:   q.operation,
 		AccessKeyID: caller.AccessKeyID,
-		Principal:   caller.Arn,
 		Endpoint:    call.EndpointOf(q.Request),
 		Trace:       q.Header.Get("X-Amzn-Trace-Id"),
+		Identity:    caller.Identity,
 	})
 	out, err := q.op.Call(ctx, in.Interface())
 	if err != nil {

@@ -99,6 +99,8 @@ func (a *served) queryError(err smithy.APIError) (code string, status int) {
 		return "MissingAuthenticationToken", http.StatusForbidden
 	case "ExpiredTokenException":
 		return "ExpiredToken", http.StatusForbidden
+	case "AccessDeniedException":
+		return "AccessDenied", http.StatusForbidden
 	}
 	return strings.TrimSuffix(r.Code, "Exception"), r.Status
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
@@ -31,10 +32,11 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // newVerifier returns a verifier whose clock says noon. It knows alice, a session, and an expired session.
 func newVerifier() *sign.Verifier {
+	aSession := call.Identity{Principal: session}
 	known := map[string]sign.Credential{
-		"AKIAALICE": {SecretAccessKey: "secret", Arn: alice},
-		"ASIATASK":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon.Add(time.Second), Arn: session},
-		"ASIAOVER":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon, Arn: session},
+		"AKIAALICE": {SecretAccessKey: "secret", Identity: call.Identity{Principal: alice}},
+		"ASIATASK":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon.Add(time.Second), Identity: aSession},
+		"ASIAOVER":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon, Identity: aSession},
 	}
 	return &sign.Verifier{
 		Region: "us-east-1",
@@ -204,7 +206,7 @@ func TestVerifyFrames(t *testing.T) {
 			c.change(&s)
 			caller, err := newVerifier().Verify(t.Context(), "ecs", s)
 			if c.want == "" {
-				if err != nil || caller.Arn != session || caller.AccessKeyID != "ASIATASK" {
+				if err != nil || caller.Principal != session || caller.AccessKeyID != "ASIATASK" {
 					t.Errorf("got %+v %v", caller, err)
 				}
 				return

@@ -14,14 +14,15 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // Options configures a Link.
 type Options struct {
 	Now func() time.Time // nil means time.Now
-	// Verify checks a SigV4 signature for the service ecs; nil accepts any. Method, path, query and host are the web
-	// socket's. A frame has its own headers and body.
-	Verify func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error
+	// Verify checks a SigV4 signature for the service ecs and returns who signed; nil accepts any. Method, path, query
+	// and host are the web socket's. A frame has its own headers and body.
+	Verify func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) (call.Identity, error)
 	// Credentials makes credentials of a role for a task. It returns nil if it has none to give. roleType is
 	// acs.TaskRole or acs.ExecutionRole. Their id must stay the same for a task and role type, because containers learn
 	// it once. It must be hard to guess, because it grants access to the credentials.

@@ -70,7 +70,7 @@ func (t *reporter) receive(ctx context.Context, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := t.link.verify(t.request, h, body); err != nil {
+	if err := t.link.verify(t.request, h, body, t.instance); err != nil {
 		return fmt.Errorf("%w: %w", errUnsigned, err)
 	}
 	m, err := acs.Decode(body)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 const metadata = `"metadata":{"cluster":"poc","containerInstance":"` + instanceArn + `","messageId":"m","fin":true}`
@@ -231,7 +232,11 @@ func verify(ctx context.Context, method, path, rawQuery, host string, h http.Hea
 
 // TestSignatures checks that upgrades and frames are verified over what the agent signed.
 func TestSignatures(t *testing.T) {
-	w := newWorld(t, newJournal(), Options{Verify: verify})
+	w := newWorld(t, newJournal(), Options{Verify: func(
+		ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte,
+	) (call.Identity, error) {
+		return call.Identity{}, verify(ctx, method, path, rawQuery, host, h, body)
+	}})
 	for _, k := range []kind{kindACS, kindTCS} {
 		address := w.url + "/" + strings.ToLower(string(k)) + "/ws?" + query(k).Encode()
 		if _, resp, err := w.dial(k, query(k), sign(t, address, nil, "wrong")); err == nil || resp.StatusCode != http.StatusForbidden {
@@ -257,6 +262,38 @@ func TestSignatures(t *testing.T) {
 		a.say(string(acs.EncodeSigned(headers, slices.Concat(body, []byte(" ")))))
 		if code := a.ended(); code != websocket.StatusPolicyViolation {
 			t.Errorf("a frame with a wrong signature ends the connection with %d", code)
+		}
+	}
+}
+
+// TestWhoMaySpeak checks that no task opens a node's web sockets, and no node another's.
+func TestWhoMaySpeak(t *testing.T) {
+	var who call.Identity
+	w := newWorld(t, newJournal(), Options{Verify: func(
+		context.Context, string, string, string, string, http.Header, []byte,
+	) (call.Identity, error) {
+		return who, nil
+	}})
+	for _, c := range []struct {
+		name string
+		call.Identity
+		allowed bool
+	}{
+		{"the account's owner", call.Identity{}, true},
+		{"the node itself", call.Identity{Node: true, Instance: instanceArn}, true},
+		{"another node", call.Identity{Node: true, Instance: instanceArn + "f"}, false},
+		{"a node that hasn't registered", call.Identity{Node: true}, false},
+		{"a task of the node", call.Identity{Task: taskArn("a")}, false},
+	} {
+		for _, k := range []kind{kindACS, kindTCS} {
+			who = c.Identity
+			conn, resp, err := w.dial(k, query(k), nil)
+			if c.allowed != (err == nil) || !c.allowed && resp.StatusCode != http.StatusForbidden {
+				t.Errorf("%s opens %s: %v", c.name, k, err)
+			}
+			if err == nil {
+				conn.CloseNow() //nolint:errcheck // done with it
+			}
 		}
 	}
 }

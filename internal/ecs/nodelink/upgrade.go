@@ -2,18 +2,20 @@ package nodelink
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // admit checks who wants to open a web socket and returns the row of its container instance. It returns nil if it
 // refused the request, which it has then answered.
 func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance string) *state.ContainerInstance {
-	if err := l.verify(r, r.Header, nil); err != nil {
+	if err := l.verify(r, r.Header, nil, instance); err != nil {
 		refuse(w, http.StatusForbidden, "AccessDeniedException", err.Error())
 		return nil
 	}
@@ -45,12 +47,20 @@ func (l *Link) isTaken(instance, process string) bool {
 	return s != nil && process != "" && s.process != "" && s.process != process
 }
 
-// verify checks a signature over the web socket's address, the headers and the body.
-func (l *Link) verify(r *http.Request, h http.Header, body []byte) error {
+// verify checks a signature over the web socket's address, the headers and the body, and that the signer may speak for the
+// container instance. A task never may, and a node only for its own.
+func (l *Link) verify(r *http.Request, h http.Header, body []byte, instance string) error {
 	if l.opts.Verify == nil {
 		return nil
 	}
-	return l.opts.Verify(r.Context(), r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Host, h, body)
+	who, err := l.opts.Verify(r.Context(), r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Host, h, body)
+	if err != nil {
+		return err
+	}
+	if who.Task != "" || who.Node && who.Instance != instance {
+		return errors.New(account.NotAuthorized(who.Principal, "ecs:Poll", instance, ""))
+	}
+	return nil
 }
 
 // isRegistered reports whether the node is still registered. A draining node is.

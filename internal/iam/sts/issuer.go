@@ -69,22 +69,37 @@ func (i *Issuer) Issue(taskArn, roleArn, roleType string) Credentials {
 // ErrUnknown is Lookup's error for credentials that this issuer didn't make.
 var ErrUnknown = errors.New("unknown credentials")
 
-// Lookup returns the secret, the caller's ARN and the expiry of credentials that this issuer made.
-func (i *Issuer) Lookup(accessKeyID, token string) (secret, arn string, expires time.Time, err error) {
+// Session is what credentials that an issuer made stand for.
+type Session struct {
+	SecretAccessKey string
+	Arn             string // of the session, as GetCallerIdentity tells it
+	Task            string // the ARN of the task that has the credentials
+	Role            string // the ARN of the role that they are for
+	Expires         time.Time
+}
+
+// Lookup returns the session of credentials that this issuer made.
+func (i *Issuer) Lookup(accessKeyID, token string) (Session, error) {
 	body, seal, _ := strings.Cut(token, ".")
 	mac, err := base64.RawURLEncoding.DecodeString(seal)
 	if err != nil || !hmac.Equal(mac, i.mac("token", body)) {
-		return "", "", expires, ErrUnknown
+		return Session{}, ErrUnknown
 	}
 	b, err := base64.RawURLEncoding.DecodeString(body)
 	if err != nil {
-		return "", "", expires, ErrUnknown
+		return Session{}, ErrUnknown
 	}
 	var s session
 	if json.Unmarshal(b, &s) != nil || s.AccessKeyID != accessKeyID {
-		return "", "", expires, ErrUnknown
+		return Session{}, ErrUnknown
 	}
-	return i.secret(token), i.arn(s), time.Unix(s.Expires, 0), nil
+	return Session{
+		SecretAccessKey: i.secret(token),
+		Arn:             i.arn(s),
+		Task:            s.Task,
+		Role:            s.Role,
+		Expires:         time.Unix(s.Expires, 0),
+	}, nil
 }
 
 // arn returns STS's ARN for the session of an assumed role.
@@ -93,6 +108,11 @@ func (i *Issuer) arn(s session) string {
 }
 
 func last(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
+
+// NodeSecret returns the secret of a node's access key.
+func (i *Issuer) NodeSecret(accessKeyID string) string {
+	return base64.StdEncoding.EncodeToString(i.mac("node secret", accessKeyID))
+}
 
 func (i *Issuer) secret(token string) string {
 	return base64.StdEncoding.EncodeToString(i.mac("secret", token))

@@ -18,10 +18,16 @@ func TestIssuerRecognizesItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := i.Issue("arn:task/default/abc", "arn:aws:iam::000000000000:role/worker", "TaskApplication")
-	secret, arn, expires, err := i.Lookup(c.AccessKeyID, c.SessionToken)
-	if err != nil || secret != c.SecretAccessKey || arn != "arn:aws:sts::000000000000:assumed-role/worker/abc" ||
-		!expires.Equal(now.Add(6*time.Hour)) {
-		t.Fatalf("got %q %q %v %v", secret, arn, expires, err)
+	got, err := i.Lookup(c.AccessKeyID, c.SessionToken)
+	want := Session{
+		SecretAccessKey: c.SecretAccessKey,
+		Arn:             "arn:aws:sts::000000000000:assumed-role/worker/abc",
+		Task:            "arn:task/default/abc",
+		Role:            "arn:aws:iam::000000000000:role/worker",
+		Expires:         time.Unix(now.Add(6*time.Hour).Unix(), 0),
+	}
+	if err != nil || got != want {
+		t.Fatalf("got %+v %v", got, err)
 	}
 	if second := i.Issue("arn:task/default/abc", "arn:aws:iam::000000000000:role/worker", "TaskApplication"); second.ID != c.ID {
 		t.Error("the id has changed")
@@ -32,11 +38,11 @@ func TestIssuerRecognizesItsOwn(t *testing.T) {
 	}
 	body, seal, _ := strings.Cut(c.SessionToken, ".")
 	for name, try := range map[string]func() error{
-		"another issuer":     func() error { _, _, _, err := other.Lookup(c.AccessKeyID, c.SessionToken); return err },
-		"another key id":     func() error { _, _, _, err := i.Lookup("ASIAX", c.SessionToken); return err },
-		"a changed token":    func() error { _, _, _, err := i.Lookup(c.AccessKeyID, "x"+body+"."+seal); return err },
-		"no token":           func() error { _, _, _, err := i.Lookup(c.AccessKeyID, ""); return err },
-		"a token of its own": func() error { _, _, _, err := i.Lookup(c.AccessKeyID, body+"."); return err },
+		"another issuer":     func() error { _, err := other.Lookup(c.AccessKeyID, c.SessionToken); return err },
+		"another key id":     func() error { _, err := i.Lookup("ASIAX", c.SessionToken); return err },
+		"a changed token":    func() error { _, err := i.Lookup(c.AccessKeyID, "x"+body+"."+seal); return err },
+		"no token":           func() error { _, err := i.Lookup(c.AccessKeyID, ""); return err },
+		"a token of its own": func() error { _, err := i.Lookup(c.AccessKeyID, body+"."); return err },
 	} {
 		if err := try(); !errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: %v", name, err)

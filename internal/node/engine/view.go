@@ -48,18 +48,18 @@ func (e *Engine) ByToken(token string) (rec *Record, container string, ok bool) 
 	return nil, "", false
 }
 
-// Credentials finds a running task's role credentials by their id.
-func (e *Engine) Credentials(id string) (c acs.IAMRoleCredentials, ok bool) {
+// Credentials finds a running task's role credentials by their id, and the task.
+func (e *Engine) Credentials(id string) (c acs.IAMRoleCredentials, taskArn string, ok bool) {
 	for _, t := range e.all() {
 		t.mu.Lock()
 		for _, role := range []*acs.IAMRoleCredentials{t.rec.Task.RoleCredentials, t.rec.Task.ExecutionRoleCredentials} {
 			if role != nil && role.CredentialsID == id && !t.rec.stopped() {
-				c, ok = *role, true
+				c, taskArn, ok = *role, t.rec.Task.Arn, true
 			}
 		}
 		t.mu.Unlock()
 	}
-	return c, ok
+	return c, taskArn, ok
 }
 
 // ContainerID returns the runtime's id of a record's container.

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -9,8 +10,8 @@ import (
 	"time"
 )
 
-// Forward forwards a listener's connections to an address on the machine, until ctx ends or the listener is closed.
-func Forward(ctx context.Context, l net.Listener, to string) {
+// Forward forwards a listener's connections to an address, over TLS if secure isn't nil, until ctx ends or the listener is closed.
+func Forward(ctx context.Context, l net.Listener, to string, secure *tls.Config) {
 	var open sync.WaitGroup
 	defer open.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -29,16 +30,15 @@ func Forward(ctx context.Context, l net.Listener, to string) {
 			continue
 		}
 		open.Go(func() {
-			forward(ctx, c, to)
+			forward(ctx, c, to, secure)
 			<-slots
 		})
 	}
 }
 
-func forward(ctx context.Context, from net.Conn, to string) {
+func forward(ctx context.Context, from net.Conn, to string, secure *tls.Config) {
 	defer from.Close()
-	d := net.Dialer{Timeout: 5 * time.Second}
-	target, err := d.DialContext(ctx, "tcp", to)
+	target, err := dial(ctx, to, secure)
 	if err != nil {
 		return // the caller sees the connection closed
 	}
@@ -50,6 +50,15 @@ func forward(ctx context.Context, from net.Conn, to string) {
 	copying.Wait()
 }
 
+func dial(ctx context.Context, to string, secure *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if secure == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", to)
+	}
+	return (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", to)
+}
+
 // copyHalf copies one direction until it ends, then closes that direction.
 func copyHalf(to, from net.Conn) {
 	_, err := io.Copy(to, from)
@@ -58,5 +67,5 @@ func copyHalf(to, from net.Conn) {
 		to.Close()
 		return
 	}
-	to.(*net.TCPConn).CloseWrite() //nolint:errcheck // it may be closed
+	to.(interface{ CloseWrite() error }).CloseWrite() //nolint:errcheck // it may be closed
 }

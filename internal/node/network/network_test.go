@@ -268,7 +268,7 @@ func TestLinkLocal(t *testing.T) {
 		serve(t, plane, "control plane")
 		ctx, cancel := context.WithCancel(t.Context())
 		var forwarding sync.WaitGroup
-		forwarding.Go(func() { Forward(ctx, api, plane.Addr().String()) })
+		forwarding.Go(func() { Forward(ctx, api, plane.Addr().String(), nil) })
 		greet(t, a, 80, "the container")
 		for address, want := range map[string]string{
 			"169.254.170.2:80":    "metadata of " + name + "/v4",

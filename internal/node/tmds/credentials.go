@@ -13,8 +13,8 @@ type roleCredentials struct {
 
 // credentials serves a role's credentials to whoever knows their id. Only the task's containers do.
 func (s *Server) credentials(w http.ResponseWriter, r *http.Request) {
-	c, ok := s.opts.Tasks.Credentials(r.PathValue("id"))
-	if !ok {
+	c, task, ok := s.opts.Tasks.Credentials(r.PathValue("id"))
+	if !ok || !s.serves(task) {
 		write(w, http.StatusNotFound, map[string]any{
 			"code": "InvalidIdInRequest", "message": "there are no credentials with this id", "HTTPErrorCode": http.StatusNotFound,
 		})

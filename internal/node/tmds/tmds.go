@@ -23,7 +23,7 @@ import (
 // Tasks looks up the node's tasks.
 type Tasks interface {
 	ByToken(token string) (r *engine.Record, container string, ok bool)
-	Credentials(id string) (acs.IAMRoleCredentials, bool)
+	Credentials(id string) (c acs.IAMRoleCredentials, taskArn string, ok bool)
 }
 
 // Stats reads a container's resource use.
@@ -52,6 +52,7 @@ type Options struct {
 // Server is the endpoint, an http.Handler.
 type Server struct {
 	opts Options
+	only string // the ARN of the only task that is served; empty for all
 	mux  *http.ServeMux
 
 	mu      sync.Mutex
@@ -63,7 +64,14 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Server{opts: o, mux: http.NewServeMux(), samples: map[string]sample{}}
+	return newServer(o, "")
+}
+
+// For returns the endpoint for the containers of one task. Ids of other tasks are unknown there, even if a container has learned one.
+func (s *Server) For(taskArn string) *Server { return newServer(s.opts, taskArn) }
+
+func newServer(o Options, only string) *Server {
+	s := &Server{opts: o, only: only, mux: http.NewServeMux(), samples: map[string]sample{}}
 	for _, version := range []string{"/v3", "/v4"} {
 		s.get(version+"/{token}", s.container)
 		s.get(version+"/{token}/task", s.task)
@@ -120,10 +128,13 @@ func (s *Server) get(path string, answer func(context.Context, caller) (any, err
 	})
 }
 
+// serves reports whether the endpoint answers a task's containers.
+func (s *Server) serves(taskArn string) bool { return s.only == "" || s.only == taskArn }
+
 // identify finds the container that makes a request, or answers 404.
 func (s *Server) identify(w http.ResponseWriter, r *http.Request) (caller, bool) {
 	record, name, ok := s.opts.Tasks.ByToken(r.PathValue("token"))
-	if !ok {
+	if ok = ok && s.serves(record.Task.Arn); !ok {
 		write(w, http.StatusNotFound, "there is no container with this id")
 	}
 	return caller{record, name}, ok

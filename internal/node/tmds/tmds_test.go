@@ -86,9 +86,9 @@ func (n *node) ByToken(token string) (*engine.Record, string, bool) {
 	return nil, "", false
 }
 
-func (n *node) Credentials(id string) (acs.IAMRoleCredentials, bool) {
+func (n *node) Credentials(id string) (acs.IAMRoleCredentials, string, bool) {
 	c := *n.record.Task.RoleCredentials
-	return c, c.CredentialsID == id
+	return c, taskArn, c.CredentialsID == id
 }
 
 func (n *node) Stats(context.Context, string) (runtime.Stats, error) {
@@ -238,6 +238,19 @@ func TestUnknownTokens(t *testing.T) {
 	} {
 		if code, body := request(s, "GET", path, ""); code != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+}
+
+// TestOnlyOneTask: where one task's containers ask, another's ids are unknown, so that whoever learned one gets nothing for it.
+func TestOnlyOneTask(t *testing.T) {
+	all := serve(newNode(), &plane{})
+	for _, path := range []string{"/v2/credentials/id1", "/v4/web-token/task", "/v3/web-token", "/api/web-token/task-protection/v1/state"} {
+		if code, _ := request(all.For(taskArn), "GET", path, ""); code != 200 {
+			t.Errorf("the task itself gets %d for %s", code, path)
+		}
+		if code, _ := request(all.For(taskArn+"x"), "GET", path, ""); code != 404 {
+			t.Errorf("another task gets %d for %s", code, path)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (w *world) keys(bucket string) (keys []string) {
 
 func (w *world) removeAll() {
 	w.t.Helper()
-	w.must(removeAll(call.With(w.t.Context(), call.Call{Service: "s3", Principal: call.S3}), w, w.now, slog.Default()))
+	w.must(removeAll(call.With(w.t.Context(), call.Call{Service: "s3", Identity: call.Identity{Principal: call.S3}}), w, w.now, slog.Default()))
 }
 
 func expires(days int32, f types.LifecycleRuleFilter) types.LifecycleRule {

@@ -14,10 +14,10 @@ type Call struct {
 	Service     string // its name in signatures: "ecs"
 	Operation   string // "RunTask"
 	AccessKeyID string // as the request claims; proven only if signatures are checked
-	Principal   string // the signer's ARN; empty if signatures aren't checked
 	Peer        string // the caller's address, if wire passes it on
 	Endpoint    string // the URL at which the caller reached us, without a path; empty for calls within the process
 	Trace       string // the header X-Amzn-Trace-Id
+	Identity           // of the caller
 }
 
 // EndpointOf returns the URL at which a request reached us, as its Host header has it, or "" if the header is missing.

@@ -172,9 +172,9 @@ func (h *Handler) answer(q *request) error {
 		Service:     q.api.Name,
 		Operation:   q.route.Operation,
 		AccessKeyID: caller.AccessKeyID,
-		Principal:   caller.Arn,
 		Peer:        q.RemoteAddr,
 		Endpoint:    call.EndpointOf(q.Request),
+		Identity:    caller.Identity,
 	})
 	out, err := q.call(ctx, in.Interface())
 	if err != nil {

@@ -162,7 +162,7 @@ func errorOf(err smithy.APIError) (code string, status int) {
 		return "InvalidAccessKeyId", http.StatusForbidden
 	case "InvalidSignatureException":
 		return "SignatureDoesNotMatch", http.StatusForbidden
-	case "MissingAuthenticationTokenException":
+	case "MissingAuthenticationTokenException", "AccessDeniedException":
 		return "AccessDenied", http.StatusForbidden
 	case "ExpiredTokenException":
 		return "ExpiredToken", http.StatusBadRequest

@@ -77,7 +77,7 @@ func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, 
 	if subtle.ConstantTimeCompare([]byte(signature), []byte(a.signature)) == 0 {
 		return Caller{}, noMatch()
 	}
-	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn, chunks: &chainSigner{key, a, signature}}, nil
+	return Caller{AccessKeyID: a.accessKeyID, Identity: c.Identity, chunks: &chainSigner{key, a, signature}}, nil
 }
 
 // ContentHash returns the content hash that the request states. A presigned URL may state it in a parameter.
@@ -258,7 +258,7 @@ func verifyV2(v *Verifier, r *http.Request, query url.Values, bucket string) (Ca
 	if err != nil || !hmac.Equal(signature, mac.Sum(nil)) {
 		return Caller{}, noMatch()
 	}
-	return Caller{AccessKeyID: id, Arn: c.Arn}, nil
+	return Caller{AccessKeyID: id, Identity: c.Identity}, nil
 }
 
 // canonicalV2 returns the text that version 2 signs. The URL may have a header's value as a parameter. If a request has both, the

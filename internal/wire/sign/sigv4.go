@@ -17,6 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/refusal"
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
@@ -38,7 +39,7 @@ type Credential struct {
 	SecretAccessKey string
 	SessionToken    string    // if set, the request must have it
 	Expires         time.Time // zero means never
-	Arn             string    // of the owner
+	Identity        call.Identity
 }
 
 // ErrUnknownKey is Lookup's error for an access key that doesn't exist.
@@ -47,7 +48,7 @@ var ErrUnknownKey = errors.New("unknown access key")
 // Caller is who sent a request.
 type Caller struct {
 	AccessKeyID string
-	Arn         string // empty if signatures aren't checked
+	call.Identity
 
 	chunks *chainSigner // for a body in signed chunks; nil if signatures aren't checked
 }
@@ -131,7 +132,7 @@ func (c *Claim) Verify(ctx context.Context, body []byte) (Caller, error) {
 	} else if c.stated != hash {
 		return Caller{}, mismatch()
 	}
-	return Caller{AccessKeyID: c.a.accessKeyID, Arn: c.c.Arn}, nil
+	return Caller{AccessKeyID: c.a.accessKeyID, Identity: c.c.Identity}, nil
 }
 
 // compare signs the request again, with a hash and a length of its body, and compares the signatures.

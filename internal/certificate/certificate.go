@@ -1,0 +1,183 @@
+// Package certificate makes a control plane's own certificate authority and the certificates that it serves with, and trusts
+// such an authority by its fingerprint. The authority's key never leaves its directory. Certificates live in memory and are
+// renewed long before they expire.
+package certificate
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/file"
+)
+
+// Lifetimes. A certificate is renewed in the last third of its own.
+const (
+	authorityLifetime = 20 * 365 * 24 * time.Hour
+	servingLifetime   = 30 * 24 * time.Hour
+	renewal           = servingLifetime / 3
+)
+
+// Authority is a control plane's certificate authority.
+type Authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	names       []string
+	now         func() time.Time
+
+	mu      sync.Mutex
+	serving map[string]*tls.Certificate // by the address that a client connected to
+}
+
+// Path returns where an authority's certificate is in its directory, for clients on the same machine.
+func Path(dir string) string { return filepath.Join(dir, "ca.pem") }
+
+// Open opens the authority in a directory, and makes it the first time. Its certificates are for these names and addresses,
+// and for each local address that a client connects to.
+func Open(dir string, names []string, now func() time.Time) (*Authority, error) {
+	a := &Authority{names: names, now: now, serving: map[string]*tls.Certificate{}}
+	pair, err := tls.LoadX509KeyPair(Path(dir), keyPath(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		if pair, err = create(dir, now()); err != nil {
+			return nil, fmt.Errorf("make a certificate authority: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the certificate authority in %s: %w", dir, err)
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("the certificate authority in %s has another kind of key than ECDSA", dir)
+	}
+	a.certificate = pair.Leaf
+	a.key = key
+	return a, nil
+}
+
+func keyPath(dir string) string { return filepath.Join(dir, "ca-key.pem") }
+
+// create makes an authority. The certificate is written last: without it there is none.
+func create(dir string, now time.Time) (pair tls.Certificate, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return pair, err
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "Pintle"},
+		NotBefore:             now.Add(-time.Hour), // clocks differ
+		NotAfter:              now.Add(authorityLifetime),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return pair, err
+	}
+	der, err := sign(template, template, key, key)
+	if err != nil {
+		return pair, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return pair, err
+	}
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	certificatePEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := errors.Join(file.Replace(keyPath(dir), keyPEM, true), file.Replace(Path(dir), certificatePEM, true)); err != nil {
+		return pair, err
+	}
+	if err := file.SyncDir(dir); err != nil {
+		return pair, err
+	}
+	return tls.X509KeyPair(certificatePEM, keyPEM)
+}
+
+// sign returns a certificate from a template, signed by its parent's key.
+func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	return x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+}
+
+// PEM returns the authority's certificate.
+func (a *Authority) PEM() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}))
+}
+
+// Fingerprint returns the SHA-256 of the authority's certificate.
+func (a *Authority) Fingerprint() string { return fingerprint(a.certificate) }
+
+func fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// Config returns how to serve with the authority's certificates.
+func (a *Authority) Config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: a.forClient}
+}
+
+// forClient returns the certificate for a client, a new one if the last will soon expire.
+func (a *Authority) forClient(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	address := ""
+	if hello.Conn != nil {
+		address, _, _ = net.SplitHostPort(hello.Conn.LocalAddr().String())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.serving[address]; c != nil && a.now().Before(c.Leaf.NotAfter.Add(-renewal)) {
+		return c, nil
+	}
+	c, err := a.issue(address)
+	if err == nil {
+		a.serving[address] = c
+	}
+	return c, err
+}
+
+// issue makes a certificate for the authority's names, and for the address if there is one. The authority's own certificate
+// follows it, for clients that know only its fingerprint.
+func (a *Authority) issue(address string) (*tls.Certificate, error) {
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "Pintle control plane"},
+		NotBefore:   a.now().Add(-time.Hour),
+		NotAfter:    a.now().Add(servingLifetime),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, name := range append([]string{address}, a.names...) {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if name != "" {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := sign(template, a.certificate, key, a.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	return &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key, Leaf: leaf}, err
+}

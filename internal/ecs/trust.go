@@ -1,0 +1,81 @@
+package ecs
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// What a call may do depends on who signed it. The account's owner may do everything. A node acts for its own container
+// instance and the tasks on it. A task can't give another task more than it has itself. Which operations nodes and tasks may
+// call at all is decided before a call gets here.
+
+// denied refuses a call of something that its caller has no business with.
+func denied(c call.Call, resource, why string) error {
+	return &types.AccessDeniedException{
+		Message: aws.String(account.NotAuthorized(c.Principal, "ecs:"+c.Operation, resource, why)),
+	}
+}
+
+// checkOwnInstance refuses a node that acts for another container instance than its own.
+func checkOwnInstance(ctx context.Context, arn string) error {
+	if c := call.From(ctx); c.Node && c.Instance != arn {
+		return denied(c, arn, "the key is of another container instance")
+	}
+	return nil
+}
+
+// checkOwnTask refuses a node that acts for a task of another container instance.
+func checkOwnTask(ctx context.Context, t *state.Task) error {
+	if c := call.From(ctx); c.Node && c.Instance != aws.ToString(t.ContainerInstanceArn) {
+		return denied(c, *t.TaskArn, "the task is not on the key's container instance")
+	}
+	return nil
+}
+
+// checkPassed refuses a task that would give another task a role or rights on a node that it doesn't have itself. On AWS,
+// that takes iam:PassRole.
+func checkPassed(c call.Call, td *types.TaskDefinition, o *types.TaskOverride) error {
+	if c.Task == "" {
+		return nil
+	}
+	roles := []*string{td.TaskRoleArn, td.ExecutionRoleArn}
+	if o != nil {
+		roles = append(roles, o.TaskRoleArn, o.ExecutionRoleArn)
+	}
+	for _, role := range roles {
+		if r := aws.ToString(role); r != "" && r != c.Role {
+			return &types.AccessDeniedException{
+				Message: aws.String(account.NotAuthorized(c.Principal, "iam:PassRole", r, "a task can pass its own role only")),
+			}
+		}
+	}
+	if what := rightsOnNode(td); what != "" {
+		return denied(c, *td.Family, "a task can start none with "+what)
+	}
+	return nil
+}
+
+// rightsOnNode names what a definition asks for that reaches out of its containers to the node, or returns "".
+func rightsOnNode(td *types.TaskDefinition) string {
+	for _, v := range td.Volumes {
+		if v.Host != nil && aws.ToString(v.Host.SourcePath) != "" {
+			return "a directory of the node"
+		}
+	}
+	if td.PidMode == types.PidModeHost || td.IpcMode == types.IpcModeHost {
+		return "the node's processes or memory"
+	}
+	for _, c := range td.ContainerDefinitions {
+		l := c.LinuxParameters
+		if aws.ToBool(c.Privileged) || l != nil && len(l.Devices) > 0 || l != nil && l.Capabilities != nil && len(l.Capabilities.Add) > 0 {
+			return "privileged containers, devices or capabilities"
+		}
+	}
+	return ""
+}

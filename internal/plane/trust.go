@@ -1,0 +1,75 @@
+package plane
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
+	"github.com/pintle/pintle/internal/wire/refusal"
+)
+
+// ofNodes are the operations of ECS that nodes call. A task may call none of them, whatever its role.
+var ofNodes = []string{
+	"DeregisterContainerInstance",
+	"DiscoverPollEndpoint",
+	"RegisterContainerInstance",
+	"SubmitAttachmentStateChanges",
+	"SubmitContainerStateChange",
+	"SubmitTaskStateChange",
+	"UpdateContainerAgent",
+}
+
+// nodesMay are the operations that a node's key may call, by service. They are those of AWS's policy for container instances,
+// AmazonEC2ContainerServiceforEC2Role, as far as agents need them here. The web sockets aren't operations.
+var nodesMay = map[string][]string{
+	"ecs": {
+		"DeregisterContainerInstance",
+		"DiscoverPollEndpoint",
+		"ListTagsForResource",
+		"RegisterContainerInstance",
+		"SubmitAttachmentStateChanges",
+		"SubmitContainerStateChange",
+		"SubmitTaskStateChange",
+		"UpdateContainerInstancesState",
+	},
+	"logs": {"CreateLogGroup", "CreateLogStream", "PutLogEvents"},
+	"sts":  {"GetCallerIdentity"},
+}
+
+// isAllowed reports whether the caller may call the operation at all. What it may do it to is the service's to decide.
+func isAllowed(c call.Call) bool {
+	switch {
+	case c.Node:
+		return slices.Contains(nodesMay[c.Service], c.Operation)
+	case c.Task != "":
+		return c.Service != "ecs" || !slices.Contains(ofNodes, c.Operation)
+	}
+	return true
+}
+
+// restricted returns the APIs with each operation refused to those who may not call it.
+func restricted(apis []model.API) []model.API {
+	for i, api := range apis {
+		apis[i].Service = restrictedService{api.Service}
+	}
+	return apis
+}
+
+// restrictedService refuses calls of a service.
+type restrictedService struct{ call.Service }
+
+// Operations returns the service's operations, each behind the check.
+func (s restrictedService) Operations() []call.Operation {
+	operations := slices.Clone(s.Service.Operations())
+	for i, o := range operations {
+		operations[i].Call = func(ctx context.Context, in any) (any, error) {
+			if c := call.From(ctx); !isAllowed(c) {
+				return nil, refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, c.Service+":"+c.Operation, "*", ""))
+			}
+			return o.Call(ctx, in)
+		}
+	}
+	return operations
+}

@@ -1,0 +1,269 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/ecs/enrollment"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// serveSigned runs a control plane on loopback that checks signatures, until the test ends.
+func serveSigned(t *testing.T) *Plane {
+	t.Helper()
+	p, err := Open(t.Context(), Options{
+		Listen:          "127.0.0.1:0",
+		Data:            t.TempDir(),
+		Region:          "us-east-1",
+		Account:         "000000000000",
+		AccessKeyID:     "AKID",
+		SecretAccessKey: "secret",
+		Lost:            time.Minute,
+		Settle:          time.Minute,
+		Log:             slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := p.ECS.CreateCluster(t.Context(), &awsecs.CreateClusterInput{}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// client returns an SDK client of the control plane.
+func (p *Plane) client(id, secret, token string) *awsecs.Client {
+	return awsecs.NewFromConfig(aws.Config{
+		Region:           "us-east-1",
+		BaseEndpoint:     aws.String(p.Endpoint()),
+		Credentials:      credentials.NewStaticCredentialsProvider(id, secret, token),
+		RetryMaxAttempts: 1,
+	})
+}
+
+// code returns the code of an AWS error, or "" without one.
+func code(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+const aTask = "arn:aws:ecs:us-east-1:000000000000:task/default/a"
+
+// putTask puts a task in a status.
+func putTask(t *testing.T, p *Plane, status string) {
+	t.Helper()
+	statetest.Update(t, p.State, func(tx *state.Tx) {
+		tx.Tasks.Put(&state.Task{Task: types.Task{
+			TaskArn:       aws.String(aTask),
+			ClusterArn:    aws.String("arn:aws:ecs:us-east-1:000000000000:cluster/default"),
+			LastStatus:    &status,
+			DesiredStatus: &status,
+			StoppedAt:     aws.Time(time.Now()),
+		}})
+	})
+}
+
+// TestTaskCredentials: a task's credentials are no node's, and end with the task.
+func TestTaskCredentials(t *testing.T) {
+	p := serveSigned(t)
+	c := p.issuer.Issue(aTask, "arn:aws:iam::000000000000:role/worker", "TaskApplication")
+	client := p.client(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
+	list := func() error {
+		_, err := client.ListClusters(t.Context(), nil)
+		return err
+	}
+	if got := code(list()); got != "ExpiredTokenException" {
+		t.Errorf("a task that there isn't gets %q", got)
+	}
+	putTask(t, p, "RUNNING")
+	if err := list(); err != nil {
+		t.Errorf("a running task: %v", err)
+	}
+	_, err := client.DiscoverPollEndpoint(t.Context(), nil)
+	if got := code(err); got != "AccessDeniedException" {
+		t.Errorf("a task that asks where nodes connect gets %q", got)
+	}
+	putTask(t, p, "STOPPED")
+	if got := code(list()); got != "ExpiredTokenException" {
+		t.Errorf("a task that has ended gets %q", got)
+	}
+}
+
+// TestWhoMayCall checks which operations the account's owner, tasks and nodes may call at all.
+func TestWhoMayCall(t *testing.T) {
+	task, node := call.Identity{Task: aTask}, call.Identity{Node: true}
+	for _, c := range []struct {
+		service, operation string
+		task, node         bool
+	}{
+		{"ecs", "RegisterContainerInstance", false, true},
+		{"ecs", "DeregisterContainerInstance", false, true},
+		{"ecs", "DiscoverPollEndpoint", false, true},
+		{"ecs", "SubmitTaskStateChange", false, true},
+		{"ecs", "SubmitContainerStateChange", false, true},
+		{"ecs", "SubmitAttachmentStateChanges", false, true},
+		{"ecs", "UpdateContainerAgent", false, false},
+		{"ecs", "RunTask", true, false},
+		{"ecs", "StopTask", true, false},
+		{"ecs", "ListTasks", true, false},
+		{"logs", "PutLogEvents", true, true},
+		{"logs", "DeleteLogGroup", true, false},
+		{"s3", "GetObject", true, false},
+		{"sqs", "SendMessage", true, false},
+		{"sts", "GetCallerIdentity", true, true},
+	} {
+		asks := func(who call.Identity) bool {
+			return isAllowed(call.Call{Service: c.service, Operation: c.operation, Identity: who})
+		}
+		if !asks(call.Identity{}) || asks(task) != c.task || asks(node) != c.node {
+			t.Errorf("%s:%s: a task may: %v, a node may: %v", c.service, c.operation, asks(task), asks(node))
+		}
+	}
+}
+
+// TestNamedOperationsExist: a name with a typing error would allow, or refuse, nothing.
+func TestNamedOperationsExist(t *testing.T) {
+	p := &Plane{}
+	p.buildServices()
+	known := map[string]bool{}
+	for _, api := range apis(p.services()) {
+		for _, o := range api.Service.Operations() {
+			known[api.Name+":"+o.Name] = true
+		}
+	}
+	for _, o := range ofNodes {
+		if !known["ecs:"+o] {
+			t.Errorf("ECS has no operation %s", o)
+		}
+	}
+	for service, operations := range nodesMay {
+		for _, o := range operations {
+			if !known[service+":"+o] {
+				t.Errorf("%s has no operation %s", service, o)
+			}
+		}
+	}
+}
+
+// join gets a node's key for a new token with one use.
+func (p *Plane) join(t *testing.T) enrollment.Key {
+	t.Helper()
+	token, secret, err := p.enrollment.Create(t.Context(), time.Hour, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.enrollment.Join(t.Context(), token.ID, secret+"x"); !errors.Is(err, enrollment.ErrRefused) {
+		t.Errorf("a wrong secret: %v", err)
+	}
+	key, err := p.enrollment.Join(t.Context(), token.ID, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.enrollment.Join(t.Context(), token.ID, secret); !errors.Is(err, enrollment.ErrRefused) {
+		t.Errorf("a token that was used up: %v", err)
+	}
+	return key
+}
+
+// TestNodeKey: a node's key is for the instance that it registered first, and ends with that.
+func TestNodeKey(t *testing.T) {
+	p := serveSigned(t)
+	register := func(key enrollment.Key, arn *string) (string, error) {
+		out, err := p.client(key.AccessKeyID, key.SecretAccessKey, "").RegisterContainerInstance(t.Context(),
+			&awsecs.RegisterContainerInstanceInput{
+				ContainerInstanceArn: arn,
+				TotalResources: []types.Resource{
+					{Name: aws.String("CPU"), IntegerValue: 1024},
+					{Name: aws.String("MEMORY"), IntegerValue: 1024},
+				},
+			})
+		if err != nil {
+			return "", err
+		}
+		return *out.ContainerInstance.ContainerInstanceArn, nil
+	}
+	one, two := p.join(t), p.join(t)
+	first, err := register(one, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := register(one, nil); err != nil || again != first {
+		t.Errorf("registered again it is %q, %v", again, err)
+	}
+	if _, err := register(two, &first); code(err) != "AccessDeniedException" {
+		t.Errorf("another node takes over an instance: %v", err)
+	}
+	second, err := register(two, nil)
+	if err != nil || second == first {
+		t.Fatalf("another node is %q, %v", second, err)
+	}
+	other := p.client(two.AccessKeyID, two.SecretAccessKey, "")
+	if _, err := other.ListClusters(t.Context(), nil); code(err) != "AccessDeniedException" {
+		t.Errorf("a node lists clusters: %v", err)
+	}
+	_, err = other.DeregisterContainerInstance(t.Context(), &awsecs.DeregisterContainerInstanceInput{ContainerInstance: &first})
+	if code(err) != "AccessDeniedException" {
+		t.Errorf("a node deregisters another: %v", err)
+	}
+	owner := p.client("AKID", "secret", "")
+	_, err = owner.DeregisterContainerInstance(t.Context(), &awsecs.DeregisterContainerInstanceInput{ContainerInstance: &second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.DiscoverPollEndpoint(t.Context(), nil); code(err) != "UnrecognizedClientException" {
+		t.Errorf("the key of a deregistered instance: %v", err)
+	}
+}
+
+// TestJoinTokens: a token says when it ends, ends when it's revoked, and its row gives nobody its secret.
+func TestJoinTokens(t *testing.T) {
+	p := serveSigned(t)
+	for _, c := range []struct {
+		lifetime time.Duration
+		uses     int
+	}{{0, 1}, {time.Hour, 0}, {2 * enrollment.MaxLifetime, 1}, {time.Hour, enrollment.MaxUses + 1}} {
+		if _, _, err := p.enrollment.Create(t.Context(), c.lifetime, c.uses); err == nil {
+			t.Errorf("a token for %s and %d uses was made", c.lifetime, c.uses)
+		}
+	}
+	token, secret, err := p.enrollment.Create(t.Context(), time.Hour, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := p.enrollment.List(); len(list) != 1 || strings.Contains(fmt.Sprintf("%+v", list[0]), secret) {
+		t.Errorf("the tokens are %+v", list)
+	}
+	if err := p.enrollment.Revoke(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.enrollment.Join(t.Context(), token.ID, secret); !errors.Is(err, enrollment.ErrRefused) {
+		t.Errorf("a revoked token: %v", err)
+	}
+	if err := p.enrollment.Revoke(t.Context(), token.ID); err == nil {
+		t.Error("a token was revoked twice")
+	}
+}
