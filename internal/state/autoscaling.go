@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -100,6 +101,9 @@ func (v *View) LaunchSource(g *AutoScalingGroup) (*LaunchSource, error) {
 		return &LaunchSource{Data: c.data(), Configuration: *name, CreatedAt: aws.ToTime(c.CreatedTime)}, nil
 	}
 	spec := g.Template()
+	if spec == nil {
+		return nil, errors.New("the group has no launch template")
+	}
 	t := v.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
 	if t == nil {
 		return nil, fmt.Errorf("the launch template %s does not exist", aws.ToString(spec.LaunchTemplateId))

@@ -93,7 +93,7 @@ func TestStrangersBodiesAreNotRead(t *testing.T) {
 		}, "InvalidSignature"},
 		{"a service that isn't here", "POST", "/", form, func(r *http.Request, body string) {
 			signAs(t, r, "AKIAALICE", "secret", "cloudformation", body, noon, false)
-		}, "no service that runs here"},
+		}, "Pintle has no AWS CloudFormation"},
 		{"a wrong secret, and the body's hash", "POST", "/", ecsHeaders, func(r *http.Request, body string) {
 			signAs(t, r, "AKIAALICE", "guess", "ecs", body, noon, true)
 		}, "InvalidSignature"},

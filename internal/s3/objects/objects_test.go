@@ -446,7 +446,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	s = open(t, dir)
 	for _, key := range acknowledged {
-		if _, err := s.Object(t.Context(, ""), "b", key); err != nil {
+		if _, err := s.Object(t.Context(), "b", key, ""); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -106,7 +106,7 @@ func TestMessages(t *testing.T) {
 			AlarmName:   aws.String("a"),
 			StateValue:  "BAD",
 			StateReason: aws.String("r"),
-		}, "ValidationError",
+		}, "ValidationException",
 			one + "Value 'BAD' at 'stateValue' failed to satisfy constraint: Member must satisfy enum value set: [OK, ALARM, " +
 				"INSUFFICIENT_DATA]"},
 		{"an operation with words of its own", CloudWatch, &cloudwatch.PutMetricDataInput{}, "", ""},
