@@ -223,7 +223,7 @@ func TestCloudWatchRefuses(t *testing.T) {
 		t.Errorf("CLI: %s", out)
 	}
 	status, answer, err := p.Post("GraniteServiceVersion20100801.DescribeAlarms", `{"MaxRecords":101}`)
-	if err != nil || status != 400 || !strings.Contains(answer, "ValidationError") || !strings.Contains(answer, "maxRecords") {
+	if err != nil || status != 400 || !strings.Contains(answer, "ValidationException") || !strings.Contains(answer, "maxRecords") {
 		t.Errorf("JSON: %d %s %v", status, answer, err)
 	}
 	status, answer, err = p.Post("GraniteServiceVersion20100801.DescribeAlarms", `{"maxRecords":1}`)

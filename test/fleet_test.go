@@ -299,7 +299,7 @@ func TestFleetBadInput(t *testing.T) {
 		{group("--launch-template", "LaunchTemplateName=good", "--desired-capacity", "2"), "ValidationError", "Desired capacity:2"},
 		{group("--launch-template", "LaunchTemplateName=good", "--health-check-type", "ELB"), "ValidationError", "HealthCheckType"},
 		{group("--launch-template", "LaunchTemplateName=good", "--termination-policies", "Random"), "ValidationError", "Random"},
-		{group("--launch-configuration-name", "old"), "ValidationError", "LaunchConfigurationName"},
+		{group("--launch-configuration-name", "old"), "ValidationError", "Launch configuration name not found"},
 		{on("set-desired-capacity", "--desired-capacity", "9"), "ValidationError", "above max value 3"},
 		{on("update-auto-scaling-group", "--min-size", "4"), "ValidationError", "Max bound"},
 		{on("put-lifecycle-hook", "--lifecycle-hook-name", "h", "--lifecycle-transition", "autoscaling:SLEEP"),

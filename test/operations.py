@@ -840,13 +840,16 @@ refused("InvalidAMIID.NotFound", ec2.describe_images, ImageIds=["ami-00000000"])
 run = dict(LaunchTemplate={"LaunchTemplateName": "gpu"}, MinCount=1, MaxCount=1, ClientToken="once",
     TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "mine"}]}])
 mine = ec2.run_instances(**run)["Instances"][0]
-assert (mine["State"]["Name"], mine["InstanceType"], mine["Tags"]) == ("pending", "c5.large", [{"Key": "Name", "Value": "mine"}]), mine
+assert (mine["State"]["Name"], mine["InstanceType"]) == ("pending", "c5.large"), mine
+tags = {t["Key"]: t["Value"] for t in mine["Tags"]}
+assert tags.pop("Name") == "mine" and tags.keys() == {"aws:ec2launchtemplate:id", "aws:ec2launchtemplate:version"}, mine
 assert ec2.run_instances(**run)["Instances"][0]["InstanceId"] == mine["InstanceId"]
 wait(ec2, "instance_running", InstanceIds=[mine["InstanceId"]])
 ec2.create_tags(Resources=[mine["InstanceId"]], Tags=[{"Key": "a", "Value": "b"}])
 ec2.delete_tags(Resources=[mine["InstanceId"]], Tags=[{"Key": "Name"}])
 tags = {t["Key"]: t["Value"] for t in ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [mine["InstanceId"]]}])["Tags"]}
 assert tags["a"] == "b" and "Name" not in tags, tags
+assert ec2.describe_instance_attribute(InstanceId=mine["InstanceId"], Attribute="instanceType")["InstanceType"]["Value"] == "c5.large"
 refused("UnsupportedOperation", ec2.terminate_instances, InstanceIds=ids[:1])
 refused("InvalidParameterValue", ec2.run_instances, ImageId="ami-00000000", InstanceType="z9.huge", MinCount=1, MaxCount=1)
 assert ec2.terminate_instances(InstanceIds=[mine["InstanceId"]])["TerminatingInstances"][0]["CurrentState"]["Name"] == "shutting-down"
@@ -854,6 +857,12 @@ wait(ec2, "instance_terminated", InstanceIds=[mine["InstanceId"]])
 
 # EC2 Auto Scaling: groups with everything that belongs to them
 g = dict(AutoScalingGroupName="grp")
+asg.create_launch_configuration(LaunchConfigurationName="old", ImageId="ami-00000000", InstanceType="c5.large")
+assert asg.describe_launch_configurations()["LaunchConfigurations"][0]["InstanceType"] == "c5.large"
+asg.create_auto_scaling_group(AutoScalingGroupName="of-old", MinSize=0, MaxSize=1, AvailabilityZones=["us-east-1a"], LaunchConfigurationName="old")
+refused("ResourceInUse", asg.delete_launch_configuration, LaunchConfigurationName="old")
+asg.delete_auto_scaling_group(AutoScalingGroupName="of-old")
+asg.delete_launch_configuration(LaunchConfigurationName="old")
 asg.create_auto_scaling_group(**g, MinSize=0, MaxSize=2, DesiredCapacity=1, LaunchTemplate={"LaunchTemplateName": "gpu"},
     AvailabilityZones=["us-east-1a"], DefaultInstanceWarmup=0,
                                  Tags=[{"Key": "team", "Value": "ml", "PropagateAtLaunch": True}],

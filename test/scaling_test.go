@@ -76,7 +76,7 @@ func TestScalingBadInput(t *testing.T) {
 		{"RegisterScalableTarget", `{` + web + `,"MinCapacity":-1,"MaxCapacity":1}`, "ValidationException", "minCapacity"},
 		{"RegisterScalableTarget", `{` + strings.Replace(web, "service/default/web", "table/web",
 			1) + `,"MinCapacity":1,"MaxCapacity":1}`, "ValidationException", "resourceId"},
-		{"DescribeScalableTargets", `{"ServiceNamespace":"lambda"}`, "ValidationException", "serviceNamespace"},
+		{"DescribeScalableTargets", `{"ServiceNamespace":"nosuch"}`, "ValidationException", "serviceNamespace"},
 		{"DescribeScalableTargets", `{"ServiceNamespace":"ecs","NextToken":"x"}`, "InvalidNextTokenException", "nextToken"},
 		{"PutScalingPolicy", `{` + web + `,"PolicyName":"p"}`, "ObjectNotFoundException", "No scalable target registered"},
 		{"PutScheduledAction",

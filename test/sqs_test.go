@@ -253,7 +253,7 @@ func TestQueuesInQuery(t *testing.T) {
 		{"no such queue", "/000000000000/none", "Action=ReceiveMessage", 400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"},
 		{"another account's queue", "/123456789012/q", "Action=ReceiveMessage",
 			400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"},
-		{"no address of a queue", "/", "Action=ReceiveMessage&QueueUrl=q", 404, "<Code>InvalidAddress</Code>"},
+		{"the name of no queue", "/", "Action=ReceiveMessage&QueueUrl=nosuch", 400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"},
 		{"no queue", "/", "Action=ReceiveMessage", 400, "<Code>MissingParameter</Code>"},
 		{"no body", "/000000000000/q", "Action=SendMessage", 400, "<Code>MissingParameter</Code>"},
 		{"too long", "/000000000000/q", "Action=SendMessage&MessageBody=" + big, 400, "Message must be shorter than 1048576 bytes."},

@@ -137,6 +137,9 @@ func (s *Share) cover(ctx context.Context, n int64) error {
 	return nil
 }
 
+// discarded is how much of a body that is too large is read, and not kept, so that the client gets the answer.
+const discarded = 64 << 20
+
 // ReadBody reads a request's whole body into a buffer. Its errors are refusals.
 func (s *Share) ReadBody(r *http.Request, into *bytes.Buffer, limit int64) error {
 	err := ErrTooLarge
@@ -148,6 +151,7 @@ func (s *Share) ReadBody(r *http.Request, into *bytes.Buffer, limit int64) error
 	var refused *refusal.Refusal
 	switch {
 	case errors.Is(err, ErrTooLarge):
+		io.CopyN(io.Discard, r.Body, discarded) //nolint:errcheck // clients read the answer once they have sent the body
 		return refusal.With(
 			http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes.", limit,
 		)
