@@ -210,8 +210,8 @@ func TestPullsAreRetried(t *testing.T) {
 			task := newFakeTask("t", box("a", c.image))
 			a.take(t, task)
 			later(c.after)
-			if got := strings.Join(a.statuses(task.Arn), " "); got != c.status || a.pulls != c.pulls {
-				t.Errorf("%s: %q after %v and %d pulls", c.image, got, c.after, a.pulls)
+			if got := strings.Join(a.statuses(task.Arn), " "); got != c.status || int(a.pulls.Load()) != c.pulls {
+				t.Errorf("%s: %q after %v and %d pulls", c.image, got, c.after, a.pulls.Load())
 			}
 		})
 	}

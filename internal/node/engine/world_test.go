@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,7 +35,7 @@ type world struct {
 	refuse     func(Report) error
 	networks   map[string]bool
 	began      time.Time
-	pulls      int
+	pulls      atomic.Int32
 }
 
 type fakeContainer struct {
@@ -166,10 +167,10 @@ func (a *agent) Pull(ctx context.Context, image string, _ *runtime.RegistryAuth)
 	}
 	switch what, _, after := behaviour(image); what {
 	case "pullfail":
-		a.pulls++
+		a.pulls.Add(1)
 		return "", runtime.ErrImageNotFound
 	case "flaky": // until its time
-		a.pulls++
+		a.pulls.Add(1)
 		if time.Since(a.began) < after {
 			return "", errors.New("connection reset")
 		}
