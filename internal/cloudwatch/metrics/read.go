@@ -52,7 +52,7 @@ func (s *Store) Read(q Query) ([]Point, error) {
 
 // readHeads returns the series that a query asks for, and their points in memory.
 func (s *Store) readHeads(q Query, t tier, from, to int64) (wanted []*series, p *points) {
-	p = &points{q: q, at: map[pointKey]*Set{}, seconds: map[pointKey]bool{}}
+	p = &points{q: q, at: map[pointKey]*Set{}}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	m := s.metrics[q.Metric.Key()]
@@ -114,8 +114,9 @@ type points struct {
 	last pointKey
 	set  *Set
 	// seconds has the minutes in which something was reported by the second, and minutes what was reported by the minute, for a query
-	// by the second.
+	// by the second. noted is the last of seconds: bins come in order, so that most are of the same minute as the one before.
 	seconds map[pointKey]bool
+	noted   pointKey
 	minutes []minuteBin
 }
 
@@ -133,11 +134,22 @@ func (p *points) take(unit string, b bin, t tier, start int64) {
 	case t.step > 1:
 		p.add(unit, b, start)
 	case b.fine:
-		p.seconds[pointKey{floor(b.at, minute), unit}] = true
+		p.note(pointKey{floor(b.at, minute), unit})
 		p.add(unit, b, start)
 	default:
 		p.minutes = append(p.minutes, minuteBin{unit, b})
 	}
+}
+
+// note keeps that a minute has seconds.
+func (p *points) note(k pointKey) {
+	if p.seconds != nil && k == p.noted {
+		return
+	}
+	if p.seconds == nil {
+		p.seconds = map[pointKey]bool{}
+	}
+	p.seconds[k], p.noted = true, k
 }
 
 // addMinutes adds the minutes in which nothing was reported by the second, at their beginning: so CloudWatch answers a short period for a
