@@ -75,7 +75,7 @@ func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) 
 		out = append(out, GPU{
 			Cluster:        state.NameOf(n.ClusterArn),
 			Node:           state.NameOf(*n.ContainerInstanceArn),
-			InstanceType:   instanceType(n),
+			InstanceType:   n.Type(),
 			Connected:      n.AgentConnected,
 			ID:             g.ID,
 			Model:          g.Model,
@@ -90,15 +90,6 @@ func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) 
 		})
 	}
 	return out
-}
-
-func instanceType(n *state.ContainerInstance) string {
-	for _, a := range n.Attributes {
-		if *a.Name == "ecs.instance-type" {
-			return aws.ToString(a.Value)
-		}
-	}
-	return ""
 }
 
 func (c *Console) serveFault(ctx context.Context, w http.ResponseWriter, body []byte) {

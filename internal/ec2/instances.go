@@ -153,7 +153,7 @@ func (s *Service) instance(row *state.ContainerInstance) types.Instance {
 	}
 	for _, a := range row.Attributes {
 		switch aws.ToString(a.Name) {
-		case "ecs.instance-type":
+		case state.InstanceTypeAttribute:
 			i.InstanceType = cmp.Or(types.InstanceType(aws.ToString(a.Value)), i.InstanceType)
 		case "ecs.ami-id":
 			i.ImageId = a.Value

@@ -136,7 +136,7 @@ func reregister(
 		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.",
 			arn, aws.ToString(row.Status), state.NameOf(row.ClusterArn))
 	}
-	was, given := scheduler.AttributeValue(row.Attributes, instanceTypeAttribute), scheduler.AttributeValue(in.Attributes, instanceTypeAttribute)
+	was, given := scheduler.AttributeValue(row.Attributes, state.InstanceTypeAttribute), scheduler.AttributeValue(in.Attributes, state.InstanceTypeAttribute)
 	if exists && changes(was, given) {
 		return nil, clientError("Container instance type changes are not supported. Container instance %s is a %s.", arn, *was)
 	}
@@ -149,9 +149,6 @@ func reregister(
 	row.CapacityProviderName = cmp.Or(scheduler.AttributeValue(in.Attributes, CapacityProviderAttribute), row.CapacityProviderName)
 	return row, nil
 }
-
-// instanceTypeAttribute is the attribute with which agents register their machine's type. It stays what it was.
-const instanceTypeAttribute = "ecs.instance-type"
 
 // changes reports whether both values are known and differ.
 func changes(old, given *string) bool { return old != nil && given != nil && *old != *given }

@@ -56,7 +56,7 @@ func TestInstanceTypeStays(t *testing.T) {
 }
 
 func registrationAs(instanceType string) *ecs.RegisterContainerInstanceInput {
-	return &ecs.RegisterContainerInstanceInput{Attributes: []types.Attribute{{Name: aws.String(instanceTypeAttribute), Value: &instanceType}}}
+	return &ecs.RegisterContainerInstanceInput{Attributes: []types.Attribute{{Name: aws.String(state.InstanceTypeAttribute), Value: &instanceType}}}
 }
 
 // TestReregistration: a machine that got no answer registers again, and stays the same container instance. If it was connected

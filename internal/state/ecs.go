@@ -80,10 +80,13 @@ type ContainerInstance struct {
 	PrivateIPAddress string `json:",omitzero"`
 }
 
+// InstanceTypeAttribute is the attribute with which agents register their machine's type. A container instance keeps it.
+const InstanceTypeAttribute = "ecs.instance-type"
+
 // Type returns the instance's type, as its agent registered it, or "".
 func (c *ContainerInstance) Type() string {
 	for _, a := range c.Attributes {
-		if aws.ToString(a.Name) == "ecs.instance-type" {
+		if aws.ToString(a.Name) == InstanceTypeAttribute {
 			return aws.ToString(a.Value)
 		}
 	}

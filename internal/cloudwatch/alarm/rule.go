@@ -19,12 +19,8 @@ const (
 // Rule is a composite alarm's parsed AlarmRule. It is safe for concurrent use.
 type Rule struct {
 	root     condition
-	text     string
 	children []string
 }
-
-// String returns the text that the rule was parsed from.
-func (r *Rule) String() string { return r.text }
 
 // Children returns the names or ARNs of the alarms in the rule, in its order and each once.
 func (r *Rule) Children() []string { return r.children }
@@ -121,7 +117,7 @@ func ParseRule(text string) (*Rule, error) {
 	if len(p.children) > maxChildren {
 		return nil, fmt.Errorf("the rule names %d alarms, at most %d are allowed", len(p.children), maxChildren)
 	}
-	return &Rule{root: root, text: text, children: p.children}, nil
+	return &Rule{root: root, children: p.children}, nil
 }
 
 // ruleParser is a recursive descent parser: ORs of ANDs of NOTs of functions.
