@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -355,4 +356,19 @@ func TestDiskIsFilledAndFreed(t *testing.T) {
 	}
 	yes, no := a.counts()
 	t.Logf("acknowledged %v, refused %v", yes, no)
+}
+
+// TestReadOnlyStart: on a file system that can't be written, the control plane doesn't start, and says what to do.
+func TestReadOnlyStart(t *testing.T) {
+	disk := smallDisk(t)
+	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends one that did start
+	defer cancel()
+	serve := exec.CommandContext(ctx, bin(t, "pintle"), "serve", "--listen", freeAddress(t), "--data", filepath.Join(disk, "data"))
+	out, err := serve.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "read-only file system; Pintle starts only where it can write") {
+		t.Errorf("%v: %s", err, out)
+	}
 }

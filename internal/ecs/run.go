@@ -319,6 +319,8 @@ func (s *Service) resolve(v *state.View, l *launch) error {
 func checkOverrides(td *types.TaskDefinition, o *types.TaskOverride) (*types.TaskOverride, error) {
 	if o == nil {
 		o = &types.TaskOverride{}
+	} else if err := checkOverridesSize(o); err != nil {
+		return nil, err
 	}
 	out := *o
 	out.ContainerOverrides = notNil(out.ContainerOverrides)

@@ -25,6 +25,9 @@ func (s *Service) RegisterTaskDefinition(
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
+	if err := checkDefinitionSize(in); err != nil {
+		return nil, err
+	}
 	td, err := newTaskDefinition(in)
 	if err != nil {
 		return nil, err

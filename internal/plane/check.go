@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
@@ -63,8 +64,11 @@ func (p *Plane) openData() (*os.File, error) {
 	return lockData(dir)
 }
 
-// advise adds what to do about damaged files to an error.
+// advise adds what to do to an error of damaged files or of a disk that can't be written.
 func advise(err error, dir string) error {
+	if errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w; Pintle starts only where it can write: dmesg says why it cannot, and mount -o remount,rw may end that", err)
+	}
 	var damage *file.Damage
 	if !errors.As(err, &damage) {
 		return err

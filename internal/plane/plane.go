@@ -157,7 +157,7 @@ func Open(ctx context.Context, o Options) (*Plane, error) {
 func (p *Plane) build(ctx context.Context) error {
 	var err error
 	if p.lock, err = p.openData(); err != nil {
-		return err
+		return advise(err, p.options.Data)
 	}
 	if err := p.openFront(); err != nil {
 		return advise(err, p.options.Data)
