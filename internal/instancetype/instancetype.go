@@ -83,8 +83,8 @@ func Lookup(name string) (Type, error) {
 		}
 		return Type{}, fmt.Errorf("unknown instance type %q: %s comes as %s", name, familyName, strings.Join(f.types(), ", "))
 	}
-	return Type{}, fmt.Errorf("unknown instance type %q: use one with GPUs (%s) or one of the families %s", name,
-		strings.Join(GPUTypes(), ", "), strings.Join(plainFamilies(), ", "))
+	return Type{}, fmt.Errorf("unknown instance type %q: the families with GPUs are %s, such as in g4dn.xlarge; those without are %s", name,
+		strings.Join(familyNames(true), ", "), strings.Join(familyNames(false), ", "))
 }
 
 func (f family) typeOf(s size) Type {
@@ -110,22 +110,11 @@ func (f family) types() []string {
 	return out
 }
 
-// GPUTypes lists the types with GPUs.
-func GPUTypes() []string {
+// familyNames lists the families that have GPUs, or those that have none.
+func familyNames(withGPUs bool) []string {
 	var out []string
 	for _, f := range families {
-		if f.model != "" {
-			out = append(out, f.types()...)
-		}
-	}
-	return out
-}
-
-// plainFamilies lists the families without GPUs.
-func plainFamilies() []string {
-	var out []string
-	for _, f := range families {
-		if f.model == "" {
+		if (f.model != "") == withGPUs {
 			out = append(out, f.name)
 		}
 	}

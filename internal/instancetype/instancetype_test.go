@@ -59,15 +59,11 @@ func TestLookup(t *testing.T) {
 }
 
 func TestLinksAreMutual(t *testing.T) {
-	for _, name := range GPUTypes() {
-		typ, err := Lookup(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, typ := range All() {
 		for i := range typ.GPUs {
 			for j, n := range typ.Links(i) {
 				if back := typ.Links(j)[i]; back != n || i == j && n != 0 {
-					t.Errorf("%s: %d links from %d to %d, %d back", name, n, i, j, back)
+					t.Errorf("%s: %d links from %d to %d, %d back", typ.Name, n, i, j, back)
 				}
 			}
 		}

@@ -1,0 +1,254 @@
+# A queue-driven GPU service, for TestTerraform: everything that Pintle has a resource of Terraform's AWS provider for, once.
+terraform {
+  required_providers {
+    aws = { source = "hashicorp/aws" }
+  }
+}
+
+# AWS_ENDPOINT_URL in the environment makes this Pintle's; without it, it is AWS's.
+provider "aws" {
+  region            = "us-east-1"
+  s3_use_path_style = true
+  default_tags {
+    tags = { project = "render" }
+  }
+}
+
+data "aws_caller_identity" "me" {}
+data "aws_region" "here" {}
+data "aws_availability_zones" "here" { state = "available" }
+
+# A queue with its dead letters, and the bucket that writes to it.
+resource "aws_sqs_queue" "dead" {
+  name                      = "render-dead"
+  message_retention_seconds = 1209600
+}
+
+resource "aws_sqs_queue" "work" {
+  name                       = "render"
+  visibility_timeout_seconds = 120
+  redrive_policy             = jsonencode({ deadLetterTargetArn = aws_sqs_queue.dead.arn, maxReceiveCount = 3 })
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Principal = { Service = "s3.amazonaws.com" }
+      Action    = "sqs:SendMessage"
+      Resource  = "*"
+    }]
+  })
+}
+
+resource "aws_sqs_queue" "ordered" {
+  name                        = "render.fifo"
+  fifo_queue                  = true
+  content_based_deduplication = true
+}
+
+resource "aws_s3_bucket" "frames" {
+  bucket        = "render-frames"
+  force_destroy = true
+}
+
+resource "aws_s3_bucket_versioning" "frames" {
+  bucket = aws_s3_bucket.frames.id
+  versioning_configuration { status = "Enabled" }
+}
+
+resource "aws_s3_bucket_notification" "frames" {
+  bucket = aws_s3_bucket.frames.id
+  queue {
+    queue_arn     = aws_sqs_queue.work.arn
+    events        = ["s3:ObjectCreated:*"]
+    filter_prefix = "in/"
+  }
+}
+
+resource "aws_s3_object" "scene" {
+  bucket  = aws_s3_bucket.frames.id
+  key     = "in/scene.txt"
+  content = "a cube"
+}
+
+# Machines: a template, a group of none to two, and the capacity provider that sets their number.
+resource "aws_launch_template" "gpu" {
+  name          = "render-gpu"
+  image_id      = "ami-0123456789abcdef0"
+  instance_type = "g4dn.xlarge"
+  user_data     = base64encode("#!/bin/bash\necho ECS_CLUSTER=render >> /etc/ecs/ecs.config\n")
+  tag_specifications {
+    resource_type = "instance"
+    tags          = { Name = "render" }
+  }
+}
+
+resource "aws_autoscaling_group" "gpu" {
+  name                  = "render-gpu"
+  min_size              = 0
+  max_size              = 2
+  availability_zones    = [data.aws_availability_zones.here.names[0]]
+  protect_from_scale_in = true
+  launch_template {
+    id      = aws_launch_template.gpu.id
+    version = aws_launch_template.gpu.latest_version
+  }
+  tag {
+    key                 = "AmazonECSManaged"
+    value               = "true"
+    propagate_at_launch = true
+  }
+  lifecycle { ignore_changes = [desired_capacity] }
+}
+
+resource "aws_ecs_capacity_provider" "gpu" {
+  name = "render-gpu"
+  auto_scaling_group_provider {
+    auto_scaling_group_arn         = aws_autoscaling_group.gpu.arn
+    managed_termination_protection = "ENABLED"
+    managed_scaling {
+      status                    = "ENABLED"
+      target_capacity           = 100
+      minimum_scaling_step_size = 1
+      maximum_scaling_step_size = 2
+    }
+  }
+}
+
+resource "aws_ecs_cluster" "render" {
+  name = "render"
+  setting {
+    name  = "containerInsights"
+    value = "enabled"
+  }
+}
+
+resource "aws_ecs_cluster_capacity_providers" "render" {
+  cluster_name       = aws_ecs_cluster.render.name
+  capacity_providers = [aws_ecs_capacity_provider.gpu.name]
+  default_capacity_provider_strategy {
+    capacity_provider = aws_ecs_capacity_provider.gpu.name
+    weight            = 1
+  }
+}
+
+# What runs on them, and how many of it.
+resource "aws_cloudwatch_log_group" "render" {
+  name              = "/ecs/render"
+  retention_in_days = 7
+}
+
+resource "aws_ecs_task_definition" "render" {
+  family = "render"
+  container_definitions = jsonencode([{
+    name                 = "main"
+    image                = "busybox"
+    command              = ["sleep", "3600"]
+    memory               = 64
+    essential            = true
+    resourceRequirements = [{ type = "GPU", value = "1" }]
+    environment          = [{ name = "QUEUE", value = aws_sqs_queue.work.id }]
+    logConfiguration = {
+      logDriver = "awslogs"
+      options = {
+        awslogs-group         = aws_cloudwatch_log_group.render.name
+        awslogs-region        = data.aws_region.here.name
+        awslogs-stream-prefix = "render"
+      }
+    }
+  }])
+}
+
+resource "aws_ecs_service" "render" {
+  name            = "render"
+  cluster         = aws_ecs_cluster.render.id
+  task_definition = aws_ecs_task_definition.render.arn
+  desired_count   = 1
+  capacity_provider_strategy {
+    capacity_provider = aws_ecs_capacity_provider.gpu.name
+    weight            = 1
+  }
+  deployment_circuit_breaker {
+    enable   = true
+    rollback = true
+  }
+  ordered_placement_strategy {
+    type  = "binpack"
+    field = "memory"
+  }
+  enable_ecs_managed_tags = true
+  propagate_tags          = "SERVICE"
+  wait_for_steady_state   = true
+  lifecycle { ignore_changes = [desired_count] }
+  depends_on = [aws_ecs_cluster_capacity_providers.render]
+}
+
+resource "aws_appautoscaling_target" "render" {
+  service_namespace  = "ecs"
+  resource_id        = "service/${aws_ecs_cluster.render.name}/${aws_ecs_service.render.name}"
+  scalable_dimension = "ecs:service:DesiredCount"
+  min_capacity       = 0
+  max_capacity       = 2
+}
+
+resource "aws_appautoscaling_policy" "up" {
+  name               = "up"
+  policy_type        = "StepScaling"
+  service_namespace  = aws_appautoscaling_target.render.service_namespace
+  resource_id        = aws_appautoscaling_target.render.resource_id
+  scalable_dimension = aws_appautoscaling_target.render.scalable_dimension
+  step_scaling_policy_configuration {
+    adjustment_type         = "ExactCapacity"
+    cooldown                = 60
+    metric_aggregation_type = "Maximum"
+    step_adjustment {
+      metric_interval_lower_bound = 0
+      metric_interval_upper_bound = 10
+      scaling_adjustment          = 1
+    }
+    step_adjustment {
+      metric_interval_lower_bound = 10
+      scaling_adjustment          = 2
+    }
+  }
+}
+
+resource "aws_appautoscaling_policy" "track" {
+  name               = "track"
+  policy_type        = "TargetTrackingScaling"
+  service_namespace  = aws_appautoscaling_target.render.service_namespace
+  resource_id        = aws_appautoscaling_target.render.resource_id
+  scalable_dimension = aws_appautoscaling_target.render.scalable_dimension
+  target_tracking_scaling_policy_configuration {
+    target_value       = 75
+    scale_in_cooldown  = 60
+    scale_out_cooldown = 30
+    predefined_metric_specification {
+      predefined_metric_type = "ECSServiceAverageCPUUtilization"
+    }
+  }
+}
+
+resource "aws_cloudwatch_metric_alarm" "backlog" {
+  alarm_name          = "render-backlog"
+  namespace           = "AWS/SQS"
+  metric_name         = "ApproximateNumberOfMessagesVisible"
+  dimensions          = { QueueName = aws_sqs_queue.work.name }
+  statistic           = "Maximum"
+  period              = 60
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  alarm_actions       = [aws_appautoscaling_policy.up.arn]
+}
+
+resource "aws_cloudwatch_composite_alarm" "any" {
+  alarm_name = "render-any"
+  alarm_rule = "ALARM(${aws_cloudwatch_metric_alarm.backlog.alarm_name})"
+}
+
+resource "aws_cloudwatch_dashboard" "render" {
+  dashboard_name = "render"
+  dashboard_body = jsonencode({ widgets = [{ type = "text", x = 0, y = 0, width = 6, height = 2, properties = { markdown = "# render" } }] })
+}
+
+output "account" { value = data.aws_caller_identity.me.account_id }

@@ -1,0 +1,65 @@
+package test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestTerraform applies test/terraform with Terraform's AWS provider, plans it again without a difference, after a SIGKILL too, and destroys
+// it. It needs terraform, and the provider in a directory on this machine, since tests fetch nothing.
+func TestTerraform(t *testing.T) {
+	t.Parallel()
+	plugins := terraformPlugins()
+	if _, err := exec.LookPath("terraform"); err != nil || plugins == "" {
+		t.Skip("NOT RUN: terraform, or a plugin directory with registry.terraform.io/hashicorp/aws, is not on this machine; " +
+			"TERRAFORM_PLUGINS names such a directory")
+	}
+	p := Up(t, "c5.large", "--fleet", "local", "--fleet-agent", "--runtime=process", "--image", "busybox=exec sleep 3600")
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("terraform")); err != nil {
+		t.Fatal(err)
+	}
+	terraform := func(args ...string) (code int, out string) {
+		t.Helper()
+		cmd := p.Command("terraform", append([]string{"-chdir=" + dir}, args...)...)
+		cmd.Env = append(cmd.Env, "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
+		b, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), string(b)
+	}
+	must := func(what string, args ...string) {
+		t.Helper()
+		if code, out := terraform(append([]string{what}, args...)...); code != 0 {
+			t.Fatalf("terraform %s ends with %d:\n%s", what, code, out)
+		}
+	}
+	must("init", "-no-color", "-plugin-dir="+plugins)
+	must("apply", "-no-color", "-auto-approve")
+	must("plan", "-no-color", "-detailed-exitcode") // 2 says that there is a difference
+	if running := p.AWS("ecs", "describe-services", "--cluster", "render", "--services", "render",
+		"--query", "services[0].runningCount", "--output", "text"); running != "1" {
+		t.Errorf("the service runs %s tasks", running)
+	}
+	p.Kill()
+	p.Start()
+	must("plan", "-no-color", "-detailed-exitcode")
+	must("destroy", "-no-color", "-auto-approve")
+}
+
+// terraformPlugins returns a directory with providers in it, of those in which they are usually kept, or "".
+func terraformPlugins() string {
+	for _, dir := range []string{"$TERRAFORM_PLUGINS", "$TF_PLUGIN_CACHE_DIR", "$HOME/.terraform.d/plugins", "/opt/*", "/usr/*/terraform/plugins",
+		"/usr/local/share/terraform/plugins"} {
+		found, err := filepath.Glob(filepath.Join(os.ExpandEnv(dir), "registry.terraform.io", "hashicorp", "aws"))
+		if err == nil && len(found) > 0 {
+			return filepath.Dir(filepath.Dir(filepath.Dir(found[0])))
+		}
+	}
+	return ""
+}
