@@ -293,6 +293,30 @@ func TestAGPUIsOneTasks(t *testing.T) {
 	})
 }
 
+// TestUtilizationThatIsNotKnown: what a slice of a GPU doesn't say is no data, and not 0, by which a service would be scaled in.
+func TestUtilizationThatIsNotKnown(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
+				{ID: "GPU-1", MemoryUsedMiB: 7, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+				{ID: "GPU-2", UtilizationPct: new(40.0)},
+			}})
+		})
+		const prefix = "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_"
+		for key, want := range map[string]string{
+			"GPU_UTIL ClusterName=prod":                 "40 Percent x 1",
+			"GPU_UTIL ClusterName=prod ServiceName=web": "",
+			"GPU_UTIL ClusterName=prod UUID=GPU-1":      "",
+			"FB_USED ClusterName=prod ServiceName=web":  "7 Megabytes x 1",
+		} {
+			if got[prefix+key] != want {
+				t.Errorf("%s is %q, want %q", key, got[prefix+key], want)
+			}
+		}
+	})
+}
+
 func TestReservation(t *testing.T) {
 	store := world(t, "disabled")
 	synctest.Test(t, func(t *testing.T) {

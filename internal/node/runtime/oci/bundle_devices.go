@@ -30,7 +30,7 @@ func (b *bundle) gpus(context.Context) error {
 		}
 	}
 	if len(b.spec.GPUs) > 0 || !b.spec.Privileged { // after the CDI file's own variables: NVIDIA's tools set void there
-		b.out.Process.Env = environment(b.out.Process.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + ids})
+		b.out.Process.Env = runtime.Environment(b.out.Process.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + ids})
 	}
 	return nil
 }

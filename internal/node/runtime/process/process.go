@@ -108,7 +108,7 @@ func environment(spec *runtime.Spec) []string {
 	if gpus == "" {
 		visible = "void" // the NVIDIA runtime's word for none
 	}
-	return slices.Concat(env, spec.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + visible, "CUDA_VISIBLE_DEVICES=" + gpus})
+	return runtime.Environment(env, spec.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + visible, "CUDA_VISIBLE_DEVICES=" + gpus})
 }
 
 // Wait implements runtime.Runtime.
