@@ -31,7 +31,7 @@ const keepsAllMethods = "it finds methods by names that only a run knows, so the
 
 var pintle = program{
 	path: "./pintle",
-	cgo:  "1",
+	cgo:  "0",
 	imports: []rule{
 		{"gonum.org", "a plot is a hundred lines of SVG; this brings fonts, a PDF writer and LaTeX: 7 MB"},
 		{"github.com/alecthomas/kong", keepsAllMethods},

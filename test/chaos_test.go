@@ -33,6 +33,7 @@ var (
 type daemon struct {
 	t    *testing.T
 	args []string
+	env  []string // what its environment has besides
 	cmd  *exec.Cmd
 }
 
@@ -40,6 +41,7 @@ func (d *daemon) start() {
 	d.t.Helper()
 	d.cmd = exec.Command(bin(d.t, "pintle"), d.args...)
 	d.cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s")
+	d.cmd.Env = append(d.cmd.Env, d.env...)
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}

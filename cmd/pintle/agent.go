@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -34,6 +33,7 @@ type nodeFlags struct {
 	TaskNetwork string
 	Metrics     string
 	GPUExporter string
+	GPUs        string
 	StrictLogs  bool
 	Zone        string
 	StandsFor   string
@@ -68,6 +68,12 @@ func (c *nodeFlags) define(f flags) {
 		"Read the load of this machine's GPUs from a dcgm-exporter, such as http://127.0.0.1:9400/metrics, instead of NVML.",
 	)
 	f.placeholder("gpu-exporter", "URL")
+	f.choice(
+		&c.GPUs, "gpus", gpusAuto,
+		"This machine's own GPUs: auto offers them if containers can have them; required has the agent end with an error if there are none, or "+
+			"containers can't have them; none offers none.",
+		gpusAuto, gpusRequired, gpusNone,
+	)
 	f.BoolVar(&c.StrictLogs, "strict", false, "Fail tasks whose log group does not exist, like AWS, instead of creating it.")
 	f.DurationVar(&c.Keep, "keep", 3*time.Hour, "How long stopped tasks' containers, files and output are kept on the node.")
 	f.env("keep", "ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION")
@@ -253,14 +259,17 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.ECS = awsecs.NewFromConfig(config)
 	c.Logs = cloudwatchlogs.NewFromConfig(config)
 	if c.InstanceType == "" {
-		c, err := thisMachine(ctx, c, cmp.Or(f.StandsFor, "pintle.machine"), f.GPUExporter)
+		c, err := f.thisMachine(ctx, c)
 		if err != nil {
 			return nil, err
 		}
 		return node.New(c), nil
 	}
-	if f.GPUExporter != "" {
+	switch {
+	case f.GPUExporter != "":
 		return nil, errors.New("--gpu-exporter is for this machine's own GPUs: no exporter knows simulated ones")
+	case f.GPUs == gpusRequired:
+		return nil, errors.New("--gpus required is for this machine's own GPUs, and an instance type is simulated")
 	}
 	t, err := instancetype.Lookup(c.InstanceType)
 	if err != nil {
@@ -276,32 +285,14 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	return node.New(c), nil
 }
 
-// thisMachine fills in this machine's resources. The node registers as the type. metrics is the URL of an exporter for its GPUs, or "".
-func thisMachine(ctx context.Context, c node.Config, typeName, metrics string) (node.Config, error) {
-	c.InstanceType = typeName
+// thisMachine fills in this machine's resources. The node registers as the type.
+func (f nodeFlags) thisMachine(ctx context.Context, c node.Config) (node.Config, error) {
+	c.InstanceType = cmp.Or(f.StandsFor, "pintle.machine")
 	c.CPU = int64(goruntime.NumCPU()) * 1024
 	c.MemoryMiB = machineMemoryMiB()
-	c.GPUs = gpu.None{}
-	real, err := gpu.NewNVML(nvml.New())
-	switch {
-	case err == nil:
-		c.GPUs = real
-	case metrics == "":
-		c.Log.Info("this machine has no usable GPUs", "reason", err)
-	}
-	if metrics == "" {
-		return c, gpu.Claim(c.GPUs.Devices())
-	}
-	var devices gpu.Source // nil lets the exporter list them
-	if err == nil {
-		devices = real
-	}
-	exported, err := gpu.NewDCGM(ctx, metrics, devices, c.Log)
-	if err != nil {
-		return c, fmt.Errorf("--gpu-exporter: %v", err) // not wrapped, or report would say that no control plane answers
-	}
-	c.GPUs = exported
-	return c, gpu.Claim(c.GPUs.Devices())
+	var err error
+	c.GPUs, err = f.realGPUs(ctx, c.Runtime, c.Log)
+	return c, err
 }
 
 // machineMemoryMiB reads the machine's memory from /proc/meminfo.

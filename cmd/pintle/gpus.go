@@ -111,9 +111,9 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 		return err
 	}
 	w := newTable("NODE", "TYPE", "GPU", "MODEL", "TASK", "LOAD", "MEMORY", "TEMP", "HEALTH")
-	free, broken := 0, 0
+	free, broken, away := 0, 0, 0
 	for _, r := range rows {
-		task, model, health := "-", r.Model, "ok"
+		task, model, health, load := "-", r.Model, "ok", "-"
 		if r.Task != "" {
 			task = r.Task + "/" + r.Container
 		}
@@ -121,6 +121,8 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 		case r.Fault != nil:
 			broken++
 			health = r.Fault.Reason + ", since " + r.Fault.Since.Format(time.RFC3339)
+		case !r.Connected: // nothing is placed there
+			away++
 		case r.Task == "":
 			free++
 		}
@@ -130,12 +132,19 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 		if !r.Connected {
 			model += " (node away)"
 		}
+		if r.UtilizationPct != nil {
+			load = fmt.Sprintf("%.0f %%", *r.UtilizationPct)
+		}
 		w.row(
-			fmt.Sprintf("%.8s", r.Node), r.InstanceType, r.ID, model, task, fmt.Sprintf("%.0f %%", r.UtilizationPct),
+			fmt.Sprintf("%.8s", r.Node), r.InstanceType, r.ID, model, task, load,
 			fmt.Sprintf("%d/%d MiB", r.MemoryUsedMiB, r.MemoryMiB), fmt.Sprintf("%.0f °C", r.TemperatureC), health,
 		)
 	}
-	fmt.Fprintf(w, "%d GPUs, %d free, %d broken\n", len(rows), free, broken)
+	fmt.Fprintf(w, "%d GPUs, %d free, %d broken", len(rows), free, broken)
+	if away > 0 {
+		fmt.Fprintf(w, ", %d on nodes that are away", away)
+	}
+	fmt.Fprintln(w)
 	return w.Flush()
 }
 

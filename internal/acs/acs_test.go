@@ -56,7 +56,7 @@ func TestEncode(t *testing.T) {
 				`{"credentialsId":"i","accessKeyId":"a","secretAccessKey":"s","sessionToken":"n","expiration":"e","roleArn":"r"}}}`,
 		},
 		{
-			&PintleGPUTelemetry{[]GPULoad{{ID: "GPU-0", UtilizationPct: 50, Simulated: true, XIDErrors: []uint64{79}}}},
+			&PintleGPUTelemetry{[]GPULoad{{ID: "GPU-0", UtilizationPct: new(50.0), Simulated: true, XIDErrors: []uint64{79}}}},
 			`{"type":"PintleGPUTelemetry","message":{"gpus":[{"id":"GPU-0","utilizationPct":50,"memoryUsedMiB":0,"memoryMiB":0,` +
 				`"temperatureC":0,"powerW":0,"simulated":true,"xidErrors":[79]}]}}`,
 		},

@@ -98,13 +98,13 @@ type PintleGPUTelemetry struct {
 
 // GPULoad is one device's load.
 type GPULoad struct {
-	ID             string  `json:"id"`
-	UtilizationPct float64 `json:"utilizationPct"`
-	MemoryUsedMiB  int64   `json:"memoryUsedMiB"`
-	MemoryMiB      int64   `json:"memoryMiB"`
-	TemperatureC   float64 `json:"temperatureC"`
-	PowerW         float64 `json:"powerW"`
-	Simulated      bool    `json:"simulated,omitempty"`
+	ID             string   `json:"id"`
+	UtilizationPct *float64 `json:"utilizationPct,omitempty"` // nil where the device doesn't say, as with MIG
+	MemoryUsedMiB  int64    `json:"memoryUsedMiB"`
+	MemoryMiB      int64    `json:"memoryMiB"`
+	TemperatureC   float64  `json:"temperatureC"`
+	PowerW         float64  `json:"powerW"`
+	Simulated      bool     `json:"simulated,omitempty"`
 	// XIDErrors are the driver's error codes since the last message.
 	XIDErrors []uint64 `json:"xidErrors,omitempty"`
 	// TaskArn and Container are what the node has pinned the device to. They are empty for a free device.

@@ -24,7 +24,7 @@ type GPU struct {
 	Simulated      bool
 	Task           string // empty if the GPU is free
 	Container      string
-	UtilizationPct float64
+	UtilizationPct *float64 // nil if it isn't known
 	MemoryUsedMiB  int64
 	MemoryMiB      int64
 	TemperatureC   float64
@@ -103,8 +103,10 @@ func (c *Console) serveFault(ctx context.Context, w http.ResponseWriter, body []
 	}
 }
 
-// fault passes a Fault on to the GPU's node.
+// fault passes a Fault on to the GPU's node. A machine that was set up anew has left an instance behind that lists the same GPUs, so it goes
+// to the one that is connected.
 func (c *Console) fault(ctx context.Context, f Fault) (status int, err error) {
+	status, err = http.StatusNotFound, fmt.Errorf("there is no GPU %q", f.GPU)
 	for n := range c.store.View().ContainerInstances.All() {
 		i := slices.IndexFunc(n.GPUs, func(g state.GPU) bool { return g.ID == f.GPU })
 		if i < 0 || aws.ToString(n.Status) == "INACTIVE" {
@@ -113,10 +115,11 @@ func (c *Console) fault(ctx context.Context, f Fault) (status int, err error) {
 		if f.XID != 0 && !n.GPUs[i].Simulated {
 			return http.StatusBadRequest, fmt.Errorf("GPU %s is not simulated: errors can only be made up for simulated GPUs", f.GPU)
 		}
-		if err := c.link.Fault(ctx, *n.ContainerInstanceArn, f.GPU, f.XID); err != nil {
-			return http.StatusConflict, fmt.Errorf("node %s: %w", state.NameOf(*n.ContainerInstanceArn), err)
+		refusal := c.link.Fault(ctx, *n.ContainerInstanceArn, f.GPU, f.XID)
+		if refusal == nil {
+			return http.StatusOK, nil
 		}
-		return http.StatusOK, nil
+		status, err = http.StatusConflict, fmt.Errorf("node %s: %w", state.NameOf(*n.ContainerInstanceArn), refusal)
 	}
-	return http.StatusNotFound, fmt.Errorf("there is no GPU %q", f.GPU)
+	return status, err
 }

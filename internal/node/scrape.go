@@ -26,12 +26,14 @@ type gauge struct {
 	value func(*acs.GPULoad) float64
 }
 
+// utilization is left out where the device doesn't say: 0 would be an idle GPU.
+var utilization = prometheus.NewDesc("DCGM_FI_DEV_GPU_UTIL", "How busy the GPU is, in percent.", gpuLabels, nil)
+
 func newGauge(name, help string, value func(*acs.GPULoad) float64) gauge {
 	return gauge{prometheus.NewDesc(name, help, gpuLabels, nil), value}
 }
 
 var gauges = []gauge{
-	newGauge("DCGM_FI_DEV_GPU_UTIL", "How busy the GPU is, in percent.", func(g *acs.GPULoad) float64 { return g.UtilizationPct }),
 	newGauge("DCGM_FI_DEV_GPU_TEMP", "The GPU's temperature, in degrees Celsius.", func(g *acs.GPULoad) float64 { return g.TemperatureC }),
 	newGauge("DCGM_FI_DEV_POWER_USAGE", "The power that the GPU draws, in watts.", func(g *acs.GPULoad) float64 { return g.PowerW }),
 	newGauge("DCGM_FI_DEV_FB_USED", "The GPU's memory in use, in MiB.", func(g *acs.GPULoad) float64 { return float64(g.MemoryUsedMiB) }),
@@ -73,6 +75,9 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 		labels := []string{
 			n, g.ID, d.Bus, "nvidia" + n, d.Model, a.config.Name, d.Profile, d.Slice, a.config.GPUs.Driver(),
 			strconv.FormatBool(g.Simulated), task, g.Container,
+		}
+		if g.UtilizationPct != nil {
+			out <- prometheus.MustNewConstMetric(utilization, prometheus.GaugeValue, *g.UtilizationPct, labels...)
 		}
 		for _, m := range gauges {
 			out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.value(&g.GPULoad), labels...)

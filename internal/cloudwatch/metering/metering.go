@@ -249,7 +249,9 @@ func (m *Meter) gpu(v *state.View, instance *state.ContainerInstance, g *acs.GPU
 			by = append(by, service)
 		}
 	}
-	m.add(namespaceGPU, "DCGM_FI_DEV_GPU_UTIL", "Percent", g.UtilizationPct, by...)
+	if g.UtilizationPct != nil { // 0 would be an idle GPU, and scale a service in
+		m.add(namespaceGPU, "DCGM_FI_DEV_GPU_UTIL", "Percent", *g.UtilizationPct, by...)
+	}
 	m.add(namespaceGPU, "DCGM_FI_DEV_GPU_TEMP", "None", g.TemperatureC, by...)
 	m.add(namespaceGPU, "DCGM_FI_DEV_POWER_USAGE", "None", g.PowerW, by...)
 	m.add(namespaceGPU, "DCGM_FI_DEV_FB_USED", "Megabytes", float64(g.MemoryUsedMiB), by...)

@@ -187,7 +187,7 @@ func TestANodeThatLies(t *testing.T) {
 				},
 			}})
 			m.Observe(liar, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
-				{ID: "GPU-1", UtilizationPct: 100}, {ID: "GPU-9", TaskArn: "arn:aws:ecs:r:1:task/prod/one", UtilizationPct: 50},
+				{ID: "GPU-1", UtilizationPct: new(100.0)}, {ID: "GPU-9", TaskArn: "arn:aws:ecs:r:1:task/prod/one", UtilizationPct: new(50.0)},
 			}})
 		})
 		for key := range got {
@@ -220,7 +220,7 @@ func TestGPUs(t *testing.T) {
 				m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
 					{
 						ID:             "GPU-1",
-						UtilizationPct: 90,
+						UtilizationPct: new(90.0),
 						MemoryUsedMiB:  1000,
 						TemperatureC:   70,
 						PowerW:         200,
@@ -228,7 +228,7 @@ func TestGPUs(t *testing.T) {
 						TaskArn:        "arn:aws:ecs:r:1:task/prod/one",
 						Container:      "main",
 					},
-					{ID: "GPU-2", UtilizationPct: 0},
+					{ID: "GPU-2", UtilizationPct: new(0.0)},
 				}})
 			}
 		})
@@ -260,9 +260,9 @@ func TestAGPUIsOneTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t, store, 2*time.Second, func(m *Meter) {
 			m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
-				{ID: "GPU-1", UtilizationPct: 90, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
-				{ID: "GPU-2", UtilizationPct: 10, TaskArn: "arn:aws:ecs:r:1:task/prod/two", Container: "main"},
-				{ID: "GPU-3", UtilizationPct: 50},
+				{ID: "GPU-1", UtilizationPct: new(90.0), TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+				{ID: "GPU-2", UtilizationPct: new(10.0), TaskArn: "arn:aws:ecs:r:1:task/prod/two", Container: "main"},
+				{ID: "GPU-3", UtilizationPct: new(50.0)},
 			}})
 		})
 		for _, name := range []string{"GPU_UTIL", "GPU_TEMP", "POWER_USAGE", "FB_USED", "XID_ERRORS"} {
@@ -288,6 +288,30 @@ func TestAGPUIsOneTasks(t *testing.T) {
 		} {
 			if got[load+by] != want {
 				t.Errorf("load by%s is %q, want %q", by, got[load+by], want)
+			}
+		}
+	})
+}
+
+// TestUtilizationThatIsNotKnown: what a slice of a GPU doesn't say is no data, and not 0, by which a service would be scaled in.
+func TestUtilizationThatIsNotKnown(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
+				{ID: "GPU-1", MemoryUsedMiB: 7, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+				{ID: "GPU-2", UtilizationPct: new(40.0)},
+			}})
+		})
+		const prefix = "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_"
+		for key, want := range map[string]string{
+			"GPU_UTIL ClusterName=prod":                 "40 Percent x 1",
+			"GPU_UTIL ClusterName=prod ServiceName=web": "",
+			"GPU_UTIL ClusterName=prod UUID=GPU-1":      "",
+			"FB_USED ClusterName=prod ServiceName=web":  "7 Megabytes x 1",
+		} {
+			if got[prefix+key] != want {
+				t.Errorf("%s is %q, want %q", key, got[prefix+key], want)
 			}
 		}
 	})

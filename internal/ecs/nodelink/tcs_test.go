@@ -66,10 +66,10 @@ func TestMetrics(t *testing.T) {
 	if tasks() != 3 {
 		t.Errorf("%d tasks of 3", tasks())
 	}
-	a.send(&acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{{ID: "GPU-0", UtilizationPct: 97, TaskArn: taskArn("a"), Container: "main"}}})
+	a.send(&acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{{ID: "GPU-0", UtilizationPct: new(97.0), TaskArn: taskArn("a"), Container: "main"}}})
 	publish(true, "d")
 	n, _ := w.link.Telemetry(instanceArn)
-	if len(n.GPUs) != 1 || n.GPUs[0].UtilizationPct != 97 || len(n.Tasks) != 1 || n.At.IsZero() {
+	if len(n.GPUs) != 1 || *n.GPUs[0].UtilizationPct != 97 || len(n.Tasks) != 1 || n.At.IsZero() {
 		t.Errorf("got %+v", n)
 	}
 	publish(false, make([]string, maxBatch)...)

@@ -127,7 +127,10 @@ func (d *DCGM) Load(ctx context.Context, busy func(id string) float64) []Sample 
 // overlay replaces a sample's values with the exporter's. The exporter reports only the last error, and keeps reporting it, so only a
 // change is news.
 func (d *DCGM) overlay(s *Sample, m *metrics) {
-	for name, into := range map[string]*float64{loadUtil: &s.UtilizationPct, loadTemp: &s.TemperatureC, loadPower: &s.PowerW} {
+	if v, ok := m.values[loadUtil]; ok {
+		s.UtilizationPct = new(v)
+	}
+	for name, into := range map[string]*float64{loadTemp: &s.TemperatureC, loadPower: &s.PowerW} {
 		if v, ok := m.values[name]; ok {
 			*into = v
 		}

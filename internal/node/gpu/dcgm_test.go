@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/pintle/pintle/internal/node/gpu/nvml/nvmltest"
 )
 
 // exporter serves the metrics of a dcgm-exporter, for two GPUs in no particular order and a slice of the first. xid is the second GPU's
@@ -61,11 +63,11 @@ func TestLoadFromAnExporter(t *testing.T) {
 		t.Fatalf("devices %+v, driver %s", devices, d.Driver())
 	}
 	l := d.Load(t.Context(), nil)
-	if g := l[0]; g.UtilizationPct != 90 || g.TemperatureC != 61 || g.PowerW != 300.5 || g.MemoryUsedMiB != 1000 || g.MemoryMiB != 10000 ||
+	if g := l[0]; *g.UtilizationPct != 90 || g.TemperatureC != 61 || g.PowerW != 300.5 || g.MemoryUsedMiB != 1000 || g.MemoryMiB != 10000 ||
 		g.Figures[tensorActive] != 0.25 || g.Figures[energy] != 7 || len(g.Figures) != 2 {
 		t.Errorf("got %+v", g)
 	}
-	if g := l[1]; g.UtilizationPct != 40 || g.XIDErrors != nil || g.Fault != "" {
+	if g := l[1]; *g.UtilizationPct != 40 || g.XIDErrors != nil || g.Fault != "" {
 		t.Errorf("got %+v", g)
 	}
 	xid.Store(79)
@@ -80,7 +82,7 @@ func TestLoadFromAnExporter(t *testing.T) {
 		t.Errorf("an uncorrected error: %+v", g)
 	}
 	down.Store(true)
-	if l := d.Load(t.Context(), nil); len(l) != 2 || l[0].UtilizationPct != 0 {
+	if l := d.Load(t.Context(), nil); len(l) != 2 || l[0].UtilizationPct != nil { // 0 would be an idle GPU
 		t.Errorf("without the exporter: %+v", l)
 	}
 	if _, err := NewDCGM(t.Context(), url, nil, slog.New(slog.DiscardHandler)); err == nil {
@@ -92,20 +94,20 @@ func TestLoadFromAnExporter(t *testing.T) {
 func TestExporterBesideNVML(t *testing.T) {
 	var xid, ecc atomic.Int64
 	var down atomic.Bool
-	n := find(t, machine(12, toSwitch))
+	n, _ := find(t, nvmltest.New(t, 8).Set("links", "12", "remote", switchBus, "2.utilization", "20", "3.utilization", "30"))
 	n.gpus[3].ID = "GPU-b"
 	d, err := NewDCGM(t.Context(), exporter(t, &xid, &ecc, &down), n, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := d.Load(t.Context(), nil)
-	if len(d.Devices()) != 8 || d.Devices()[0].Links == nil || l[3].UtilizationPct != 90 || l[3].Figures[smClock] != 1410 ||
-		l[2].UtilizationPct != 20 {
+	if len(d.Devices()) != 8 || d.Devices()[0].Links == nil || *l[3].UtilizationPct != 90 || l[3].Figures[smClock] != 1410 ||
+		*l[2].UtilizationPct != 20 {
 		t.Errorf("got %+v", l)
 	}
 	down.Store(true)
-	if l := d.Load(t.Context(), nil); l[3].UtilizationPct != 30 {
-		t.Errorf("NVML's figure is %v", l[3].UtilizationPct)
+	if l := d.Load(t.Context(), nil); *l[3].UtilizationPct != 30 {
+		t.Errorf("NVML's figure is %v", *l[3].UtilizationPct)
 	}
 }
 

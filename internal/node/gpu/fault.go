@@ -10,6 +10,8 @@ type Signs struct {
 	UncorrectedECC uint64   // uncorrectable memory errors since the driver was loaded
 	RemapFailed    bool     // a row of its memory could not be remapped; DCGM's health check isolates the device for that
 	Lost           bool     // the driver cannot reach the device
+	Gone           bool     // the driver no longer lists the device
+	Silent         string   // what the driver has kept answering for some seconds, instead of the device's state
 	NeedsReset     bool     // the driver refuses to use the device until it's reset
 	Recovery       uint32   // the recovery action that the driver asks for, as NVML numbers it; 0 is none
 }
@@ -25,12 +27,16 @@ func Fault(s Signs) string {
 	switch {
 	case s.Lost:
 		return "the driver has lost it"
+	case s.Gone:
+		return "the driver no longer lists it"
 	case s.NeedsReset:
 		return "the driver wants it reset"
 	case s.Recovery != 0 && int(s.Recovery) < len(recoveries):
 		return "the driver asks to " + recoveries[s.Recovery]
 	case s.Recovery != 0:
 		return "the driver asks for recovery action " + strconv.FormatUint(uint64(s.Recovery), 10)
+	case s.Silent != "":
+		return "the driver does not answer for it: " + s.Silent
 	case s.RemapFailed:
 		return fatalXIDs[64]
 	case s.UncorrectedECC > 0:

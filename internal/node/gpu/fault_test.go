@@ -29,6 +29,8 @@ func TestFault(t *testing.T) {
 		{"counted from before", Signs{UncorrectedECC: 3}, "memory errors that could not be corrected: 3"},
 		{"a row not remapped before", Signs{RemapFailed: true, UncorrectedECC: 3}, "a row of its memory could not be remapped"},
 		{"lost", Signs{Lost: true, UncorrectedECC: 3}, "the driver has lost it"},
+		{"no longer listed", Signs{Gone: true}, "the driver no longer lists it"},
+		{"silent", Signs{Silent: "unknown error", RemapFailed: true}, "the driver does not answer for it: unknown error"},
 		{"reset required", Signs{NeedsReset: true}, "the driver wants it reset"},
 		{"reboot", Signs{Recovery: 2}, "the driver asks to reboot the machine"},
 		{"a recovery of a newer driver", Signs{Recovery: 9}, "the driver asks for recovery action 9"},

@@ -135,7 +135,7 @@ func (s *Simulated) Load(_ context.Context, busy func(id string) float64) []Samp
 		b := min(max(busy(d.ID), 0), 1)
 		l := acs.GPULoad{
 			ID:             d.ID,
-			UtilizationPct: 100 * b,
+			UtilizationPct: new(100 * b),
 			MemoryUsedMiB:  int64(b * float64(d.MemoryMiB)),
 			MemoryMiB:      d.MemoryMiB,
 			TemperatureC:   idleCelsius + b*(busyCelsius-idleCelsius),
@@ -159,7 +159,7 @@ func (s *Simulated) figures(l *acs.GPULoad, busy float64) map[string]float64 {
 	m[memClock] = memoryMHz
 	m[memTemp] = l.TemperatureC
 	m[energy] = s.energy[l.ID]
-	m[memCopyUtil] = l.UtilizationPct
+	m[memCopyUtil] = 100 * busy
 	m[engineActive] = busy
 	m[tensorActive] = busy
 	m[dramActive] = busy

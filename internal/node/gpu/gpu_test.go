@@ -25,7 +25,7 @@ func TestSimulatedGPUsAreStableAndMarked(t *testing.T) {
 		}
 		return 0
 	})
-	if load[2].UtilizationPct != 50 || load[0].UtilizationPct != 0 || !load[0].Simulated {
+	if *load[2].UtilizationPct != 50 || *load[0].UtilizationPct != 0 || !load[0].Simulated {
 		t.Errorf("got %+v", load)
 	}
 }

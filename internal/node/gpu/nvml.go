@@ -2,17 +2,17 @@ package gpu
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/NVIDIA/go-nvml/pkg/nvml"
-
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/gpu/nvml"
 )
 
 const mebibyte = 1 << 20
@@ -22,10 +22,14 @@ const pciDevices = "/sys/bus/pci/devices"
 
 // NVML is a node's real GPUs. One goroutine reads their load.
 type NVML struct {
-	lib    nvml.Interface
-	driver string
-	gpus   []*nvmlGPU
-	events nvml.EventSet // nil if the driver has no events
+	lib     *nvml.Library
+	log     *slog.Logger
+	driver  string
+	gpus    []*nvmlGPU
+	events  nvml.Events
+	watched bool            // the driver reports errors to events
+	samples int             // how often Load was called
+	told    map[string]bool // what is new since the agent's start, and was logged
 }
 
 // nvmlGPU is a device, or a slice of one (MIG).
@@ -35,102 +39,107 @@ type nvmlGPU struct {
 	board  nvml.Device // the whole device; a slice takes temperature and power from it
 	bus    string
 	xids   []uint64 // the driver's errors since the last Load
+	silent int      // how many samples the driver has answered for it with nothing but an error
+	gone   bool     // the driver no longer lists it
 }
 
-// NewNVML finds the GPUs through NVML. Without the library or a device it returns an error that says so, and the caller decides whether
-// that matters. lib is nvml.New(), except in tests.
-func NewNVML(lib nvml.Interface) (*NVML, error) {
-	if ret := lib.Init(); ret != nvml.SUCCESS {
+// OpenNVML finds the GPUs with the library of this machine's driver.
+func OpenNVML(log *slog.Logger) (*NVML, error) {
+	lib, err := nvml.Open(nvml.Name)
+	if err != nil {
+		return nil, err
+	}
+	return NewNVML(lib, log)
+}
+
+// NewNVML finds the GPUs through NVML. Without a driver or a device that answers it returns an error that says so, and the caller decides
+// whether that matters.
+func NewNVML(lib *nvml.Library, log *slog.Logger) (*NVML, error) {
+	if ret := lib.Init(); ret != nvml.Success {
 		return nil, fmt.Errorf("NVML: %w", ret)
 	}
-	n := &NVML{lib: lib}
-	if err := n.find(); err != nil {
+	n := &NVML{lib: lib, log: log, told: map[string]bool{}}
+	var err error
+	if n.gpus, err = n.find(func(gpu int, err error) {
+		log.Warn("a GPU does not answer: the node goes without it", "index", gpu, "error", err)
+	}); err == nil && len(n.gpus) == 0 {
+		err = errors.New("NVML: there is no GPU that answers")
+	}
+	if err != nil {
 		lib.Shutdown() //nolint:errcheck // the first error matters more
 		return nil, err
 	}
-	n.driver, _ = lib.SystemGetDriverVersion()
+	n.driver, _ = lib.DriverVersion()
 	n.findLinks()
 	n.subscribe()
 	return n, nil
 }
 
-func (n *NVML) find() error {
-	count, ret := n.lib.DeviceGetCount()
-	if ret != nvml.SUCCESS {
-		return fmt.Errorf("NVML: count GPUs: %w", ret)
+// find lists the devices that answer, and calls leaveOut for each other one.
+func (n *NVML) find(leaveOut func(gpu int, err error)) (out []*nvmlGPU, err error) {
+	count, ret := n.lib.DeviceCount()
+	if ret != nvml.Success {
+		return nil, fmt.Errorf("NVML: count GPUs: %w", ret)
 	}
 	for i := range count {
-		d, ret := n.lib.DeviceGetHandleByIndex(i)
-		if ret == nvml.ERROR_GPU_IS_LOST {
-			continue // a lost GPU doesn't even report its id, so the node has one less
-		}
-		if ret != nvml.SUCCESS {
-			return fmt.Errorf("NVML: GPU %d: %w", i, ret)
+		d, ret := n.lib.Device(i)
+		if ret != nvml.Success {
+			leaveOut(i, ret) // it doesn't even say its id
+			continue
 		}
 		for _, slice := range slicesOf(d) {
-			if err := n.add(i, slice, d); err != nil && !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
-				return fmt.Errorf("NVML: GPU %d: %w", i, err)
+			g, err := describe(i, slice, d)
+			if err != nil {
+				leaveOut(i, err)
+				continue
 			}
+			out = append(out, g)
 		}
 	}
-	if len(n.gpus) == 0 {
-		return fmt.Errorf("NVML finds no GPUs")
-	}
-	return nil
+	return out, nil
 }
 
 // slicesOf lists the slices of a device (MIG), or the device itself if it has none.
 func slicesOf(d nvml.Device) []nvml.Device {
-	if mode, _, ret := d.GetMigMode(); ret != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
+	if sliced, ret := d.IsSliced(); ret != nvml.Success || !sliced {
 		return []nvml.Device{d}
 	}
-	most, _ := d.GetMaxMigDeviceCount()
+	most, _ := d.MaxSlices()
 	var out []nvml.Device
 	for i := range most {
-		if slice, ret := d.GetMigDeviceHandleByIndex(i); ret == nvml.SUCCESS {
+		if slice, ret := d.Slice(i); ret == nvml.Success {
 			out = append(out, slice)
 		}
 	}
 	return out
 }
 
-func (n *NVML) add(index int, d, board nvml.Device) error {
-	id, ret := d.GetUUID()
-	if ret != nvml.SUCCESS {
-		return fmt.Errorf("its id: %w", ret)
+func describe(index int, d, board nvml.Device) (*nvmlGPU, error) {
+	id, ret := d.UUID()
+	if ret != nvml.Success {
+		return nil, fmt.Errorf("its id: %w", ret)
 	}
 	g := &nvmlGPU{handle: d, board: board}
 	g.ID = id
 	g.Index = index
-	g.Model, _ = d.GetName()
+	g.Model, _ = d.Name()
 	if d != board {
 		_, g.Profile, _ = strings.Cut(g.Model, " MIG ")
-		if slice, ret := d.GetGpuInstanceId(); ret == nvml.SUCCESS {
-			g.Slice = strconv.Itoa(slice)
+		if slice, ret := d.SliceID(); ret == nvml.Success {
+			g.Slice = strconv.FormatUint(uint64(slice), 10)
 		}
 	}
-	if m, ret := d.GetMemoryInfo(); ret == nvml.SUCCESS {
-		g.MemoryMiB = int64(m.Total / mebibyte)
+	m, ret := d.Memory()
+	if ret != nvml.Success && !ret.IsAbsence() { // a GPU that is broken says its id, and then nothing
+		return nil, fmt.Errorf("%s: its memory: %w", id, ret)
 	}
-	if pci, ret := board.GetPciInfo(); ret == nvml.SUCCESS {
-		g.Bus = busName(pci)
-		g.bus = busID(g.Bus)
+	g.MemoryMiB = int64(m.Total / mebibyte)
+	if bus, ret := board.Bus(); ret == nvml.Success {
+		g.Bus = bus
+		g.bus = busID(bus)
 		g.NUMA = numaNode(pciDevices, g.bus)
 	}
-	n.gpus = append(n.gpus, g)
-	return nil
-}
-
-// busName returns a PCI device's address as NVIDIA writes it: 00000000:3B:00.0.
-func busName(pci nvml.PciInfo) string {
-	var b strings.Builder
-	for _, c := range pci.BusId {
-		if c == 0 {
-			break
-		}
-		b.WriteByte(byte(c))
-	}
-	return b.String()
+	return g, nil
 }
 
 // busID converts NVIDIA's form of a PCI address to the kernel's: 0000:3b:00.0.
@@ -165,12 +174,12 @@ func (n *NVML) findLinks() {
 	for i, g := range n.gpus {
 		links := make([]int, len(n.gpus))
 		switched := 0
-		for l := range nvml.NVLINK_MAX_LINKS {
-			if state, ret := g.board.GetNvLinkState(l); ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
+		for l := range nvml.MaxLinks {
+			if active, ret := g.board.LinkIsActive(l); ret != nvml.Success || !active {
 				continue
 			}
-			remote, ret := g.board.GetNvLinkRemotePciInfo(l)
-			if j, ok := byBus[busID(busName(remote))]; ok && ret == nvml.SUCCESS {
+			remote, ret := g.board.LinkRemoteBus(l)
+			if j, ok := byBus[busID(remote)]; ok && ret == nvml.Success {
 				links[j]++
 			} else {
 				switched++
@@ -187,30 +196,31 @@ func (n *NVML) findLinks() {
 
 // subscribe asks the driver to report errors (XID), including those of ECC. If it can't, the GPUs are used all the same.
 func (n *NVML) subscribe() {
-	events, ret := n.lib.EventSetCreate()
-	if ret != nvml.SUCCESS {
+	events, ret := n.lib.Events()
+	if ret != nvml.Success {
 		return
 	}
 	n.events = events
+	n.watched = true
 	for _, g := range n.gpus {
-		g.board.RegisterEvents(nvml.EventTypeXidCriticalError, events) //nolint:errcheck // not every device has events
+		g.board.ReportErrors(events) //nolint:errcheck // not every device has events
 	}
 }
 
 // readEvents stores the errors that the driver has reported since the last call.
 func (n *NVML) readEvents() {
-	if n.events == nil {
+	if !n.watched {
 		return
 	}
 	for range maxEvents {
-		e, ret := n.events.Wait(0)
-		if ret != nvml.SUCCESS {
+		d, xid, ret := n.events.Next()
+		if ret != nvml.Success {
 			return
 		}
-		pci, ret := e.Device.GetPciInfo() // fails for a lost device
+		bus, ret := d.Bus() // fails for a lost device
 		for _, g := range n.gpus {
-			if e.Device == g.board || ret == nvml.SUCCESS && g.bus == busID(busName(pci)) {
-				g.xids = append(g.xids, e.EventData)
+			if d == g.board || ret == nvml.Success && g.bus == busID(bus) {
+				g.xids = append(g.xids, xid)
 			}
 		}
 	}
@@ -231,49 +241,88 @@ func (n *NVML) Devices() []acs.GPUDevice {
 // Driver implements Source.
 func (n *NVML) Driver() string { return n.driver }
 
-// Load implements Source. A value that a device doesn't report is 0.
+// Load implements Source. A temperature or power that a device doesn't report is 0.
 func (n *NVML) Load(context.Context, func(string) float64) []Sample {
 	n.readEvents()
+	if n.samples++; n.samples%lookAgain == 0 {
+		n.look()
+	}
 	var out []Sample
 	for _, g := range n.gpus {
 		l := acs.GPULoad{ID: g.ID, MemoryMiB: g.MemoryMiB, XIDErrors: g.xids}
 		g.xids = nil
 		figures := g.figures()
-		if u, ret := g.handle.GetUtilizationRates(); ret == nvml.SUCCESS {
-			l.UtilizationPct = float64(u.Gpu)
+		if u, ret := g.handle.Utilization(); ret == nvml.Success {
+			l.UtilizationPct = new(float64(u.GPU))
 			figures[memCopyUtil] = float64(u.Memory)
-			figures[engineActive] = float64(u.Gpu) / 100 // the closest that NVML has
+			figures[engineActive] = float64(u.GPU) / 100 // the closest that NVML has
 		}
-		if m, ret := g.handle.GetMemoryInfo(); ret == nvml.SUCCESS {
-			l.MemoryUsedMiB = int64(m.Used / mebibyte)
-		}
-		if c, ret := g.board.GetTemperature(nvml.TEMPERATURE_GPU); ret == nvml.SUCCESS {
+		m, ret := g.handle.Memory()
+		l.MemoryUsedMiB = int64(m.Used / mebibyte)
+		if c, ret := g.board.Temperature(); ret == nvml.Success {
 			l.TemperatureC = float64(c)
 		}
-		if mw, ret := g.board.GetPowerUsage(); ret == nvml.SUCCESS {
+		if mw, ret := g.board.Power(); ret == nvml.Success {
 			l.PowerW = float64(mw) / 1000
 		}
-		out = append(out, Sample{l, Fault(g.signs(l.XIDErrors)), figures})
+		out = append(out, Sample{l, Fault(g.signs(l.XIDErrors, ret)), figures})
 	}
 	return out
 }
 
-// signs reads the state of a device's health.
-func (g *nvmlGPU) signs(xids []uint64) Signs {
-	s := Signs{XIDs: xids}
+// lookAgain is after how many samples, one a second, the driver is asked again which devices there are.
+const lookAgain = 60
+
+// look asks the driver which devices there are. One that is no longer there, such as a slice that was destroyed, is a fault. A new one is
+// only logged: an instance has the GPUs that it registered with.
+func (n *NVML) look() {
+	complete := true
+	now, err := n.find(func(int, error) { complete = false })
+	if err != nil {
+		return // each device's own state tells
+	}
+	listed := map[string]bool{}
+	for _, g := range now {
+		listed[g.ID] = true
+		known := slices.ContainsFunc(n.gpus, func(have *nvmlGPU) bool { return have.ID == g.ID })
+		if !known && !n.told[g.ID] {
+			n.told[g.ID] = true
+			n.log.Warn("there is a new GPU: no task gets it until the agent is restarted", "gpu", g.ID)
+		}
+	}
+	for _, g := range n.gpus {
+		g.gone = complete && !listed[g.ID]
+	}
+}
+
+// maxSilence is how many samples in a row the driver may fail to answer for a device. One failure may be chance.
+const maxSilence = 5
+
+// signs reads the state of a device's health. memory is what its memory was answered with.
+func (g *nvmlGPU) signs(xids []uint64, memory nvml.Return) Signs {
+	s := Signs{XIDs: xids, Gone: g.gone}
 	var ret nvml.Return
-	if s.UncorrectedECC, ret = g.board.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret != nvml.SUCCESS {
+	if s.UncorrectedECC, ret = g.board.UncorrectedErrors(); ret != nvml.Success {
 		s.UncorrectedECC = 0
 	}
-	if _, memory := g.board.GetMemoryInfo(); memory == nvml.ERROR_GPU_IS_LOST || memory == nvml.ERROR_RESET_REQUIRED {
-		ret = memory // without ECC, GetTotalEccErrors fails before it notices either
+	if memory == nvml.GPUIsLost || memory == nvml.ResetRequired {
+		ret = memory // without ECC, the count of its errors fails before it notices either
 	}
-	s.Lost = ret == nvml.ERROR_GPU_IS_LOST
-	s.NeedsReset = ret == nvml.ERROR_RESET_REQUIRED
-	if _, _, _, failed, ret := g.board.GetRemappedRows(); ret == nvml.SUCCESS {
-		s.RemapFailed = failed
+	s.Lost = ret == nvml.GPUIsLost
+	s.NeedsReset = ret == nvml.ResetRequired
+	g.silent++
+	if memory == nvml.Success || memory.IsAbsence() {
+		g.silent = 0
 	}
-	s.Recovery, _ = field(g.board, nvml.FI_DEV_GET_GPU_RECOVERY_ACTION)
+	if g.silent >= maxSilence {
+		s.Silent = memory.Error()
+	}
+	if rows, ret := g.board.RemappedRows(); ret == nvml.Success {
+		s.RemapFailed = rows.Failed
+	}
+	if action, ret := g.board.Field(nvml.FieldRecoveryAction); ret == nvml.Success {
+		s.Recovery = action
+	}
 	return s
 }
 
@@ -281,61 +330,51 @@ func (g *nvmlGPU) signs(xids []uint64) Signs {
 func (n *NVML) Recovered(id string) bool {
 	for _, g := range n.gpus {
 		if g.ID == id {
-			action, ok := field(g.board, nvml.FI_DEV_GET_GPU_RECOVERY_ACTION)
-			return ok && nvml.DeviceGpuRecoveryAction(action) == nvml.GPU_RECOVERY_ACTION_NONE
+			action, ret := g.board.Field(nvml.FieldRecoveryAction)
+			return ret == nvml.Success && action == 0
 		}
 	}
 	return false
 }
 
-// field reads one of the device's numbered NVML fields, an unsigned integer.
-func field(d nvml.Device, id uint32) (uint32, bool) {
-	values := []nvml.FieldValue{{FieldId: id}}
-	if ret := d.GetFieldValues(values); ret != nvml.SUCCESS || nvml.Return(values[0].NvmlReturn) != nvml.SUCCESS {
-		return 0, false
-	}
-	return binary.NativeEndian.Uint32(values[0].Value[:]), true
-}
-
 // figures reads those of dcgm-exporter's metrics that NVML has.
 func (g *nvmlGPU) figures() map[string]float64 {
 	m := map[string]float64{}
-	note := func(name string, v float64, ret nvml.Return) {
-		if ret == nvml.SUCCESS {
-			m[name] = v
+	note(m, smClock)(g.board.Clock(nvml.ClockSM))
+	note(m, memClock)(g.board.Clock(nvml.ClockMemory))
+	note(m, pcieReplays)(g.board.PCIeReplays())
+	note(m, encoderUtil)(g.board.Encoder())
+	note(m, decoderUtil)(g.board.Decoder())
+	note(m, memTemp)(g.board.Field(nvml.FieldMemoryTemperature))
+	if mJ, ret := g.board.Energy(); ret == nvml.Success {
+		m[energy] = float64(mJ)
+	}
+	if reserved, ret := g.handle.ReservedMemory(); ret == nvml.Success {
+		m[fbReserved] = float64(reserved / mebibyte)
+	}
+	if rows, ret := g.board.RemappedRows(); ret == nvml.Success {
+		m[remappedCorr] = float64(rows.Corrected)
+		m[remappedUnc] = float64(rows.Uncorrected)
+		m[remapFailure] = 0
+		if rows.Failed {
+			m[remapFailure] = 1
 		}
-	}
-	sm, ret := g.board.GetClockInfo(nvml.CLOCK_SM)
-	note(smClock, float64(sm), ret)
-	mem, ret := g.board.GetClockInfo(nvml.CLOCK_MEM)
-	note(memClock, float64(mem), ret)
-	mJ, ret := g.board.GetTotalEnergyConsumption()
-	note(energy, float64(mJ), ret)
-	replays, ret := g.board.GetPcieReplayCounter()
-	note(pcieReplays, float64(replays), ret)
-	enc, _, ret := g.board.GetEncoderUtilization()
-	note(encoderUtil, float64(enc), ret)
-	dec, _, ret := g.board.GetDecoderUtilization()
-	note(decoderUtil, float64(dec), ret)
-	memory, ret := g.handle.GetMemoryInfo_v2()
-	note(fbReserved, float64(memory.Reserved/mebibyte), ret)
-	corrected, uncorrected, _, failed, ret := g.board.GetRemappedRows()
-	note(remappedCorr, float64(corrected), ret)
-	note(remappedUnc, float64(uncorrected), ret)
-	failure := 0.0
-	if failed {
-		failure = 1
-	}
-	note(remapFailure, failure, ret)
-	if celsius, ok := field(g.board, nvml.FI_DEV_MEMORY_TEMP); ok {
-		m[memTemp] = float64(celsius)
 	}
 	return m
 }
 
+// note returns a function that notes a figure which the device reports.
+func note(m map[string]float64, name string) func(uint32, nvml.Return) {
+	return func(v uint32, ret nvml.Return) {
+		if ret == nvml.Success {
+			m[name] = float64(v)
+		}
+	}
+}
+
 // Close shuts NVML down.
 func (n *NVML) Close() {
-	if n.events != nil {
+	if n.watched {
 		n.events.Free() //nolint:errcheck // the process ends
 	}
 	n.lib.Shutdown() //nolint:errcheck // the process ends

@@ -1,138 +1,89 @@
 package gpu
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
-	"github.com/NVIDIA/go-nvml/pkg/nvml"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+	"github.com/pintle/pintle/internal/node/gpu/nvml"
+	"github.com/pintle/pintle/internal/node/gpu/nvml/nvmltest"
 )
 
-// machine returns a mock of a DGX A100, completed with what the mock leaves out. Each GPU has the given number of links, which end at
-// remote; its other links are down. events are what the driver reports.
-func machine(links int, remote func(gpu, link int) string, events ...nvml.EventData) *dgxa100.Server {
-	s := dgxa100.New()
-	set := &mock.EventSet{FreeFunc: func() nvml.Return { return nvml.SUCCESS }, WaitFunc: func(uint32) (e nvml.EventData, ret nvml.Return) {
-		if len(events) == 0 {
-			return e, nvml.ERROR_TIMEOUT
-		}
-		e, events = events[0], events[1:]
-		e.Device = s.Devices[e.GpuInstanceId]
-		return e, nvml.SUCCESS
-	}}
-	s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return set, nvml.SUCCESS }
-	for i := range s.Devices {
-		d := s.Devices[i].(*dgxa100.Device)
-		d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return pci(bus(i)), nvml.SUCCESS }
-		d.GetNvLinkStateFunc = func(l int) (nvml.EnableState, nvml.Return) {
-			if l < links {
-				return nvml.FEATURE_ENABLED, nvml.SUCCESS
-			}
-			return nvml.FEATURE_DISABLED, nvml.SUCCESS
-		}
-		d.GetNvLinkRemotePciInfoFunc = func(l int) (nvml.PciInfo, nvml.Return) { return pci(remote(i, l)), nvml.SUCCESS }
-		d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return nvml.SUCCESS }
-		d.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
-			if i == 7 {
-				return 3, nvml.SUCCESS
-			}
-			return 0, nvml.SUCCESS
-		}
-		d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: uint32(10 * i)}, nvml.SUCCESS }
-		d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 40, nvml.SUCCESS }
-		d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 61500, nvml.SUCCESS }
-		d.GetClockInfoFunc = func(c nvml.ClockType) (uint32, nvml.Return) {
-			return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1410, nvml.CLOCK_MEM: 1215}[c], nvml.SUCCESS
-		}
-		d.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) { return 123456, nvml.SUCCESS }
-		d.GetPcieReplayCounterFunc = func() (int, nvml.Return) { return 5, nvml.SUCCESS }
-		d.GetEncoderUtilizationFunc = func() (uint32, uint32, nvml.Return) { return 6, 0, nvml.SUCCESS }
-		d.GetDecoderUtilizationFunc = func() (uint32, uint32, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED }
-		d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{Reserved: 300 << 20}, nvml.SUCCESS }
-		d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 1, 2, false, i == 5, nvml.SUCCESS }
-		d.GetFieldValuesFunc = fields(map[uint32]uint32{nvml.FI_DEV_MEMORY_TEMP: 44})
-	}
-	return s
-}
-
-// fields returns a GetFieldValues that knows these fields and no others.
-func fields(known map[uint32]uint32) func([]nvml.FieldValue) nvml.Return {
-	return func(values []nvml.FieldValue) nvml.Return {
-		for i := range values {
-			v, ok := known[values[i].FieldId]
-			if !ok {
-				values[i].NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
-			}
-			binary.NativeEndian.PutUint32(values[i].Value[:], v)
-		}
-		return nvml.SUCCESS
-	}
-}
-
-func bus(gpu int) string { return fmt.Sprintf("00000000:%02X:00.0", gpu+1) }
-
-func pci(bus string) (p nvml.PciInfo) {
-	for i := range bus {
-		p.BusId[i] = int8(bus[i])
-	}
-	return p
-}
-
-func toSwitch(int, int) string { return "00000000:C1:00.0" }
-
-func find(t *testing.T, lib nvml.Interface) *NVML {
+// find finds a machine's GPUs. What is logged is in the buffer.
+func find(t *testing.T, m *nvmltest.Machine) (*NVML, *bytes.Buffer) {
 	t.Helper()
-	n, err := NewNVML(lib)
+	var log bytes.Buffer
+	n, err := NewNVML(m.Open(), slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Close)
-	return n
+	return n, &log
 }
 
+const switchBus = "00000000:C1:00.0"
+
 func TestNVMLDevices(t *testing.T) {
-	n := find(t, machine(12, toSwitch))
-	seen := map[string]bool{}
-	for _, d := range n.Devices() {
-		seen[d.ID] = true
-		if d.Simulated || d.Model == "" || d.MemoryMiB != 40960 {
+	n, log := find(t, nvmltest.New(t, 8))
+	for i, d := range n.Devices() {
+		if d.ID != nvmltest.UUID(i) || d.Bus != nvmltest.Bus(i) || d.Index != i || d.Simulated || d.MemoryMiB != 40960 ||
+			d.Model != "NVIDIA A100-SXM4-40GB" {
 			t.Errorf("got %+v", d)
 		}
 	}
-	if len(seen) != 8 || n.Driver() == "" {
-		t.Errorf("%d ids, want 8; driver %q", len(seen), n.Driver())
+	if len(n.Devices()) != 8 || n.Driver() != "580.95.05" || log.Len() > 0 {
+		t.Errorf("%d GPUs, want 8; driver %q; log %s", len(n.Devices()), n.Driver(), log)
+	}
+}
+
+// TestOldDriver: before R510 the library lacks nvmlDeviceGetMemoryInfo_v2, and much more.
+func TestOldDriver(t *testing.T) {
+	m := nvmltest.New(t, 2, "-DOLD").Set("events", "1:79", "1.utilization", "70")
+	n, _ := find(t, m)
+	l := n.Load(t.Context(), nil)
+	if len(l) != 2 || *l[1].UtilizationPct != 70 || l[1].Fault != "Xid 79, it has fallen off the bus" {
+		t.Fatalf("got %+v", l)
+	}
+	if _, ok := l[1].Figures[fbReserved]; ok || l[1].Figures[smClock] != 1410 {
+		t.Errorf("the figures are %v", l[1].Figures)
 	}
 }
 
 func TestNVLinks(t *testing.T) {
-	neighbour := func(gpu, _ int) string { return bus(gpu ^ 1) }
+	neighbour := func(gpu int) string { return nvmltest.Bus(gpu ^ 1) }
 	for _, c := range []struct {
 		name   string
 		links  int
-		remote func(gpu, link int) string
+		remote func(gpu int) string
 		want   []int // of GPU 2
 	}{
-		{"none", 0, toSwitch, []int{0, 0, 0, 0, 0, 0, 0, 0}},
-		{"through switches", 12, toSwitch, []int{12, 12, 0, 12, 12, 12, 12, 12}},
+		{"none", 0, neighbour, []int{0, 0, 0, 0, 0, 0, 0, 0}},
+		{"through switches", 12, func(int) string { return switchBus }, []int{12, 12, 0, 12, 12, 12, 12, 12}},
 		{"in pairs", 4, neighbour, []int{0, 0, 0, 4, 0, 0, 0, 0}},
 	} {
-		if got := find(t, machine(c.links, c.remote)).Devices()[2].Links; !slices.Equal(got, c.want) {
+		m := nvmltest.New(t, 8).Set("links", fmt.Sprint(c.links))
+		for i := range 8 {
+			m.Set(fmt.Sprintf("%d.remote", i), c.remote(i))
+		}
+		n, _ := find(t, m)
+		if got := n.Devices()[2].Links; !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
 func TestNVMLLoadAndErrors(t *testing.T) {
-	n := find(t, machine(0, toSwitch, nvml.EventData{GpuInstanceId: 2, EventData: 79}, nvml.EventData{GpuInstanceId: 2, EventData: 31}))
+	m := nvmltest.New(t, 8).Set("events", "2:79,2:31", "2.utilization", "20", "5.utilization", "50", "5.remapfailed", "1", "7.ecc", "3")
+	n, _ := find(t, m)
 	l := n.Load(context.Background(), nil)
-	if g := l[2]; g.UtilizationPct != 20 || g.TemperatureC != 40 || g.PowerW != 61.5 || g.MemoryMiB != 40960 ||
+	if g := l[2]; *g.UtilizationPct != 20 || g.TemperatureC != 40 || g.PowerW != 61.5 || g.MemoryMiB != 40960 ||
 		!slices.Equal(g.XIDErrors, []uint64{79, 31}) {
 		t.Errorf("got %+v", g)
 	}
@@ -152,44 +103,84 @@ func TestNVMLLoadAndErrors(t *testing.T) {
 	}
 }
 
-// TestLostGPU: a lost GPU's error is reported although the GPU itself no longer answers, and an agent that starts then has the other GPUs.
-func TestLostGPU(t *testing.T) {
-	s := machine(0, toSwitch, nvml.EventData{GpuInstanceId: 2, EventData: 79})
-	n := find(t, s)
-	lost := s.Devices[2].(*dgxa100.Device)
-	lost.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.ERROR_GPU_IS_LOST }
-	if l := n.Load(t.Context(), nil); l[2].Fault != "Xid 79, it has fallen off the bus" || l[1].Fault != "" {
-		t.Errorf("the faults are %q and %q", l[2].Fault, l[1].Fault)
-	}
-	lost.GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
-	byIndex := s.DeviceGetHandleByIndexFunc
-	s.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
-		if i == 5 {
-			return nil, nvml.ERROR_GPU_IS_LOST
+// TestOneBrokenGPU: whatever one of eight GPUs answers, the node has the other seven, and says which is missing.
+func TestOneBrokenGPU(t *testing.T) {
+	for _, c := range []struct{ name, key, answer string }{
+		{"lost", "3.handle", "!15"},
+		{"no power cable", "3.handle", "!8"},
+		{"an interrupt is lost", "3.handle", "!11"},
+		{"unknown", "3.handle", "!999"},
+		{"lost, and its handle is there", "3.uuid", "!15"},
+		{"no id", "3.uuid", "!999"},
+		{"an id and nothing else", "3.memory", "!999"},
+		{"it wants a reset", "3.memory", "!16"},
+	} {
+		n, log := find(t, nvmltest.New(t, 8).Set(c.key, c.answer))
+		var ids []string
+		for _, d := range n.Devices() {
+			ids = append(ids, d.ID)
 		}
-		return byIndex(i)
-	}
-	if n := find(t, s); len(n.Devices()) != 6 || len(n.Load(t.Context(), nil)) != 6 {
-		t.Errorf("without two that are lost there are %d", len(n.Devices()))
+		if len(ids) != 7 || slices.Contains(ids, nvmltest.UUID(3)) || len(n.Load(t.Context(), nil)) != 7 {
+			t.Errorf("%s: %v", c.name, ids)
+		}
+		if s := log.String(); strings.Count(s, "level=WARN") != 1 || !strings.Contains(s, "index=3") || !strings.Contains(s, "error "+c.answer[1:]) {
+			t.Errorf("%s: the log says %s", c.name, s)
+		}
 	}
 }
 
+// TestMemoryOfTheMachine: a GPU that shares the machine's memory has none of its own to tell of, and is well.
+func TestMemoryOfTheMachine(t *testing.T) {
+	m := nvmltest.New(t, 1)
+	m.Unset("memory")
+	n, log := find(t, m)
+	for range 2 * maxSilence {
+		if l := n.Load(t.Context(), nil); len(l) != 1 || l[0].Fault != "" {
+			t.Fatalf("got %+v", l)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log says %s", log)
+	}
+}
+
+// TestLostGPU: a lost GPU's error is reported although the GPU itself no longer answers.
+func TestLostGPU(t *testing.T) {
+	m := nvmltest.New(t, 8)
+	n, _ := find(t, m)
+	m.Set("2.bus", "!15", "events", "2:79")
+	if l := n.Load(t.Context(), nil); l[2].Fault != "Xid 79, it has fallen off the bus" || l[1].Fault != "" {
+		t.Errorf("the faults are %q and %q", l[2].Fault, l[1].Fault)
+	}
+}
+
+// TestSilentGPU: what the driver fails to answer once may be chance; what it fails to answer for seconds is a fault.
+func TestSilentGPU(t *testing.T) {
+	m := nvmltest.New(t, 2)
+	n, _ := find(t, m)
+	load := func(times int, want string) {
+		t.Helper()
+		var l []Sample
+		for range times {
+			l = n.Load(t.Context(), nil)
+		}
+		if l[1].Fault != want || l[0].Fault != "" {
+			t.Errorf("the faults are %q and %q, want %q", l[1].Fault, l[0].Fault, want)
+		}
+	}
+	m.Set("1.memory", "!999")
+	load(maxSilence-1, "")
+	m.Set("1.memory", "1")
+	load(1, "")
+	m.Set("1.memory", "!999")
+	load(maxSilence-1, "")
+	load(1, "the driver does not answer for it: unknown error of the driver (NVML error 999)")
+}
+
 func TestFaultsThatTheDriverReports(t *testing.T) {
-	s := machine(0, toSwitch)
-	action := func(gpu int, a nvml.DeviceGpuRecoveryAction) {
-		s.Devices[gpu].(*dgxa100.Device).GetFieldValuesFunc = fields(map[uint32]uint32{nvml.FI_DEV_GET_GPU_RECOVERY_ACTION: uint32(a)})
-	}
-	action(0, nvml.GPU_RECOVERY_ACTION_NONE)
-	action(1, nvml.GPU_RECOVERY_ACTION_NODE_REBOOT)
-	n := find(t, s)
-	for gpu, ret := range map[int]nvml.Return{2: nvml.ERROR_GPU_IS_LOST, 3: nvml.ERROR_RESET_REQUIRED} {
-		d := s.Devices[gpu].(*dgxa100.Device)
-		d.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 9, ret }
-	}
-	s.Devices[4].(*dgxa100.Device).GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
-		return 0, nvml.ERROR_NOT_SUPPORTED
-	}
-	s.Devices[4].(*dgxa100.Device).GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
+	m := nvmltest.New(t, 5).Set("0.field230", "0", "1.field230", "2")
+	n, _ := find(t, m)
+	m.Set("2.ecc", "!15", "3.ecc", "!16", "4.ecc", "!3", "4.memory", "!15")
 	l := n.Load(t.Context(), nil)
 	for gpu, want := range []string{
 		"", "the driver asks to reboot the machine", "the driver has lost it", "the driver wants it reset", "the driver has lost it",
@@ -205,39 +196,91 @@ func TestFaultsThatTheDriverReports(t *testing.T) {
 	}
 }
 
-func TestSlices(t *testing.T) {
-	s := machine(0, toSwitch)
-	d := s.Devices[0].(*dgxa100.Device)
-	d.MigMode = nvml.DEVICE_MIG_ENABLE
-	d.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
-	d.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
-		if i > 1 {
-			return nil, nvml.ERROR_NOT_FOUND
-		}
-		return &mock.Device{
-			GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", i), nvml.SUCCESS },
-			GetGpuInstanceIdFunc: func() (int, nvml.Return) { return 1 + i, nvml.SUCCESS },
-			GetNameFunc:          func() (string, nvml.Return) { return "A100 MIG 3g.20gb", nvml.SUCCESS },
-			GetMemoryInfoFunc:    func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 20 << 30}, nvml.SUCCESS },
-		}, nvml.SUCCESS
+// sliced is a machine with two GPUs, of which the first has two slices. NVML doesn't know how busy these are.
+func sliced(t *testing.T) *nvmltest.Machine {
+	m := nvmltest.New(t, 2).Set("0.mig", "1", "0.slices", "7", "0.utilization", "!3")
+	for i := range 2 {
+		slice := fmt.Sprintf("0/%d.", i)
+		m.Set(slice+"uuid", fmt.Sprintf("MIG-%d", i), slice+"instance", fmt.Sprint(1+i), slice+"name", "A100 MIG 3g.20gb",
+			slice+"memory", fmt.Sprint(20<<30), slice+"used", fmt.Sprint(5<<30))
 	}
-	got := find(t, s).Devices()
-	if len(got) != 9 || got[0].ID != "MIG-0" || got[1].ID != "MIG-1" || got[1].MemoryMiB != 20480 || got[1].Index != 0 ||
+	return m
+}
+
+func TestSlices(t *testing.T) {
+	n, _ := find(t, sliced(t))
+	got := n.Devices()
+	if len(got) != 3 || got[0].ID != "MIG-0" || got[1].ID != "MIG-1" || got[1].MemoryMiB != 20480 || got[1].Index != 0 ||
 		got[1].Slice != "2" || got[1].Profile != "3g.20gb" || got[2].Index != 1 || got[2].Slice != "" {
 		t.Errorf("got %+v", got)
+	}
+	l := n.Load(t.Context(), nil)
+	if s := l[1]; s.UtilizationPct != nil || s.MemoryUsedMiB != 5120 || s.TemperatureC != 40 || s.Fault != "" {
+		t.Errorf("a slice: %+v", s)
+	}
+	if _, ok := l[1].Figures[engineActive]; ok || l[2].UtilizationPct == nil {
+		t.Errorf("a slice has %v, and a GPU %v", l[1].Figures, l[2].UtilizationPct)
+	}
+}
+
+// TestGPUsComeAndGo: what the driver no longer lists is broken, and what it lists anew waits for the agent's restart.
+func TestGPUsComeAndGo(t *testing.T) {
+	m := sliced(t)
+	n, log := find(t, m)
+	later := func() []Sample {
+		t.Helper()
+		for range lookAgain - 1 {
+			n.Load(t.Context(), nil)
+		}
+		return n.Load(t.Context(), nil)
+	}
+	if l := later(); l[0].Fault != "" || l[1].Fault != "" || l[2].Fault != "" || log.Len() > 0 {
+		t.Fatalf("nothing has changed: %+v %s", l, log)
+	}
+	m.Unset("0/1.uuid")
+	m.Set("0/2.uuid", "MIG-2", "0/2.memory", "1")
+	l := later()
+	if len(l) != 3 || l[0].Fault != "" || l[1].Fault != "the driver no longer lists it" || l[2].Fault != "" {
+		t.Errorf("got %+v", l)
+	}
+	later()
+	if s := log.String(); strings.Count(s, "there is a new GPU") != 1 || !strings.Contains(s, "gpu=MIG-2") {
+		t.Errorf("the log says %s", s)
+	}
+	if len(n.Devices()) != 3 {
+		t.Errorf("the node has %+v", n.Devices())
+	}
+}
+
+// TestListIsNotComplete: while one GPU doesn't answer, the driver's list says nothing about the others.
+func TestListIsNotComplete(t *testing.T) {
+	m := nvmltest.New(t, 3)
+	n, _ := find(t, m)
+	m.Set("1.handle", "!999", "2.handle", "!999")
+	for range lookAgain {
+		for _, l := range n.Load(t.Context(), nil) {
+			if l.Fault != "" {
+				t.Fatalf("got %+v", l)
+			}
+		}
 	}
 }
 
 func TestWithoutNVML(t *testing.T) {
-	missing := &mock.Interface{InitFunc: func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }}
-	missing.ExtensionsFunc = func() nvml.ExtendedInterface { return nil }
-	if _, err := NewNVML(missing); err == nil {
-		t.Error("found GPUs without the library")
+	if _, err := nvml.Open(filepath.Join(t.TempDir(), nvml.Name)); err == nil || !strings.Contains(err.Error(), nvml.Name) {
+		t.Errorf("without the library: %v", err)
 	}
-	empty := dgxa100.New()
-	empty.DeviceGetCountFunc = func() (int, nvml.Return) { return 0, nvml.SUCCESS }
-	if _, err := NewNVML(empty); err == nil {
-		t.Error("found GPUs where there are none")
+	for want, answers := range map[string][]string{
+		"the driver is not loaded (NVML error 9)": {"init", "!9"},
+		"have different versions (NVML error 18)": {"init", "!18"},
+		"there is no GPU that answers":            {"count", "0"},
+		"no GPU that answers":                     {"handle", "!999"},
+		"count GPUs: unknown error":               {"count", "!999"},
+	} {
+		lib := nvmltest.New(t, 2).Set(answers...).Open()
+		if _, err := NewNVML(lib, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %s", answers, err, want)
+		}
 	}
 }
 
@@ -252,7 +295,7 @@ func TestNUMANode(t *testing.T) {
 		}
 	}
 	for gpu, want := range []int{1, 0, 0} {
-		if got := numaNode(root, busID(bus(gpu))); got != want {
+		if got := numaNode(root, busID(nvmltest.Bus(gpu))); got != want {
 			t.Errorf("GPU %d: node %d, want %d", gpu, got, want)
 		}
 	}

@@ -61,6 +61,12 @@ type Runtime interface {
 	Logs(ctx context.Context, id, cursor string, follow bool, emit func(Line) error) error
 }
 
+// GPUChecker is a Runtime that needs something of NVIDIA's to give containers real GPUs.
+type GPUChecker interface {
+	// CheckGPUs says what is missing for containers to get these GPUs, and what to do. It starts nothing.
+	CheckGPUs(ctx context.Context, ids []string) error
+}
+
 // Spec describes one container.
 type Spec struct {
 	ID     string            // unique on the machine; letters, digits, '-', '_'

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,7 +27,10 @@ type Runtime struct {
 	api *client.Client
 }
 
-var _ runtime.Runtime = (*Runtime)(nil)
+var (
+	_ runtime.Runtime    = (*Runtime)(nil)
+	_ runtime.GPUChecker = (*Runtime)(nil)
+)
 
 // New connects to the engine at a host such as unix:///var/run/docker.sock. An empty host means $DOCKER_HOST, or that socket. If the engine
 // doesn't answer, the error says so.
@@ -50,6 +54,29 @@ func (r *Runtime) Close() error { return r.api.Close() }
 
 // Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "docker" }
+
+// CheckGPUs implements runtime.GPUChecker. The engine gives GPUs out by NVIDIA's hook, which it finds in its PATH, or since version 28.3 by
+// CDI files. It doesn't say that it has the hook, but the agent's PATH is the same where both are on one machine, and who configures the
+// toolkit has a runtime for it.
+func (r *Runtime) CheckGPUs(ctx context.Context, _ []string) error {
+	if _, err := exec.LookPath("nvidia-container-runtime-hook"); err == nil {
+		return nil
+	}
+	i, err := r.api.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return orUnavailable(err)
+	}
+	if _, ok := i.Info.Runtimes["nvidia"]; ok {
+		return nil
+	}
+	for _, d := range i.Info.DiscoveredDevices {
+		if strings.HasPrefix(d.ID, "nvidia.com/gpu=") {
+			return nil
+		}
+	}
+	return errors.New("the Docker Engine has no NVIDIA Container Toolkit: install nvidia-container-toolkit, then " +
+		"nvidia-ctk runtime configure --runtime=docker, and restart the engine")
+}
 
 // ownerLabel holds a container's Owner, and idLabel its ID.
 const (

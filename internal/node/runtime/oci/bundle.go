@@ -86,7 +86,7 @@ func (b *bundle) process(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Env = environment(path, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, links, b.spec.Env)
+	p.Env = runtime.Environment(path, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, links, b.spec.Env)
 	name := b.image.User
 	if b.spec.User != "" {
 		name = b.spec.User
@@ -120,22 +120,6 @@ func (b *bundle) args() []string {
 		command = b.spec.Command
 	}
 	return slices.Concat(entrypoint, command)
-}
-
-// environment joins lists of variables. If a name occurs twice, the last value counts.
-func environment(lists ...[]string) []string {
-	var out []string
-	at := map[string]int{}
-	for _, v := range slices.Concat(lists...) {
-		name, _, _ := strings.Cut(v, "=")
-		if i, ok := at[name]; ok {
-			out[i] = v
-			continue
-		}
-		at[name] = len(out)
-		out = append(out, v)
-	}
-	return out
 }
 
 // userIn finds a user by name or number in the container's own /etc/passwd and /etc/group.

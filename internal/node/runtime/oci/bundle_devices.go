@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,18 +25,21 @@ func (b *bundle) gpus(context.Context) error {
 	ids := "void" // the NVIDIA runtime's word for none
 	if len(b.spec.GPUs) > 0 {
 		ids = strings.Join(b.spec.GPUs, ",")
+		if err := b.injectGPUs(); err != nil {
+			return err
+		}
 	}
-	if len(b.spec.GPUs) > 0 || !b.spec.Privileged {
-		b.out.Process.Env = environment(b.out.Process.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + ids})
+	if len(b.spec.GPUs) > 0 || !b.spec.Privileged { // after the CDI file's own variables: NVIDIA's tools set void there
+		b.out.Process.Env = runtime.Environment(b.out.Process.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + ids})
 	}
-	if len(b.spec.GPUs) == 0 || b.spec.SimulatedGPUs {
+	return nil
+}
+
+func (b *bundle) injectGPUs() error {
+	if b.spec.SimulatedGPUs {
 		return nil
 	}
-	var options []cdi.Option
-	if dirs := b.runtime.opts.CDIDirs; dirs != nil {
-		options = append(options, cdi.WithSpecDirs(dirs...))
-	}
-	cache, err := cdi.NewCache(options...)
+	cache, err := b.runtime.cdi()
 	if err != nil {
 		return err
 	}
@@ -45,11 +49,47 @@ func (b *bundle) gpus(context.Context) error {
 	}
 	missing, err := cache.InjectDevices(b.out, names...)
 	if len(missing) > 0 {
-		const make = "nvidia-ctk cdi generate --device-name-strategy=uuid --output=/etc/cdi/nvidia.yaml"
-		return fmt.Errorf(
-			"no CDI file in %s describes %s: make one with %s",
-			strings.Join(cache.GetSpecDirectories(), " or "), strings.Join(missing, ", "), make,
-		)
+		return undescribed(cache, missing)
+	}
+	return err
+}
+
+// CheckGPUs implements runtime.GPUChecker: a CDI file has to describe each GPU.
+func (r *Runtime) CheckGPUs(_ context.Context, ids []string) error {
+	cache, err := r.cdi()
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, id := range ids {
+		if cache.GetDevice(cdiKind+id) == nil {
+			missing = append(missing, cdiKind+id)
+		}
+	}
+	if len(missing) > 0 {
+		return undescribed(cache, missing)
+	}
+	return nil
+}
+
+// cdi reads the files that describe devices.
+func (r *Runtime) cdi() (*cdi.Cache, error) {
+	options := []cdi.Option{cdi.WithAutoRefresh(false)}
+	if dirs := r.opts.CDIDirs; dirs != nil {
+		options = append(options, cdi.WithSpecDirs(dirs...))
+	}
+	return cdi.NewCache(options...)
+}
+
+// undescribed says which devices no file describes, which files can't be read, and what to do.
+func undescribed(cache *cdi.Cache, missing []string) error {
+	const make = "nvidia-ctk cdi generate --device-name-strategy=uuid --output=/etc/cdi/nvidia.yaml"
+	err := fmt.Errorf(
+		"no CDI file in %s describes %s: make one with %s",
+		strings.Join(cache.GetSpecDirectories(), " or "), strings.Join(missing, ", "), make,
+	)
+	for _, problems := range cache.GetErrors() {
+		err = fmt.Errorf("%w; %w", err, errors.Join(problems...))
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (b *bundle) linkVariables() ([]string, error) {
 		prefix := strings.ToUpper(strings.ReplaceAll(alias, "-", "_"))
 		out = append(out, prefix+"_NAME=/"+b.spec.ID+"/"+alias)
 		out = append(out, portVariables(prefix, a.IP, spec.Network.Ports)...)
-		for _, v := range environment(img.Config.Env, spec.Env) {
+		for _, v := range runtime.Environment(img.Config.Env, spec.Env) {
 			if !strings.HasPrefix(v, "PATH=") && !strings.HasPrefix(v, "HOME=") {
 				out = append(out, prefix+"_ENV_"+v)
 			}

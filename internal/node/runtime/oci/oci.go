@@ -47,7 +47,10 @@ type Runtime struct {
 	pruned  time.Time // when prune last looked
 }
 
-var _ runtime.Runtime = (*Runtime)(nil)
+var (
+	_ runtime.Runtime    = (*Runtime)(nil)
+	_ runtime.GPUChecker = (*Runtime)(nil)
+)
 
 // New returns the runtime, or an error that says what this machine lacks.
 func New(o Options) (*Runtime, error) {

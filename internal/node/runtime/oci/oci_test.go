@@ -226,7 +226,8 @@ func TestRealGPUs(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const file = `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[
+	// NVIDIA's tools write the first line's variable, for their own runtime.
+	const file = `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=void"]},"devices":[
 		{"name":"GPU-1","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia7","hostPath":"/dev/null"}],"env":["SEEN=1"]}},
 		{"name":"GPU-2","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia8","hostPath":"/dev/null"}]}}]}`
 	if err := os.WriteFile(filepath.Join(dir, "nvidia.json"), []byte(file), 0o600); err != nil {
@@ -244,6 +245,19 @@ func TestRealGPUs(t *testing.T) {
 	spec.GPUs = []string{"GPU-3"}
 	if err := r.Create(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "nvidia.com/gpu=GPU-3") {
 		t.Errorf("a GPU that is nowhere described: %v", err)
+	}
+	if err := r.CheckGPUs(t.Context(), []string{"GPU-1", "GPU-2"}); err != nil {
+		t.Errorf("GPUs that are described: %v", err)
+	}
+	err := r.CheckGPUs(t.Context(), []string{"GPU-1", "GPU-3"})
+	if err == nil || !strings.Contains(err.Error(), "describes nvidia.com/gpu=GPU-3: make one with nvidia-ctk") {
+		t.Errorf("one of two GPUs is nowhere described: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "nvidia.json"), []byte(file[:40]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.CheckGPUs(t.Context(), []string{"GPU-1"}); err == nil || !strings.Contains(err.Error(), "nvidia.json") {
+		t.Errorf("a file that is cut off: %v", err)
 	}
 }
 

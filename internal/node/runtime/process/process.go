@@ -99,14 +99,16 @@ func lookPath(name, dir string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// environment returns the spec's environment on top of the variables that every program needs.
+// environment returns the spec's environment on top of the variables that every program needs. CUDA itself keeps to CUDA_VISIBLE_DEVICES,
+// and to none where that is empty; nothing else keeps a process from the machine's other GPUs.
 func environment(spec *runtime.Spec) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=" + os.Getenv("LANG")}
 	gpus := strings.Join(spec.GPUs, ",")
+	visible := gpus
 	if gpus == "" {
-		gpus = "void" // the NVIDIA runtime's word for none
+		visible = "void" // the NVIDIA runtime's word for none
 	}
-	return slices.Concat(env, spec.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + gpus})
+	return runtime.Environment(env, spec.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + visible, "CUDA_VISIBLE_DEVICES=" + gpus})
 }
 
 // Wait implements runtime.Runtime.
