@@ -42,6 +42,7 @@ FUZZ := go test -run xxx -fuzztime 10s -fuzzminimizetime 10x -fuzz
 fuzz: ## fuzz the parsers, ten seconds each
 	$(FUZZ) FuzzParse ./internal/ecs/query
 	$(FUZZ) FuzzParse ./internal/logs/filterpattern
+	$(FUZZ) FuzzParse ./internal/logs/insights
 	$(FUZZ) FuzzParse ./internal/cloudwatch/metricmath
 	$(FUZZ) FuzzParseRule ./internal/cloudwatch/alarm
 	$(FUZZ) FuzzParse ./internal/logs/emf
