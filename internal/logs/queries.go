@@ -254,11 +254,12 @@ func (s *Service) GetLogRecord(ctx context.Context, in *cloudwatchlogs.GetLogRec
 	return &cloudwatchlogs.GetLogRecordOutput{LogRecord: insights.Fields(s.insightsEvent(group, events[0]))}, nil
 }
 
-// The events that GetLogGroupFields looks at: those of 15 minutes, or of 8 on both sides of a time, and no more than these.
+// The events that GetLogGroupFields looks at: those of 15 minutes, or of 8 on both sides of a time, and no more than so many.
 const (
 	fieldsBefore  = 15 * time.Minute
 	fieldsAround  = 8 * time.Minute
 	fieldsSampled = 1000
+	fieldsListed  = 10000
 )
 
 // GetLogGroupFields lists the fields of a group's recent events, and how many percent of them have each.
@@ -286,7 +287,9 @@ func (s *Service) GetLogGroupFields(
 	counts := map[string]int{}
 	for _, e := range events {
 		for field := range insights.Fields(s.insightsEvent(name, e)) {
-			counts[field]++
+			if counts[field] > 0 || len(counts) < fieldsListed {
+				counts[field]++
+			}
 		}
 	}
 	out := &cloudwatchlogs.GetLogGroupFieldsOutput{LogGroupFields: []types.LogGroupField{}}

@@ -79,7 +79,10 @@ func (p *parser) finish(limit int) {
 	q.columns = unique(p.columns())
 	last := p.stage((*stage).isStats)
 	last.order.limit = min(cmp.Or(last.order.limit, limit), limit)
-	keeps := q.columns
+	keeps := slices.Clone(q.columns)
+	if q.events {
+		keeps = append(keeps, "@ptr")
+	}
 	for i, s := range slices.Backward(q.stages) {
 		s.keeps = keeps
 		keeps = unique(append(slices.Clone(keeps), s.reads...))

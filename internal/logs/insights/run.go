@@ -128,9 +128,9 @@ const (
 
 // settle replaces a row's event by the fields that are needed from here on, which are often much less.
 func (r *row) settle(names []string) {
-	own := make(map[string]value, len(names)+1)
+	own := make(map[string]value, len(names))
 	r.size = perRow + len(r.key)
-	for _, name := range append(names, "@ptr") {
+	for _, name := range names {
 		if v := r.get(name); v.kind != missing {
 			own[name] = v.owned()
 			r.size += perValue + len(v.text)
