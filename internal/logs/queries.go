@@ -76,16 +76,13 @@ func malformed(err error) error {
 	if !ok {
 		return err
 	}
-	return &types.MalformedQueryException{
-		Message: &refusal.Message,
-		QueryCompileError: &types.QueryCompileError{
-			Message: &refusal.Message,
-			Location: &types.QueryCompileErrorLocation{
-				StartCharOffset: aws.Int32(int32(refusal.Start)),
-				EndCharOffset:   aws.Int32(int32(refusal.End)),
-			},
-		},
+	at := new(types.QueryCompileError)
+	at.Message = &refusal.Message
+	at.Location = &types.QueryCompileErrorLocation{
+		StartCharOffset: aws.Int32(int32(refusal.Start)),
+		EndCharOffset:   aws.Int32(int32(refusal.End)),
 	}
+	return &types.MalformedQueryException{Message: &refusal.Message, QueryCompileError: at}
 }
 
 // queriedGroups returns the log groups that a query names, each once.
