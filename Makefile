@@ -43,6 +43,7 @@ FUZZ_SLOW := go test -run xxx -fuzztime 3000x -fuzzminimizetime 10x -fuzz # wher
 fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzParse ./internal/ecs/query
 	$(FUZZ) FuzzParse ./internal/logs/filterpattern
+	$(FUZZ) FuzzParse ./internal/logs/insights
 	$(FUZZ) FuzzParse ./internal/cloudwatch/metricmath
 	$(FUZZ) FuzzParseRule ./internal/cloudwatch/alarm
 	$(FUZZ) FuzzParse ./internal/logs/emf

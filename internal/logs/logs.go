@@ -4,6 +4,7 @@ package logs
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/logs/searches"
 	"github.com/pintle/pintle/internal/logs/streams"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // Options names the account and the outbox.
@@ -19,16 +22,24 @@ type Options struct {
 	account.Account
 	// Outbox receives the metrics of events in the embedded metric format. With nil, they're ignored.
 	Outbox Outbox
+	// State keeps query definitions.
+	State *state.Store
+	Log   *slog.Logger
 }
 
 // Service is CloudWatch Logs for one account in one region.
 type Service struct {
-	store *streams.Store
-	opts  Options
+	store    *streams.Store
+	opts     Options
+	searches *searches.Loop
 }
 
 // New returns a service on top of a store.
-func New(store *streams.Store, opts Options) *Service { return &Service{store, opts} }
+func New(store *streams.Store, opts Options) *Service {
+	s := &Service{store: store, opts: opts}
+	s.searches = searches.New(store, searches.Options{Now: opts.Now, Log: opts.Log, Event: s.insightsEvent})
+	return s
+}
 
 func (s *Service) now() int64 { return s.opts.Now().UnixMilli() }
 

@@ -46,7 +46,7 @@ func (p *Plane) services() []Service {
 		{autoscaling.API(p.AutoScaling), loops(p.keeper.Run)},
 		{appautoscaling.API(p.ApplicationAutoScaling), loops(p.Scaler.Run)},
 		{cloudwatch.API(p.CloudWatch), loops(p.runAlarms, p.meter.Run, p.meterQueues)},
-		{logs.API(p.Logs), nil},
+		{logs.API(p.Logs), loops(p.Logs.RunQueries)},
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{sts.API(p.STS), nil},
@@ -73,7 +73,7 @@ func (p *Plane) buildServices() {
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
 	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), QueueURL: p.queueURL})
-	p.Logs = logs.New(p.streams, logs.Options{Account: owner, Outbox: p.owed()})
+	p.Logs = logs.New(p.streams, logs.Options{Account: owner, Outbox: p.owed(), State: p.State, Log: p.log})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())

@@ -30,6 +30,7 @@ type View struct {
 	LaunchConfigurations Table[LaunchConfiguration]
 	LaunchTemplates      Table[LaunchTemplate]
 	NodeKeys             Table[NodeKey]
+	QueryDefinitions     Table[QueryDefinition]
 	ScalableTargets      Table[ScalableTarget]
 	ScalingActivities    Table[ScalingActivity]
 	ScalingPolicies      Table[ScalingPolicy]
@@ -73,6 +74,7 @@ func newView(v *store.View) *View {
 		LaunchConfigurations: launchConfigurations.In(v),
 		LaunchTemplates:      launchTemplates.In(v),
 		NodeKeys:             nodeKeys.In(v),
+		QueryDefinitions:     queryDefinitions.In(v),
 		ScalableTargets:      scalableTargets.In(v),
 		ScalingActivities:    scalingActivities.In(v),
 		ScalingPolicies:      scalingPolicies.In(v),
@@ -108,6 +110,7 @@ var schema = store.NewSchema(
 	launchConfigurations,
 	launchTemplates,
 	nodeKeys,
+	queryDefinitions,
 	scalableTargets,
 	scalingActivities,
 	scalingPolicies,

@@ -1,44 +1,28 @@
 package filterpattern
 
 import (
-	"errors"
-	"fmt"
-	"regexp"
-	"regexp/syntax"
 	"strings"
+
+	"github.com/pintle/pintle/internal/logs/expression"
 )
 
 // matcher is a regular expression, or a text with wildcards.
 type matcher interface{ MatchString(string) bool }
 
-// expressions compiles a pattern's regular expressions, and bounds what they cost together. A message is read once for each of them, and
-// each of its bytes may cost all steps.
+// expressions compiles a pattern's regular expressions.
 type expressions struct {
-	most  int // AWS takes two in patterns for JSON and for fields, and names no number for terms
-	count int
-	steps int
+	most   int // AWS takes two in patterns for JSON and for fields, and names no number for terms
+	budget *expression.Budget
 }
 
 // maxSteps is the most steps of all compiled expressions of a pattern.
 const maxSteps = 500
 
 func (e *expressions) compile(text string) (matcher, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil, fmt.Errorf("%q is no regular expression: %w", text, err)
+	if e.budget == nil {
+		e.budget = &expression.Budget{Most: e.most, Steps: maxSteps}
 	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, fmt.Errorf("%q is no regular expression: %w", text, err)
-	}
-	e.steps += len(program.Inst)
-	if e.count++; e.count > e.most {
-		return nil, fmt.Errorf("it has more than %d regular expressions", e.most)
-	}
-	if e.steps > maxSteps {
-		return nil, errors.New("its regular expressions are too complex")
-	}
-	return regexp.Compile(text)
+	return e.budget.Compile(text)
 }
 
 // wildcard is a text in which each asterisk stands for any text. It has the parts between them. Matching looks at each byte about once,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"slices"
@@ -45,6 +46,44 @@ func (g *group) read(ctx context.Context, r Range) (events []Event, more bool, e
 		return found[:r.Limit], true, nil
 	}
 	return found, false, nil
+}
+
+// Batch is some events of one stream, which were written together.
+type Batch struct {
+	Newest int64 // the time of its last event
+	Events []Event
+}
+
+// Batches reads a group's events from start to end, both inclusive, batch by batch, the one with the newest event first. Nothing is
+// locked while its caller looks at a batch.
+func (s *Store) Batches(ctx context.Context, groupName string, start, end int64) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		g, err := s.group(groupName)
+		if err != nil {
+			yield(Batch{}, err)
+			return
+		}
+		r := Range{Start: start, End: end, Backward: true}
+		g.mu.RLock()
+		places, err := g.candidates(r)
+		g.mu.RUnlock()
+		for _, p := range places {
+			var events []Event
+			if err = ctx.Err(); err == nil {
+				events, err = g.batch(p)
+			}
+			if err != nil {
+				break
+			}
+			events = slices.DeleteFunc(events, func(e Event) bool { return !r.wants(e) })
+			if !yield(Batch{p.last, events}, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Batch{}, err)
+		}
+	}
 }
 
 // candidates lists the batches that may hold wanted events, in reading order.
