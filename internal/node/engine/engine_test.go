@@ -146,7 +146,7 @@ func TestFailures(t *testing.T) {
 			"too late to be healthy",
 			late,
 			"STOPPED",
-			"dependency graph: container b waits for c to be HEALTHY, which it can no longer be",
+			"CannotStartContainerError: dependency graph: container b waits for c to be HEALTHY, which it can no longer be",
 			-1,
 		},
 		{"no such GPU", pinned(failing("run"), "GPU-9"), "STOPPED", "", -1},

@@ -233,4 +233,5 @@ var (
 	ErrImageNotFound = errors.New("no such image")
 	ErrUnsupported   = errors.New("not supported by this runtime")
 	ErrUnavailable   = errors.New("the container engine cannot be reached") // it may be restarting
+	ErrCannotStart   = errors.New("the container cannot start")             // Create's, for what others find out when they start it
 )
