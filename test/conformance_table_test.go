@@ -235,7 +235,7 @@ var conformances = []conformance{
 	// Networks.
 	{
 		name:       "ports",
-		containers: `[{"name":"main","portMappings":[{"containerPort":80},{"containerPort":53,"protocol":"udp"},{"containerPort":81,"hostPort":PORT}],"script":"echo up; exit 0"}]`,
+		containers: `[{"name":"main","portMappings":[{"containerPort":80},{"containerPort":53,"protocol":"udp"},{"containerPort":81,"hostPort":FREE}],"script":"echo up; exit 0"}]`,
 		want:       over + "main: 0 0.0.0.0:dynamic->80/tcp 0.0.0.0:dynamic->53/udp 0.0.0.0:fixed->81/tcp | up",
 	},
 	{
@@ -275,6 +275,21 @@ var conformances = []conformance{
 		name:       "log driver json-file",
 		containers: `[{"name":"main","logConfiguration":{"logDriver":"json-file","options":{"max-size":"1m"}},"script":"echo kept"}]`,
 		want:       over + "main: 0", processes: true,
+	},
+	{
+		name: "log router",
+		containers: `[{"name":"app","logConfiguration":{"logDriver":"awsfirelens","options":{"Name":"stdout","exclude-pattern":"x"}},"script":"echo routed; sleep 1; echo direct | busybox nc -w 1 $FLUENT_HOST $FLUENT_PORT; sleep 1; echo last"},
+			{"name":"router","entryPoint":["/opt/router/router"],"essential":false,"memory":64,"firelensConfiguration":{"type":"fluentbit"},"mountPoints":[{"sourceVolume":"r","containerPath":"/opt/router"}]}]`,
+		task: `{"volumes":[{"name":"r","host":{"sourcePath":"ROUTERS"}}]}`,
+		want: over + "app: 0\nrouter: 0 | configured for app: true ; app-firelens- stdout routed 4; direct: direct; app-firelens- stdout last 4",
+	},
+	{
+		name: "log router in its own network",
+		containers: `[{"name":"app","logConfiguration":{"logDriver":"awsfirelens"},"script":"echo routed; sleep 1; echo direct | busybox nc -w 1 $FLUENT_HOST $FLUENT_PORT; echo $FLUENT_HOST; exit 3"},
+			{"name":"router","user":"77","entryPoint":["/opt/router/router"],"essential":true,"memory":64,"firelensConfiguration":{"type":"fluentd"},"mountPoints":[{"sourceVolume":"r","containerPath":"/opt/router"}]}]`,
+		task: `{"networkMode":"awsvpc","volumes":[{"name":"r","host":{"sourcePath":"ROUTERS"}}]}`,
+		run:  `{"networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}}`,
+		want: over + "app: 3 interface\nrouter: 0 interface | configured for app: false 0; app-firelens- stdout routed 4; direct: direct; app-firelens- stdout 127.0.0.1 4",
 	},
 	// What the agent serves.
 	{

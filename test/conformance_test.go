@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"path"
 	"slices"
@@ -103,9 +104,10 @@ func (c conformance) fails(on, records []string) string {
 
 // conformanceWorld is one control plane with a node of each runtime.
 type conformanceWorld struct {
-	image string
-	ecs   *ecs.Client
-	logs  *cloudwatchlogs.Client
+	image   string
+	routers string // a directory with the program router, a stand-in for Fluent Bit
+	ecs     *ecs.Client
+	logs    *cloudwatchlogs.Client
 }
 
 func newConformanceWorld(t *testing.T) *conformanceWorld {
@@ -124,7 +126,13 @@ func newConformanceWorld(t *testing.T) *conformanceWorld {
 			agent.Wait()                         //nolint:errcheck // it was asked to end
 		})
 	}
-	w := &conformanceWorld{"rootfs:" + rootfs(t), p.sdk(), cloudwatchlogs.New(cloudwatchlogs.Options{
+	routers := t.TempDir()
+	build := exec.Command("go", "build", "-o", routers+"/router", "./testdata/router")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	w := &conformanceWorld{"rootfs:" + rootfs(t), routers, p.sdk(), cloudwatchlogs.New(cloudwatchlogs.Options{
 		Region: "us-east-1", BaseEndpoint: &p.Endpoint, Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
 	})}
 	if _, err := w.logs.CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: aws.String("conformance")}); err != nil {
@@ -238,9 +246,10 @@ func unmarshal(t *testing.T, text []byte, to any) {
 	}
 }
 
-// definition completes a task definition. PORT in it is a port that no other runtime's task has.
+// definition completes a task definition. FREE in it is a port that no other runtime's task has, and ROUTERS
+// the directory of the stand-in for log routers.
 func (w *conformanceWorld) definition(t *testing.T, c conformance, runtime string) []byte {
-	text := strings.ReplaceAll(c.containers, "PORT", map[string]string{"docker": "9181", "oci": "9182", "process": "9183"}[runtime])
+	text := strings.ReplaceAll(c.containers, "FREE", map[string]string{"docker": "9181", "oci": "9182", "process": "9183"}[runtime])
 	var containers []map[string]any
 	unmarshal(t, []byte(text), &containers)
 	for _, d := range containers {
@@ -264,7 +273,7 @@ func (w *conformanceWorld) definition(t *testing.T, c conformance, runtime strin
 	all := map[string]any{"family": "c-" + strings.ReplaceAll(c.name, " ", "-") + "-" + runtime, "containerDefinitions": containers}
 	if c.task != "" {
 		more := map[string]any{}
-		unmarshal(t, []byte(c.task), &more)
+		unmarshal(t, []byte(strings.ReplaceAll(c.task, "ROUTERS", w.routers)), &more)
 		maps.Copy(all, more)
 	}
 	b, err := json.Marshal(all)
