@@ -232,7 +232,23 @@ var conformances = []conformance{
 		task:       `{"volumes":[{"name":"v"},{"name":"h","host":{"sourcePath":"/usr/share/base-files"}}]}`,
 		want:       over + "first: 0\nmain: 0 | from the image; written; *Read-only file system; *",
 	},
+	{
+		name:       "volume of the driver local",
+		containers: `[{"name":"main","mountPoints":[{"sourceVolume":"v","containerPath":"/v","readOnly":true}],"script":"ls /v; touch /v/f 2>&1"}]`,
+		task: `{"volumes":[{"name":"v","dockerVolumeConfiguration":{"scope":"task","driver":"local","labels":{"a":"b"},
+			"driverOpts":{"type":"none","o":"bind","device":"ROUTERS"}}}]}`,
+		want: over + "main: 1 | router; touch: /v/f: Read-only file system",
+	},
+	{
+		name:       "volume of another driver",
+		containers: `[{"name":"main","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}],"script":"ls /v"}]`,
+		task:       `{"volumes":[{"name":"v","dockerVolumeConfiguration":{"scope":"task","driver":"rexray/ebs"}}]}`, want: "ATTRIBUTE",
+	},
 	// Networks.
+	{
+		name:       "network disabled",
+		containers: `[{"name":"main","disableNetworking":true,"script":"ls /sys/class/net"}]`, want: over + "main: 0 | lo",
+	},
 	{
 		name:       "ports",
 		containers: `[{"name":"main","portMappings":[{"containerPort":80},{"containerPort":53,"protocol":"udp"},{"containerPort":81,"hostPort":FREE}],"script":"echo up; exit 0"}]`,

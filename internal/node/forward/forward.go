@@ -7,6 +7,7 @@ package forward
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -35,6 +36,7 @@ const (
 	minPause  = 100 * time.Millisecond
 	maxPause  = 5 * time.Second
 	patience  = 10 * time.Second
+	readTime  = 5 * time.Second // for the rest, at the end
 	maxLines  = 256
 	maxLength = 1 << 20 // bytes in a batch
 )
@@ -65,6 +67,7 @@ func (d *Driver) Ship(ctx context.Context, c *engine.LogSource, cursor string, s
 		}
 		saved(batch[len(batch)-1].Cursor)
 	}
+	s.finish(ctx)
 	return <-read
 }
 
@@ -97,6 +100,17 @@ func (s *sender) close() {
 		s.conn.Close() //nolint:errcheck // nothing more is sent
 	}
 	s.conn = nil
+}
+
+// finish waits a while until the router has read everything, which it shows by hanging up. It's told to end next, and what it hasn't read
+// by then is lost.
+func (s *sender) finish(ctx context.Context) {
+	conn, ok := s.conn.(*net.UnixConn)
+	if !ok || conn.CloseWrite() != nil || conn.SetReadDeadline(time.Now().Add(readTime)) != nil {
+		return
+	}
+	defer context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Now()) })() //nolint:errcheck // it only hurries the end
+	io.Copy(io.Discard, conn)                                                   //nolint:errcheck // either way it's over
 }
 
 // send sends a batch, and tries again until the router takes it or ctx ends.

@@ -79,6 +79,7 @@ func TestShip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	conn.Close() // which Ship waits for
 	if err := <-shipped; err != nil {
 		t.Fatal(err)
 	}

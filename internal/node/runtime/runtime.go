@@ -155,6 +155,11 @@ type Mount struct {
 	Destination string
 	ReadOnly    bool
 	Volume      bool
+	// Driver, DriverOpts and Labels are what a volume gets that isn't there yet. An empty driver is local, whose options are type, o and
+	// device, as mount(8) has them.
+	Driver     string
+	DriverOpts map[string]string
+	Labels     map[string]string
 }
 
 // VolumesFrom shows another container's image's volumes.
