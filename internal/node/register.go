@@ -219,9 +219,10 @@ var firelensCapabilities = []string{
 	"ecs.capability.logging-driver.awsfirelens.log-driver-buffer-limit",
 }
 
-// routesLogs reports whether the node's containers can have files of this machine, as a log router's configuration and socket.
+// routesLogs reports whether the node's containers can have files of this machine, as a log router's configuration and socket, and the
+// agent may write to a socket that belongs to whoever the router runs as.
 func (a *Agent) routesLogs() bool {
-	if a.config.Runtime.Name() == "process" {
+	if a.config.Runtime.Name() == "process" || os.Geteuid() != 0 {
 		return false
 	}
 	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
