@@ -25,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/awslogs"
 	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/forward"
 	"github.com/pintle/pintle/internal/node/gpu"
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/runtime"
@@ -164,11 +165,15 @@ func (a *Agent) Run(ctx context.Context) error {
 
 func (a *Agent) engineOptions(at *attendant) engine.Options {
 	o := engine.Options{
-		Dir:           filepath.Join(a.config.DataDir, "tasks"),
-		Owner:         a.identity.Load().Owner,
-		Runtime:       a.config.Runtime,
-		Reporter:      &reporter{a.config.ECS},
-		Shipper:       awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
+		Dir:      filepath.Join(a.config.DataDir, "tasks"),
+		Owner:    a.identity.Load().Owner,
+		Runtime:  a.config.Runtime,
+		Reporter: &reporter{a.config.ECS},
+		Shippers: map[string]engine.Shipper{
+			"awslogs":     awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
+			"awsfirelens": forward.New(a.log),
+		},
+		InstanceID:    a.identity.Load().InstanceID,
 		Environment:   a.environment,
 		CPU:           a.config.CPU,
 		MemoryMiB:     a.config.MemoryMiB,

@@ -212,6 +212,23 @@ var capabilities = []string{
 	"ecs.capability.pid-ipc-namespace-sharing", "ecs.capability.task-cpu-mem-limit", "ecs.capability.task-protection",
 }
 
+// firelensCapabilities are those of nodes that can run log routers. A configuration from S3 isn't one of them.
+var firelensCapabilities = []string{
+	"com.amazonaws.ecs.capability.logging-driver.awsfirelens", "ecs.capability.firelens.fluentbit", "ecs.capability.firelens.fluentd",
+	"ecs.capability.firelens.non-root-user", "ecs.capability.firelens.options.config.file",
+	"ecs.capability.logging-driver.awsfirelens.log-driver-buffer-limit",
+}
+
+// routesLogs reports whether the node's containers can have files of this machine, as a log router's configuration and socket, and the
+// agent may write to a socket that belongs to whoever the router runs as.
+func (a *Agent) routesLogs() bool {
+	if a.config.Runtime.Name() == "process" || os.Geteuid() != 0 {
+		return false
+	}
+	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
+	return !ok || local.IsLocal()
+}
+
 // architectures maps Go's names to ECS's.
 var architectures = map[string]string{"amd64": "x86_64"}
 
@@ -232,6 +249,11 @@ func (a *Agent) attributes() map[string]string {
 	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""
+	}
+	if a.routesLogs() {
+		for _, c := range firelensCapabilities {
+			m[c] = ""
+		}
 	}
 	if driver := a.config.GPUs.Driver(); driver != "" {
 		m["ecs.capability.gpu-driver-version"] = driver

@@ -37,8 +37,9 @@ const (
 	discoverDeadline = 4 * time.Second
 	// inactive is how long a deregistered node waits before it tries again, as Amazon's agent does.
 	inactive = time.Hour
-	// refused is how long a node waits that somebody has to mend.
-	refused = 10 * time.Second
+	// minRefused and maxRefused are how long a node waits that somebody has to mend.
+	minRefused = 10 * time.Second
+	maxRefused = 5 * time.Minute
 
 	minWait = 250 * time.Millisecond
 	maxWait = 2 * time.Second
@@ -47,7 +48,7 @@ const (
 // reconnect calls connect again and again: at once if the control plane announced that it hangs up, and ever slower while it fails, as
 // Amazon's agent does.
 func (a *Agent) reconnect(ctx context.Context, what string, connect func(context.Context) error) error {
-	wait := minWait
+	wait, refused := minWait, minRefused
 	for {
 		began := time.Now()
 		err := connect(ctx)
@@ -55,16 +56,16 @@ func (a *Agent) reconnect(ctx context.Context, what string, connect func(context
 			return ctx.Err()
 		}
 		if time.Since(began) > time.Minute {
-			wait = minWait
+			wait, refused = minWait, minRefused
 		}
 		pause := wait + rand.N(wait/4)
 		wait = min(wait*3/2, maxWait)
 		switch code := websocket.CloseStatus(err); {
 		case isRefusedAs(err, "InactiveInstanceException"):
 			pause = inactive
-		case isRefusedAs(err, "InstanceInUseException"), isRefusedAs(err, "AccessDeniedException"):
-			a.log.Error("the control plane refuses this node", "reason", err)
-			pause = refused
+		case remedy(err) != "":
+			a.log.Error("the control plane refuses this node", "reason", err, "remedy", remedy(err), "again_in", refused)
+			pause, refused = refused, min(2*refused, maxRefused)
 		case code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway:
 			if time.Since(began) > time.Second { // else it could loop without a pause
 				pause = 0
@@ -77,6 +78,18 @@ func (a *Agent) reconnect(ctx context.Context, what string, connect func(context
 		case <-time.After(pause):
 		}
 	}
+}
+
+// remedy says what somebody has to do before the control plane takes this node; "" if time may help.
+func remedy(err error) string {
+	switch {
+	case isRefusedAs(err, "InstanceInUseException"):
+		return "end the other agent, or start this one with a data directory of its own"
+	case isRefusedAs(err, "AccessDeniedException"), isOfKey(err):
+		return "this node's key is wrong or was revoked: start the agent with the control plane's key, or with --join, a new token from " +
+			"pintle token and an empty data directory"
+	}
+	return ""
 }
 
 // refusal is the control plane's answer when it refuses a web socket.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/smithy-go"
 	"github.com/coder/websocket"
 )
 
@@ -135,6 +136,8 @@ func TestReconnect(t *testing.T) {
 		{"the control plane hangs up at once", 0, hungUp, time.Second, 2 * time.Second},
 		{"it fails", 0, errors.New("refused"), time.Second, 2 * time.Second},
 		{"it fails after a good while", time.Hour, errors.New("reset"), 250 * time.Millisecond, 320 * time.Millisecond},
+		{"another agent has its data", 0, &refusal{"InstanceInUseException", ""}, 160 * time.Second, 160 * time.Second},
+		{"a wrong key", 0, &smithy.GenericAPIError{Code: "UnrecognizedClientException"}, 160 * time.Second, 160 * time.Second},
 		{"deregistered", 0, &refusal{"InactiveInstanceException", ""}, time.Hour, time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {

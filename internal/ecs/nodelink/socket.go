@@ -62,6 +62,7 @@ var (
 	errDeregistered = &ending{websocket.StatusNormalClosure, "the container instance was deregistered"}
 	// Two agents of Amazon's that claim to be one node would push each other out forever, so we slow them down.
 	errReplaced = &ending{websocket.StatusPolicyViolation, "the node has connected anew"}
+	errInUse    = &ending{websocket.StatusPolicyViolation, "another agent is connected as this container instance"}
 	errUnsigned = &ending{websocket.StatusPolicyViolation, "a frame's signature is wrong"}
 	errFailed   = &ending{websocket.StatusTryAgainLater, "try again"}
 )
@@ -79,8 +80,8 @@ func (l *Link) serve(w http.ResponseWriter, r *http.Request, a address, session 
 	if a.kind == kindTCS {
 		s.silence = telemetrySilence
 	}
-	if !l.begin(s) {
-		s.close(errStopping)
+	if err := l.begin(s); err != nil {
+		s.close(err)
 		return
 	}
 	defer l.end(s)
@@ -89,19 +90,22 @@ func (l *Link) serve(w http.ResponseWriter, r *http.Request, a address, session 
 	l.opts.Log.Info("node disconnected", "container_instance", a.instance, "socket", a.kind, "reason", err)
 }
 
-// begin makes s the node's socket, and ends the one before it.
-func (l *Link) begin(s *socket) bool {
+// begin makes s the node's socket, and ends the one before it, unless that is another agent's, which came at the same moment.
+func (l *Link) begin(s *socket) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return false
+		return errStopping
+	}
+	if l.isTakenLocked(s.instance, s.process) {
+		return errInUse
 	}
 	if old := l.sockets[s.address]; old != nil {
 		old.stop(errReplaced)
 	}
 	l.sockets[s.address] = s
 	l.running.Add(1)
-	return true
+	return nil
 }
 
 // end forgets the socket. Ending a TCS socket also drops its telemetry.

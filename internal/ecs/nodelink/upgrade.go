@@ -43,6 +43,10 @@ func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance s
 func (l *Link) isTaken(instance, process string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.isTakenLocked(instance, process)
+}
+
+func (l *Link) isTakenLocked(instance, process string) bool {
 	s := l.sockets[address{kindACS, instance}]
 	return s != nil && process != "" && s.process != "" && s.process != process
 }

@@ -44,6 +44,9 @@ func (t *task) runContainer(ctx context.Context, c *acs.Container) {
 	}
 }
 
+// neverStarted is the exit code of a container whose dependencies can't be met any more, as with Amazon's agent: as if it had got SIGTERM.
+const neverStarted = 143
+
 // bringUp starts a container once its dependencies allow, or gives it up.
 func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	var never string
@@ -54,8 +57,12 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	if err != nil {
 		return
 	}
-	if t.halted.Err() != nil || never != "" {
-		t.giveUp(ctx, c, never)
+	if never != "" {
+		t.giveUp(ctx, c, "CannotStartContainerError: "+never, new(neverStarted))
+		return
+	}
+	if t.halted.Err() != nil {
+		t.giveUp(ctx, c, "", nil)
 		return
 	}
 	starting, cancel := context.WithCancel(ctx)
@@ -65,9 +72,9 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	switch {
 	case err == nil || ctx.Err() != nil: // it runs, or this agent ends and the next one continues
 	case t.halted.Err() != nil:
-		t.giveUp(ctx, c, "")
+		t.giveUp(ctx, c, "", nil)
 	default:
-		t.giveUp(ctx, c, err.Error())
+		t.giveUp(ctx, c, err.Error(), nil)
 	}
 }
 
@@ -109,6 +116,9 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 	spec, ports, err := t.spec(c)
 	if err != nil {
 		return "", fmt.Errorf("CannotCreateContainerError: %w", err)
+	}
+	if err := t.addRouting(ctx, c, spec); err != nil {
+		return "", fmt.Errorf("ResourceInitializationError: %w", err)
 	}
 	note, err := t.prepareLogs(ctx, c)
 	if err != nil {
@@ -199,15 +209,18 @@ func within(ctx context.Context, limit time.Duration, step string, do func(conte
 // failure prefixes an error with ECS's name for it.
 func failure(name string, err error) error {
 	var late *timedOut
-	if errors.As(err, &late) {
+	switch {
+	case errors.As(err, &late):
 		name = "DockerTimeoutError"
+	case errors.Is(err, runtime.ErrCannotStart):
+		name = "CannotStartContainerError"
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
 
 // giveUp notes that a container won't start, and removes what there is of it. If it should have started and is essential, that's why the
 // task fails.
-func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
+func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string, code *int) {
 	t.leave(c.Name)
 	_, id := t.container(c.Name)
 	// This agent or an earlier one may have created it, or a slow start may still succeed. Until it's gone, nobody else may have
@@ -224,7 +237,7 @@ func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
 	}
 	t.update(func(r *Record) {
 		rc := r.Containers[c.Name]
-		rc.Status, rc.Reason = Stopped, reason
+		rc.Status, rc.Reason, rc.ExitCode = Stopped, reason, code
 		if c.Essential && r.Failure == "" {
 			r.Failure = reason
 		}

@@ -27,7 +27,7 @@ type Options struct {
 	Owner    string // the container instance's ARN, which marks our containers
 	Runtime  runtime.Runtime
 	Reporter Reporter
-	Shipper  Shipper
+	Shippers map[string]Shipper // by log driver; the output of others stays on the node
 	// Environment returns what a container gets besides its own variables: endpoints, region, credentials, and the metadata
 	// address for its token.
 	Environment func(task *acs.Task, token string) map[string]string
@@ -46,6 +46,8 @@ type Options struct {
 	Connected func(taskArn string, n Network)
 	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing.
 	Attend func(netns string, task *acs.Task) (stop func(), err error)
+	// InstanceID is EC2's id of the machine, which log routers add to what they route.
+	InstanceID string
 	// Keep is how long the engine remembers a stopped task, so that it never runs again, and keeps its containers for inspection.
 	// 0 means three hours.
 	Keep time.Duration

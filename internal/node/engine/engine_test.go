@@ -146,7 +146,7 @@ func TestFailures(t *testing.T) {
 			"too late to be healthy",
 			late,
 			"STOPPED",
-			"dependency graph: container b waits for c to be HEALTHY, which it can no longer be",
+			"CannotStartContainerError: dependency graph: container b waits for c to be HEALTHY, which it can no longer be",
 			-1,
 		},
 		{"no such GPU", pinned(failing("run"), "GPU-9"), "STOPPED", "", -1},
@@ -200,7 +200,7 @@ func TestPullsAreRetried(t *testing.T) {
 		status string
 		pulls  int
 	}{
-		{"pullfail", 9 * time.Second, "", 4},
+		{"pullfail", 10 * time.Second, "", 4},
 		{"pullfail", 16 * time.Second, "STOPPED", 5},
 		{"flaky@3s", 6 * time.Second, "RUNNING", 3},
 		{"down@1h", 59 * time.Minute, "", 0},
@@ -783,14 +783,14 @@ func TestOutputIsShippedBeforeTheEndIsReported(t *testing.T) {
 		if got := a.last(task.Arn).Containers[0].Reason; got != "by the way" {
 			t.Errorf("noted %q", got)
 		}
-	}, func(o *Options) { o.Shipper = s })
+	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
 }
 
 func TestTheNextAgentShipsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shipper{make(chan string, 10)}
 		w, dir := newWorld(), t.TempDir()
-		ships := func(o *Options) { o.Shipper = s }
+		ships := func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} }
 		a := w.start(t, dir, ships)
 		a.take(t, newFakeTask("t", logged(box("a", "exit:0@1s"))))
 		later(2 * time.Second)

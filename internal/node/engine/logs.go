@@ -28,18 +28,19 @@ type LogSource struct {
 	Container string
 	ID        string // the runtime's
 	Runtime   runtime.Runtime
+	Socket    string // of the task's log router
 }
 
 // logSource describes a container's output, or returns nil if the output stays on the node.
 func (t *task) logSource(c *acs.Container) *LogSource {
 	config := hostConfig(c).LogConfig
-	if t.engine.opts.Shipper == nil || config == nil || config.Type != "awslogs" {
+	if config == nil || t.engine.opts.Shippers[config.Type] == nil {
 		return nil
 	}
 	_, id := t.container(c.Name)
 	return &LogSource{
 		Driver: config.Type, Options: config.Config, TaskArn: t.arn(),
-		Container: c.Name, ID: id, Runtime: t.engine.opts.Runtime,
+		Container: c.Name, ID: id, Runtime: t.engine.opts.Runtime, Socket: filepath.Join(t.routerSocket(), "fluent.sock"),
 	}
 }
 
@@ -49,7 +50,7 @@ func (t *task) prepareLogs(ctx context.Context, c *acs.Container) (note string, 
 	if source == nil {
 		return "", nil
 	}
-	return t.engine.opts.Shipper.Prepare(ctx, source)
+	return t.engine.opts.Shippers[source.Driver].Prepare(ctx, source)
 }
 
 // startShipping ships a container's output from the saved cursor. The channel is closed when that is done.
@@ -78,11 +79,16 @@ func (t *task) shipRest(ctx context.Context) {
 }
 
 func (t *task) ship(ctx context.Context, source *LogSource) {
-	ctx, cancel := t.whileKept(ctx)
+	while := t.whileKept
+	if source.Driver == routing {
+		while = t.whileRouted
+	}
+	wanted, cancel := while(ctx, source)
 	defer cancel()
 	cursor := t.engine.readCursor(source.ID)
-	err := t.engine.opts.Shipper.Ship(ctx, source, cursor, func(cursor string) { t.engine.saveCursor(source.ID, cursor) })
-	if ctx.Err() != nil {
+	save := func(cursor string) { t.engine.saveCursor(source.ID, cursor) }
+	err := t.engine.opts.Shippers[source.Driver].Ship(wanted, source, cursor, save)
+	if ctx.Err() != nil || wanted.Err() != nil && source.Driver != routing {
 		return
 	}
 	if err != nil {
@@ -96,7 +102,7 @@ func (t *task) ship(ctx context.Context, source *LogSource) {
 }
 
 // whileKept returns a context that ends with ctx, or when the stopped task may be forgotten.
-func (t *task) whileKept(ctx context.Context) (context.Context, context.CancelFunc) {
+func (t *task) whileKept(ctx context.Context, _ *LogSource) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		if t.await(ctx, func() bool { return t.finished }) == nil && pause(ctx, t.engine.opts.Keep) {

@@ -110,6 +110,10 @@ func (t *task) network(c *acs.Container) (runtime.Network, []Port, error) {
 	case t.hasOwnNetwork():
 		n.Mode, n.NetNS, n.IP = "netns", t.rec.Network.NetNS, t.rec.Network.IP
 	}
+	if n.Mode == "bridge" && containerConfig(c).NetworkDisabled {
+		n.Mode = "none"
+		return n, nil, nil
+	}
 	if n.Mode != "bridge" {
 		return n, samePorts(c), nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// The order in which containers start; they stop in reverse. It comes from dependsOn, and from what links, volumesFrom and shared
-// namespaces imply. API_ContainerDependency says what the conditions mean.
+// The order in which containers start; they stop in reverse. It comes from dependsOn, and from what links, volumesFrom, log routers and
+// shared namespaces imply. API_ContainerDependency says what the conditions mean.
 
 // dependencies lists what a container of the task waits for.
 func dependencies(t *acs.Task, c *acs.Container) []acs.ContainerDependency {
@@ -24,6 +24,9 @@ func dependencies(t *acs.Task, c *acs.Container) []acs.ContainerDependency {
 	}
 	for _, v := range c.VolumesFrom {
 		started(v.SourceContainer)
+	}
+	if r := routerOf(t); waitsForRouter(c, r) {
+		started(r.Name)
 	}
 	if first := t.Containers[0].Name; c.Name != first && (t.PidMode == "task" || t.IpcMode == "task") {
 		started(first) // the others share its namespaces
@@ -114,10 +117,14 @@ func (t *task) isLate(name string) bool {
 
 func startTimeout(c *acs.Container) time.Duration { return time.Duration(c.StartTimeout) * time.Second }
 
-// isNeeded reports whether a running container depends on the named one. The caller holds mu.
+// isNeeded reports whether a running container depends on the named one, or still has logs for it to route. The caller holds mu.
 func (t *task) isNeeded(name string) bool {
+	router := routerOf(&t.rec.Task)
 	for i := range t.rec.Task.Containers {
 		c := &t.rec.Task.Containers[i]
+		if router != nil && router.Name == name && t.owesRouter(c, router) {
+			return true
+		}
 		if st := t.rec.Containers[c.Name].Status; st == Stopped || st == Waiting {
 			continue
 		}

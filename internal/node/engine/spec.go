@@ -206,6 +206,9 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 		} else {
 			out.Source = v.Name
 		}
+		if d := v.DockerVolumeConfiguration; d != nil && (d.Scope != "shared" || d.Autoprovision) { // else it should be there already
+			out.Driver, out.DriverOpts, out.Labels = d.Driver, d.DriverOpts, d.Labels
+		}
 		return out, nil
 	}
 	return out, fmt.Errorf("the mount point %s names the volume %q, which the task does not have", m.ContainerPath, m.SourceVolume)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -278,7 +279,7 @@ func (t *task) isForgettable(keep time.Duration) bool {
 	return t.finished && t.rec.Reported == "STOPPED" && time.Since(t.rec.ExecutionStoppedAt) >= keep
 }
 
-// cleanUp removes the stopped task's containers and its own volumes.
+// cleanUp removes the stopped task's containers, files and own volumes.
 func (t *task) cleanUp(ctx context.Context) {
 	for i := range t.rec.Task.Containers {
 		_, id := t.container(t.rec.Task.Containers[i].Name)
@@ -286,6 +287,9 @@ func (t *task) cleanUp(ctx context.Context) {
 			t.engine.opts.Log.Warn("cannot remove a container", "container", id, "error", err)
 		}
 		t.engine.removeCursor(id)
+	}
+	if err := os.RemoveAll(t.routerDir()); err != nil {
+		t.engine.opts.Log.Warn("cannot remove a log router's files", "task", t.arn(), "error", err)
 	}
 	for _, v := range t.rec.Task.Volumes {
 		name, own := t.ownVolume(v)

@@ -161,6 +161,11 @@ type Mount struct {
 	Destination string
 	ReadOnly    bool
 	Volume      bool
+	// Driver, DriverOpts and Labels are what a volume gets that isn't there yet. An empty driver is local, whose options are type, o and
+	// device, as mount(8) has them.
+	Driver     string
+	DriverOpts map[string]string
+	Labels     map[string]string
 }
 
 // VolumesFrom shows another container's image's volumes.
@@ -239,4 +244,5 @@ var (
 	ErrImageNotFound = errors.New("no such image")
 	ErrUnsupported   = errors.New("not supported by this runtime")
 	ErrUnavailable   = errors.New("the container engine cannot be reached") // it may be restarting
+	ErrCannotStart   = errors.New("the container cannot start")             // Create's, for what others find out when they start it
 )

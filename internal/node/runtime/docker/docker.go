@@ -127,12 +127,12 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	return c.Container, orUnavailable(err)
 }
 
-// isLocal reports whether the engine is on this machine, and so its containers' processes too.
-func (r *Runtime) isLocal() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
+// IsLocal reports whether the engine is on this machine, and so its containers' processes too.
+func (r *Runtime) IsLocal() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
 
 // TaskGroups returns the control groups in which the engine puts the containers of tasks, or why it can't.
 func (r *Runtime) TaskGroups(ctx context.Context) (*taskgroup.Groups, error) {
-	if !r.isLocal() {
+	if !r.IsLocal() {
 		return nil, errors.New("the Docker Engine is on another machine")
 	}
 	info, err := r.api.Info(ctx, client.InfoOptions{})
@@ -145,10 +145,23 @@ func (r *Runtime) TaskGroups(ctx context.Context) (*taskgroup.Groups, error) {
 // NetNS implements runtime.Runtime. The engine makes the namespace when the container starts.
 func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
 	c, err := r.inspect(ctx, id)
-	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" || !r.isLocal() {
+	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" || !r.IsLocal() {
 		return "", err
 	}
 	return fmt.Sprintf("/proc/%d/ns/net", c.State.Pid), nil
+}
+
+// Address returns the address of a running container in mode bridge.
+func (r *Runtime) Address(ctx context.Context, id string) (string, error) {
+	c, err := r.inspect(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	n := c.NetworkSettings
+	if n == nil || n.Networks["bridge"] == nil || !n.Networks["bridge"].IPAddress.IsValid() {
+		return "", errors.New("it has none")
+	}
+	return n.Networks["bridge"].IPAddress.String(), nil
 }
 
 // Wait implements runtime.Runtime. It keeps trying while the engine restarts.

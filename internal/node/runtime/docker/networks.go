@@ -30,7 +30,7 @@ type Networks struct {
 
 // NewNetworks returns the networks of an engine, which must be on this machine.
 func NewNetworks(engine *Runtime, cni *network.Networks) (*Networks, error) {
-	if !engine.isLocal() {
+	if !engine.IsLocal() {
 		return nil, errors.New("network mode awsvpc needs a Docker Engine on this machine")
 	}
 	if goruntime.GOARCH != "amd64" {

@@ -142,12 +142,13 @@ func connect(s *runtime.Spec, config *container.Config, host *container.HostConf
 // older form, which is why we use that.
 func addMount(host *container.HostConfig, m runtime.Mount) {
 	if m.Volume {
-		host.Mounts = append(host.Mounts, mount.Mount{
-			Type:     mount.TypeVolume,
-			Source:   m.Source,
-			Target:   m.Destination,
-			ReadOnly: m.ReadOnly,
-		})
+		volume := mount.Mount{Type: mount.TypeVolume, Source: m.Source, Target: m.Destination, ReadOnly: m.ReadOnly}
+		if m.Driver != "" || len(m.DriverOpts) > 0 || len(m.Labels) > 0 {
+			volume.VolumeOptions = &mount.VolumeOptions{
+				Labels: m.Labels, DriverConfig: &mount.Driver{Name: m.Driver, Options: m.DriverOpts},
+			}
+		}
+		host.Mounts = append(host.Mounts, volume)
 		return
 	}
 	bind := m.Source + ":" + m.Destination

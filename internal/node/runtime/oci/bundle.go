@@ -86,7 +86,11 @@ func (b *bundle) process(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Env = runtime.Environment(path, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, links, b.spec.Env)
+	var terminal []string
+	if b.spec.Tty {
+		terminal = []string{"TERM=xterm"}
+	}
+	p.Env = runtime.Environment(path, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, terminal, links, b.spec.Env)
 	name := b.image.User
 	if b.spec.User != "" {
 		name = b.spec.User
@@ -131,7 +135,10 @@ func userIn(dir, name string) (*user.ExecUser, error) {
 	defer root.Close()
 	u, err := user.GetExecUser(name, &user.ExecUser{Home: "/"}, readUsers(root, "etc/passwd"), readUsers(root, "etc/group"))
 	if err != nil {
-		return nil, fmt.Errorf("user %q: %w", name, err)
+		return nil, fmt.Errorf("%w: %w", runtime.ErrCannotStart, err)
+	}
+	if u.Gid != 0 && !slices.Contains(u.Sgids, u.Gid) {
+		u.Sgids = append([]int{u.Gid}, u.Sgids...) // or a process could drop its own group, and pass files that it forbids
 	}
 	return u, nil
 }

@@ -24,10 +24,19 @@ func (b *bundle) files() error {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return err
 		}
-		b.bind(path, "/etc/"+name, false)
+		b.bind(path, "/etc/"+name, b.spec.ReadonlyRootfs)
 	}
 	return nil
 }
+
+// localHosts are the names that every /etc/hosts has, as in Docker.
+const localHosts = `127.0.0.1	localhost
+::1	localhost ip6-localhost ip6-loopback
+fe00::0	ip6-localnet
+ff00::0	ip6-mcastprefix
+ff02::1	ip6-allnodes
+ff02::2	ip6-allrouters
+`
 
 func (b *bundle) hosts() (string, error) {
 	var out strings.Builder
@@ -35,7 +44,7 @@ func (b *bundle) hosts() (string, error) {
 		host, _ := os.ReadFile("/etc/hosts")
 		out.Write(host)
 	} else {
-		out.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+		out.WriteString(localHosts)
 	}
 	if b.ip != "" {
 		fmt.Fprintf(&out, "%s\t%s\n", b.ip, b.hostname())

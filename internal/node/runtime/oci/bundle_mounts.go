@@ -53,11 +53,9 @@ func (b *bundle) mounts(context.Context) error {
 		b.mount(t.Path, "tmpfs", "tmpfs", options...)
 	}
 	for _, m := range b.spec.Mounts {
-		source, err := b.source(m)
-		if err != nil {
+		if err := b.show(m); err != nil {
 			return err
 		}
-		b.bind(source, m.Destination, m.ReadOnly)
 	}
 	if err := b.imageVolumes(); err != nil {
 		return err
@@ -177,6 +175,48 @@ func mountShm(dir string, size int64) error {
 		return err
 	}
 	return unix.Mount("shm", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("mode=1777,size=%d", size))
+}
+
+// show mounts a directory or a volume.
+func (b *bundle) show(m runtime.Mount) error {
+	if m.Volume && len(m.DriverOpts) > 0 {
+		return b.mountDevice(m)
+	}
+	source, err := b.source(m)
+	if err != nil {
+		return err
+	}
+	b.bind(source, m.Destination, m.ReadOnly)
+	return nil
+}
+
+// mountDevice mounts a volume that the options of Docker's driver local describe. Each container mounts the device anew, which isn't the
+// same only for memory: that would be no volume.
+func (b *bundle) mountDevice(m runtime.Mount) error {
+	for name := range m.DriverOpts {
+		if !slices.Contains([]string{"type", "o", "device"}, name) {
+			return fmt.Errorf("volume %s: driver option %q: %w", m.Source, name, runtime.ErrUnsupported)
+		}
+	}
+	kind, device := m.DriverOpts["type"], m.DriverOpts["device"]
+	if kind == "tmpfs" {
+		return fmt.Errorf("volume %s: type tmpfs, which containers could not share: %w", m.Source, runtime.ErrUnsupported)
+	}
+	options := strings.FieldsFunc(m.DriverOpts["o"], func(r rune) bool { return r == ',' })
+	if m.ReadOnly {
+		options = append(options, "ro")
+	}
+	if slices.Contains(options, "bind") || slices.Contains(options, "rbind") {
+		kind = "bind"
+		if !filepath.IsAbs(device) {
+			return fmt.Errorf("volume %s: the path of a bind mount must be absolute, not %q", m.Source, device)
+		}
+	}
+	if kind == "" || device == "" {
+		return fmt.Errorf("volume %s: its driver options need a type and a device", m.Source)
+	}
+	b.mount(m.Destination, kind, device, options...)
+	return nil
 }
 
 // source returns the directory or file that a mount shows. A missing one becomes a directory, as in Docker.

@@ -185,6 +185,15 @@ func (r *Runtime) NetNS(_ context.Context, id string) (string, error) {
 	return a.NetNS, err
 }
 
+// Address returns the address of a container in mode bridge.
+func (r *Runtime) Address(_ context.Context, id string) (string, error) {
+	if r.opts.Networks == nil {
+		return "", errors.New("this node has no bridge network")
+	}
+	a, err := r.opts.Networks.Find(id)
+	return a.IP, err
+}
+
 // Start implements runtime.Runtime.
 func (r *Runtime) Start(ctx context.Context, id string) error {
 	dir, spec, err := r.containers.Open(id)
