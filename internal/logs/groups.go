@@ -41,6 +41,7 @@ func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLog
 	if err := s.store.DeleteGroup(*in.LogGroupName); err != nil {
 		return nil, failure(err)
 	}
+	s.filters.forget(*in.LogGroupName)
 	return &cloudwatchlogs.DeleteLogGroupOutput{}, nil
 }
 
@@ -86,6 +87,9 @@ func (s *Service) describeGroup(g streams.Group) types.LogGroup {
 		MetricFilterCount: aws.Int32(0),
 		LogGroupClass:     types.LogGroupClass(g.Class),
 	}
+	if g.Filters != nil {
+		out.MetricFilterCount = aws.Int32(int32(len(g.Filters.Metric)))
+	}
 	if g.RetentionDays > 0 {
 		out.RetentionInDays = aws.Int32(g.RetentionDays)
 	}
@@ -106,7 +110,7 @@ func (s *Service) PutRetentionPolicy(
 	if !slices.Contains(retentions, days) {
 		return nil, invalidParameter("retentionInDays must be one of %v, not %d.", retentions, days)
 	}
-	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = days }); err != nil {
+	if err := s.store.UpdateGroup(*in.LogGroupName, setRetention(days)); err != nil {
 		return nil, failure(err)
 	}
 	return &cloudwatchlogs.PutRetentionPolicyOutput{}, nil
@@ -116,10 +120,17 @@ func (s *Service) PutRetentionPolicy(
 func (s *Service) DeleteRetentionPolicy(
 	_ context.Context, in *cloudwatchlogs.DeleteRetentionPolicyInput,
 ) (*cloudwatchlogs.DeleteRetentionPolicyOutput, error) {
-	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = 0 }); err != nil {
+	if err := s.store.UpdateGroup(*in.LogGroupName, setRetention(0)); err != nil {
 		return nil, failure(err)
 	}
 	return &cloudwatchlogs.DeleteRetentionPolicyOutput{}, nil
+}
+
+func setRetention(days int32) func(*streams.Group) error {
+	return func(g *streams.Group) error {
+		g.RetentionDays = days
+		return nil
+	}
 }
 
 // TagResource adds tags to a log group.
@@ -145,19 +156,18 @@ func (s *Service) UntagResource(_ context.Context, in *cloudwatchlogs.UntagResou
 
 func (s *Service) retag(arn *string, change func(map[string]string)) error {
 	name := nameInArn(aws.ToString(arn))
-	g, err := s.store.Group(name)
-	if err != nil {
-		return failure(err)
-	}
-	tags := maps.Clone(g.Tags)
-	if tags == nil {
-		tags = map[string]string{}
-	}
-	change(tags)
-	if len(tags) > account.MaxTags {
-		return &types.TooManyTagsException{Message: aws.String("A log group can have at most 50 tags."), ResourceName: &name}
-	}
-	return failure(s.store.UpdateGroup(name, func(g *streams.Group) { g.Tags = tags }))
+	return failure(s.store.UpdateGroup(name, func(g *streams.Group) error {
+		tags := maps.Clone(g.Tags)
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		change(tags)
+		if len(tags) > account.MaxTags {
+			return &types.TooManyTagsException{Message: aws.String("A log group can have at most 50 tags."), ResourceName: &name}
+		}
+		g.Tags = tags
+		return nil
+	}))
 }
 
 // ListTagsForResource lists the tags of a log group.

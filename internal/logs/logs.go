@@ -4,6 +4,7 @@ package logs
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,18 +18,24 @@ import (
 // Options names the account and the outbox.
 type Options struct {
 	account.Account
-	// Outbox receives the metrics of events in the embedded metric format. With nil, they're ignored.
+	// Outbox receives what events owe others: the metrics in them, and the messages of subscriptions. With nil, they're ignored.
 	Outbox Outbox
+	// Queues is where subscriptions go. With nil, there can be none.
+	Queues Queues
+	// QueueURL returns the URL of the queue with an ARN.
+	QueueURL func(arn string) string
+	Log      *slog.Logger
 }
 
 // Service is CloudWatch Logs for one account in one region.
 type Service struct {
-	store *streams.Store
-	opts  Options
+	store   *streams.Store
+	opts    Options
+	filters compiler
 }
 
 // New returns a service on top of a store.
-func New(store *streams.Store, opts Options) *Service { return &Service{store, opts} }
+func New(store *streams.Store, opts Options) *Service { return &Service{store: store, opts: opts} }
 
 func (s *Service) now() int64 { return s.opts.Now().UnixMilli() }
 

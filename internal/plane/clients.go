@@ -86,3 +86,9 @@ func (c sqsClient) SendMessage(
 ) (*awssqs.SendMessageOutput, error) {
 	return c.service.SendMessage(ctx, in)
 }
+
+func (c sqsClient) GetQueueAttributes(
+	ctx context.Context, in *awssqs.GetQueueAttributesInput, _ ...func(*awssqs.Options),
+) (*awssqs.GetQueueAttributesOutput, error) {
+	return c.service.GetQueueAttributes(ctx, in)
+}

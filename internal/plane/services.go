@@ -73,7 +73,7 @@ func (p *Plane) buildServices() {
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
 	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), QueueURL: p.queueURL})
-	p.Logs = logs.New(p.streams, logs.Options{Account: owner, Outbox: p.owed()})
+	p.Logs = logs.New(p.streams, logs.Options{Account: owner, Outbox: p.owed(), Queues: p.sqs(), QueueURL: p.queueURL, Log: p.log})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())

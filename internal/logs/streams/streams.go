@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
 	"github.com/pintle/pintle/internal/file"
 )
 
@@ -31,7 +33,18 @@ type Group struct {
 	Class         string
 	KMSKeyID      string
 	Tags          map[string]string
-	Bytes         int64 `json:"-"`
+	// DeletionProtected keeps the group from being deleted.
+	DeletionProtected bool `json:",omitzero"`
+	// Filters are the group's filters, or nil if it has none. They are never modified: a change puts others in their place.
+	Filters *Filters `json:",omitzero"`
+	Bytes   int64    `json:"-"`
+}
+
+// Filters are what a group does with events as they arrive. They are part of the group's description, so they end with the group, and
+// whoever appends has them at hand.
+type Filters struct {
+	Metric       []types.MetricFilter       // by name
+	Subscription []types.SubscriptionFilter // by name
 }
 
 // Stream is a log stream's description.
@@ -184,16 +197,21 @@ func (s *Store) DeleteGroup(name string) error {
 	return errors.Join(g.close(), removeGroup(s.dir, g.id))
 }
 
-// UpdateGroup changes a group's description.
-func (s *Store) UpdateGroup(name string, change func(*Group)) error {
+// UpdateGroup changes a group's description. If change fails, nothing changes.
+func (s *Store) UpdateGroup(name string, change func(*Group) error) error {
 	g, err := s.group(name)
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.closed {
+		return ErrNoGroup // another call deleted it
+	}
 	meta := g.meta
-	change(&meta)
+	if err := change(&meta); err != nil {
+		return err
+	}
 	if err := writeMeta(g.dir, meta); err != nil {
 		return err
 	}
@@ -257,6 +275,18 @@ func (s *Store) Streams(groupName string) ([]Stream, error) {
 		return nil, err
 	}
 	return g.list(), nil
+}
+
+// HasStream returns an error if there is no such group or stream.
+func (s *Store) HasStream(groupName, stream string) error {
+	g, err := s.group(groupName)
+	if err != nil {
+		return err
+	}
+	if !g.has(stream) {
+		return ErrNoStream
+	}
+	return nil
 }
 
 // Append adds events to a stream. They are on disk when it returns nil.
