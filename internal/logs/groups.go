@@ -26,6 +26,8 @@ func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLog
 		Class:     string(class),
 		KMSKeyID:  aws.ToString(in.KmsKeyId),
 		Tags:      in.Tags,
+
+		DeletionProtected: aws.ToBool(in.DeletionProtectionEnabled),
 	})
 	if errors.Is(err, streams.ErrExists) {
 		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log group already exists")}
@@ -79,6 +81,8 @@ func containsFold(s, sub string) bool {
 
 func (s *Service) describeGroup(g streams.Group) types.LogGroup {
 	out := types.LogGroup{
+		DeletionProtectionEnabled: &g.DeletionProtected,
+
 		LogGroupName:      aws.String(g.Name),
 		CreationTime:      aws.Int64(g.CreatedAt),
 		Arn:               aws.String(s.groupArn(g.Name) + ":*"),
@@ -168,6 +172,38 @@ func (s *Service) retag(arn *string, change func(map[string]string)) error {
 		g.Tags = tags
 		return nil
 	}))
+}
+
+// TagLogGroup is the older TagResource.
+func (s *Service) TagLogGroup(_ context.Context, in *cloudwatchlogs.TagLogGroupInput) (*cloudwatchlogs.TagLogGroupOutput, error) {
+	if err := s.retag(in.LogGroupName, func(tags map[string]string) { maps.Copy(tags, in.Tags) }); err != nil {
+		return nil, err
+	}
+	return &cloudwatchlogs.TagLogGroupOutput{}, nil
+}
+
+// UntagLogGroup is the older UntagResource.
+func (s *Service) UntagLogGroup(_ context.Context, in *cloudwatchlogs.UntagLogGroupInput) (*cloudwatchlogs.UntagLogGroupOutput, error) {
+	err := s.retag(in.LogGroupName, func(tags map[string]string) {
+		for _, k := range in.Tags {
+			delete(tags, k)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &cloudwatchlogs.UntagLogGroupOutput{}, nil
+}
+
+// ListTagsLogGroup is the older ListTagsForResource.
+func (s *Service) ListTagsLogGroup(
+	ctx context.Context, in *cloudwatchlogs.ListTagsLogGroupInput,
+) (*cloudwatchlogs.ListTagsLogGroupOutput, error) {
+	out, err := s.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: in.LogGroupName})
+	if err != nil {
+		return nil, err
+	}
+	return &cloudwatchlogs.ListTagsLogGroupOutput{Tags: out.Tags}, nil
 }
 
 // ListTagsForResource lists the tags of a log group.

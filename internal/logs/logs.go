@@ -12,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/logs/streams"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // Options names the account and the outbox.
@@ -20,6 +22,10 @@ type Options struct {
 	account.Account
 	// Outbox receives what events owe others: the metrics in them, and the messages of subscriptions. With nil, they're ignored.
 	Outbox Outbox
+	// State keeps the rows of policies and exports.
+	State *state.Store
+	// Buckets is where exports go.
+	Buckets exports.S3
 	// Queues is where subscriptions go. With nil, there can be none.
 	Queues Queues
 	// QueueURL returns the URL of the queue with an ARN.
@@ -54,6 +60,8 @@ func failure(err error) error {
 		return &types.ResourceNotFoundException{Message: aws.String("The specified log group does not exist.")}
 	case errors.Is(err, streams.ErrNoStream):
 		return &types.ResourceNotFoundException{Message: aws.String("The specified log stream does not exist.")}
+	case errors.Is(err, streams.ErrProtected):
+		return &types.ValidationException{Message: aws.String("The log group is protected from deletion. Disable deletion protection first.")}
 	}
 	return err
 }

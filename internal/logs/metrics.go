@@ -64,6 +64,16 @@ func (s *Service) owe(ctx context.Context, b *batch) ([]delivery.Debt, error) {
 	if err != nil {
 		return nil, err
 	}
+	if filters == nil && len(found) == 0 {
+		return nil, nil // most calls
+	}
+	return s.oweFound(ctx, b, filters, found)
+}
+
+// oweFound owes the metrics that were found in events, and what a group's filters make of the events. filters may be nil.
+func (s *Service) oweFound(
+	ctx context.Context, b *batch, filters *compiled, found map[string][]metrictypes.MetricDatum,
+) ([]delivery.Debt, error) {
 	if filters == nil {
 		return s.oweAll(ctx, found, nil, nil)
 	}

@@ -20,6 +20,7 @@ type View struct {
 	ContainerInstances   Table[ContainerInstance]
 	Dashboards           Table[Dashboard]
 	Deliveries           Table[Delivery]
+	ExportTasks          Table[ExportTask]
 	GroupActions         Table[GroupAction]
 	GroupActivities      Table[GroupActivity]
 	GroupPolicies        Table[GroupPolicy]
@@ -29,6 +30,7 @@ type View struct {
 	JoinTokens           Table[JoinToken]
 	LaunchConfigurations Table[LaunchConfiguration]
 	LaunchTemplates      Table[LaunchTemplate]
+	LogResourcePolicies  Table[LogResourcePolicy]
 	NodeKeys             Table[NodeKey]
 	ScalableTargets      Table[ScalableTarget]
 	ScalingActivities    Table[ScalingActivity]
@@ -63,6 +65,7 @@ func newView(v *store.View) *View {
 		ContainerInstances:   containerInstances.In(v),
 		Dashboards:           dashboards.In(v),
 		Deliveries:           deliveries.In(v),
+		ExportTasks:          exportTasks.In(v),
 		GroupActions:         groupActions.In(v),
 		GroupActivities:      groupActivities.In(v),
 		GroupPolicies:        groupPolicies.In(v),
@@ -72,6 +75,7 @@ func newView(v *store.View) *View {
 		JoinTokens:           joinTokens.In(v),
 		LaunchConfigurations: launchConfigurations.In(v),
 		LaunchTemplates:      launchTemplates.In(v),
+		LogResourcePolicies:  logResourcePolicies.In(v),
 		NodeKeys:             nodeKeys.In(v),
 		ScalableTargets:      scalableTargets.In(v),
 		ScalingActivities:    scalingActivities.In(v),
@@ -98,6 +102,7 @@ var schema = store.NewSchema(
 	containerInstances,
 	dashboards,
 	deliveries,
+	exportTasks,
 	groupActions,
 	groupActivities,
 	groupPolicies,
@@ -107,6 +112,7 @@ var schema = store.NewSchema(
 	joinTokens,
 	launchConfigurations,
 	launchTemplates,
+	logResourcePolicies,
 	nodeKeys,
 	scalableTargets,
 	scalingActivities,

@@ -23,6 +23,8 @@ var (
 	ErrNoGroup  = errors.New("no such log group")
 	ErrNoStream = errors.New("no such log stream")
 	ErrExists   = errors.New("it exists already")
+	// ErrProtected is returned for a group that is protected from deletion, and for its streams.
+	ErrProtected = errors.New("the log group is protected from deletion")
 )
 
 // Group is a log group's description.
@@ -187,6 +189,9 @@ func (s *Store) DeleteGroup(name string) error {
 	if g == nil {
 		return ErrNoGroup
 	}
+	if g.describe().DeletionProtected {
+		return ErrProtected
+	}
 	next := s.catalog.clone()
 	delete(next.Groups, g.id)
 	if err := next.write(s.dir); err != nil { // after this the group is gone, even if we crash
@@ -264,6 +269,9 @@ func (s *Store) DeleteStream(groupName, stream string) error {
 	g, err := s.group(groupName)
 	if err != nil {
 		return err
+	}
+	if g.describe().DeletionProtected {
+		return ErrProtected
 	}
 	return g.deleteStream(stream)
 }
