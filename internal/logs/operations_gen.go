@@ -29,8 +29,6 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("GetLogEvents", s.GetLogEvents),
 		call.Op("ListTagsForResource", s.ListTagsForResource),
 		call.Op("ListTagsLogGroup", s.ListTagsLogGroup),
-		call.Op("PutAccountPolicy", s.PutAccountPolicy),
-		call.Op("PutDataProtectionPolicy", s.PutDataProtectionPolicy),
 		call.Op("PutLogEvents", s.PutLogEvents),
 		call.Op("PutLogGroupDeletionProtection", s.PutLogGroupDeletionProtection),
 		call.Op("PutMetricFilter", s.PutMetricFilter),

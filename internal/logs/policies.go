@@ -102,31 +102,15 @@ func (s *Service) DeleteResourcePolicy(
 	return &cloudwatchlogs.DeleteResourcePolicyOutput{}, nil
 }
 
-// DescribeAccountPolicies lists none: PutAccountPolicy refuses all types of them.
+// DescribeAccountPolicies lists none, for clients that ask by habit: there is no PutAccountPolicy.
 func (s *Service) DescribeAccountPolicies(
 	_ context.Context, _ *cloudwatchlogs.DescribeAccountPoliciesInput,
 ) (*cloudwatchlogs.DescribeAccountPoliciesOutput, error) {
 	return &cloudwatchlogs.DescribeAccountPoliciesOutput{AccountPolicies: []types.AccountPolicy{}}, nil
 }
 
-// PutAccountPolicy refuses the policy by its type.
-func (s *Service) PutAccountPolicy(
-	_ context.Context, in *cloudwatchlogs.PutAccountPolicyInput,
-) (*cloudwatchlogs.PutAccountPolicyOutput, error) {
-	return nil, invalidParameter("policyType: account policies of the type %s are not supported.", in.PolicyType)
-}
-
-// PutDataProtectionPolicy refuses the policy: nothing here masks what is in events.
-func (s *Service) PutDataProtectionPolicy(
-	_ context.Context, in *cloudwatchlogs.PutDataProtectionPolicyInput,
-) (*cloudwatchlogs.PutDataProtectionPolicyOutput, error) {
-	if _, err := s.store.Group(nameInArn(*in.LogGroupIdentifier)); err != nil {
-		return nil, failure(err)
-	}
-	return nil, invalidParameter("Data protection policies are not supported: nothing here masks data in log events.")
-}
-
-// GetDataProtectionPolicy answers, as AWS does, no policy for a group that has none.
+// GetDataProtectionPolicy answers as AWS does for a group without a policy, for clients that ask by habit: there is no
+// PutDataProtectionPolicy.
 func (s *Service) GetDataProtectionPolicy(
 	_ context.Context, in *cloudwatchlogs.GetDataProtectionPolicyInput,
 ) (*cloudwatchlogs.GetDataProtectionPolicyOutput, error) {
