@@ -28,7 +28,8 @@ const (
 func (s *Service) PutMetricFilter(
 	_ context.Context, in *cloudwatchlogs.PutMetricFilterInput,
 ) (*cloudwatchlogs.PutMetricFilterOutput, error) {
-	if _, err := (filterRequest{in.FilterPattern, in.ApplyOnTransformedLogs, in.FieldSelectionCriteria, in.EmitSystemFieldDimensions}).check(); err != nil {
+	request := filterRequest{in.FilterPattern, in.ApplyOnTransformedLogs, in.FieldSelectionCriteria, in.EmitSystemFieldDimensions}
+	if _, err := request.check(); err != nil {
 		return nil, err
 	}
 	f := types.MetricFilter{

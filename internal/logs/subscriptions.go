@@ -39,7 +39,8 @@ const maxSubscriptions = 2
 func (s *Service) PutSubscriptionFilter(
 	ctx context.Context, in *cloudwatchlogs.PutSubscriptionFilterInput,
 ) (*cloudwatchlogs.PutSubscriptionFilterOutput, error) {
-	if _, err := (filterRequest{in.FilterPattern, in.ApplyOnTransformedLogs, in.FieldSelectionCriteria, in.EmitSystemFields}).check(); err != nil {
+	request := filterRequest{in.FilterPattern, in.ApplyOnTransformedLogs, in.FieldSelectionCriteria, in.EmitSystemFields}
+	if _, err := request.check(); err != nil {
 		return nil, err
 	}
 	if err := s.checkDestination(*in.DestinationArn); err != nil {

@@ -1,6 +1,6 @@
-// Package exports is the loop behind CreateExportTask: it copies a log group's events to a bucket, in gzip objects of one stream each. A task
-// is a row of the control plane's state. Whoever was killed in the middle of one begins it again and overwrites its objects. It calls S3 as an
-// SDK client would.
+// Package exports is the loop behind CreateExportTask: it copies a log group's events to a bucket, in gzip objects of one stream each. A
+// task is a row of the control plane's state. Whoever was killed in the middle of one begins it again and overwrites its objects. It
+// calls S3 as an SDK client would.
 package exports
 
 import (

@@ -1,5 +1,5 @@
-// Package filterpattern is CloudWatch Logs' filter patterns: Parse parses one, and Match applies it to a message. Find also reads values from
-// the message, as metric filters do. There are three kinds: terms anywhere in the text, JSON patterns in braces, and patterns for
+// Package filterpattern is CloudWatch Logs' filter patterns: Parse parses one, and Match applies it to a message. Find also reads values
+// from the message, as metric filters do. There are three kinds: terms anywhere in the text, JSON patterns in braces, and patterns for
 // space-separated fields in brackets. It is pure, and follows
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
 package filterpattern
