@@ -3,6 +3,7 @@ or with the argument aws through the AWS CLI. Prints the operations that it call
 
 import contextlib
 import datetime
+import gzip
 import io
 import json
 import os
@@ -679,6 +680,72 @@ got = until(lambda got: got["Datapoints"], lambda: cw.get_metric_statistics(Name
     MetricName="DCGM_FI_DEV_GPU_UTIL", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Average"]))
 assert [d["Average"] for d in got["Datapoints"]] == [80], got
 assert len(logs.get_log_events(logGroupName="/emf", logStreamName="s")["events"]) == 2
+
+# Filters of log groups, and what is kept of policies and exports
+g = {"logGroupName": "/filters"}
+logs.create_log_group(**g, deletionProtectionEnabled=True)
+logs.create_log_stream(**g, logStreamName="s/1")
+refused("ValidationException", logs.delete_log_group, **g)
+logs.put_log_group_deletion_protection(logGroupIdentifier="/filters", deletionProtectionEnabled=False)
+for name, pattern, to in (
+    ("errors", "ERROR", {"metricName": "Errors", "metricNamespace": "App", "metricValue": "1", "unit": "Count"}),
+    ("latency", "{ $.ms = * }", {"metricName": "Ms", "metricNamespace": "App", "metricValue": "$.ms", "dimensions": {"path": "$.path"}}),
+):
+    logs.put_metric_filter(**g, filterName=name, filterPattern=pattern, metricTransformations=[to])
+refused("InvalidParameterException", logs.put_metric_filter, **g, filterName="f", filterPattern="x", applyOnTransformedLogs=True,
+    metricTransformations=[{"metricName": "m", "metricNamespace": "n", "metricValue": "1"}])
+filters = [f for p in logs.get_paginator("describe_metric_filters").paginate(**g, PaginationConfig={"PageSize": 1}) for f in p["metricFilters"]]
+assert [f["filterName"] for f in filters] == ["errors", "latency"], filters
+assert filters[1]["metricTransformations"][0]["dimensions"] == {"path": "$.path"}, filters
+named = logs.describe_metric_filters(metricName="Errors", metricNamespace="App")["metricFilters"]
+assert [f["filterName"] for f in named] == ["errors"], named
+assert logs.describe_log_groups(logGroupNamePrefix="/filters")["logGroups"][0]["metricFilterCount"] == 2
+queue = sqs.create_queue(QueueName="log-events")["QueueUrl"]
+queue_arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+refused("InvalidParameterException", logs.put_subscription_filter, **g, filterName="k", filterPattern="",
+    destinationArn="arn:aws:kinesis:us-east-1:000000000000:stream/s")
+logs.put_subscription_filter(**g, filterName="all", filterPattern="", destinationArn=queue_arn)
+(subscription,) = [f for p in logs.get_paginator("describe_subscription_filters").paginate(**g) for f in p["subscriptionFilters"]]
+assert (subscription["destinationArn"], subscription["distribution"]) == (queue_arn, "ByLogStream"), subscription
+logs.put_log_events(**g, logStreamName="s/1", logEvents=[{"timestamp": ms, "message": m} for m in ("ERROR", '{"ms": 7, "path": "/x"}')])
+got = until(lambda got: got["Datapoints"], lambda: cw.get_metric_statistics(Namespace="App", MetricName="Ms",
+    Dimensions=[{"Name": "path", "Value": "/x"}], StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Sum"]))
+assert [d["Sum"] for d in got["Datapoints"]] == [7], got
+assert len(until(lambda got: len(got) == 2, lambda: [0] * int(sqs.get_queue_attributes(
+    QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]["ApproximateNumberOfMessages"]))) == 2
+logs.delete_subscription_filter(**g, filterName="all")
+refused("ResourceNotFoundException", logs.delete_subscription_filter, **g, filterName="all")
+logs.delete_metric_filter(**g, filterName="errors")
+refused("ResourceNotFoundException", logs.delete_metric_filter, **g, filterName="errors")
+logs.tag_log_group(**g, tags={"a": "b", "c": "d"})
+logs.untag_log_group(**g, tags=["a"])
+assert logs.list_tags_log_group(**g)["tags"] == {"c": "d"}
+policy = json.dumps({"Version": "2012-10-17", "Statement": []})
+for i in range(10):
+    logs.put_resource_policy(policyName=f"p{i}", policyDocument=policy)
+refused("LimitExceededException", logs.put_resource_policy, policyName="more", policyDocument=policy)
+refused("InvalidParameterException", logs.put_resource_policy, policyName="p1", policyDocument="{")
+policies = [r for p in logs.get_paginator("describe_resource_policies").paginate(PaginationConfig={"PageSize": 3}) for r in p["resourcePolicies"]]
+assert [p["policyName"] for p in policies] == [f"p{i}" for i in range(10)] and policies[0]["policyDocument"] == policy, policies
+logs.delete_resource_policy(policyName="p1")
+refused("ResourceNotFoundException", logs.delete_resource_policy, policyName="p1")
+assert logs.describe_account_policies(policyType="DATA_PROTECTION_POLICY")["accountPolicies"] == []
+assert "policyDocument" not in logs.get_data_protection_policy(logGroupIdentifier="/filters")
+buckets = boto3.client("s3", endpoint_url=endpoint)  # s3.py tests S3
+buckets.create_bucket(Bucket="exported")
+span = {"from": ms - 1000, "to": ms + 10 ** 6}
+refused("InvalidParameterException", logs.create_export_task, **g, **span, destination="no-such-bucket")
+task = logs.create_export_task(**g, **span, destination="exported", taskName="t")["taskId"]
+(done,) = until(lambda got: got[0]["status"]["code"] == "COMPLETED",
+    lambda: [t for p in logs.get_paginator("describe_export_tasks").paginate(taskId=task) for t in p["exportTasks"]])
+assert done["taskName"] == "t" and done["executionInfo"]["completionTime"], done
+lines = gzip.decompress(buckets.get_object(Bucket="exported", Key=f"exportedlogs/{task}/s-1/000000.gz")["Body"].read())
+assert [line.split(b" ", 1)[1] for line in lines.splitlines()] == [b"ERROR", b'{"ms": 7, "path": "/x"}'], lines
+assert buckets.get_object(Bucket="exported", Key="exportedlogs/aws-logs-write-test")["Body"].read()
+refused("InvalidOperationException", logs.cancel_export_task, taskId=task)
+refused("ResourceNotFoundException", logs.cancel_export_task, taskId="none")
+logs.delete_log_group(**g)
+assert logs.describe_metric_filters()["metricFilters"] == []
 
 # Application Auto Scaling
 for name in ("web", "other"):

@@ -16,7 +16,7 @@ import (
 
 // Debt is a message that is still to be delivered.
 type Debt struct {
-	ID          string // in its outbox
+	ID          string // in its outbox, which makes one up unless the debt brings its own
 	Destination string // an ARN or a URL
 	Source      string // the ARN of the sender; messages from one source to one destination are delivered one at a time
 	Subject     string
@@ -24,6 +24,9 @@ type Debt struct {
 	Since       time.Time
 	Tries       int       // failed ones
 	Until       time.Time // until when it's retried; zero means one try
+	NotBefore   time.Time `json:",omitzero"` // when it's due at the earliest
+	// Void debts are never told. While a void one is owed, no other with its ID is, and it takes the place of one that was.
+	Void bool `json:",omitzero"`
 }
 
 // Outbox keeps debts until they are settled. Its methods may be called concurrently.
@@ -190,6 +193,9 @@ func (l *Loop) end(id string) {
 
 // tell delivers one debt, and settles or postpones it.
 func (l *Loop) tell(ctx context.Context, d Debt) error {
+	if d.Void {
+		return l.outbox.Settle(ctx, d, nil)
+	}
 	outcome := l.route(d.Destination)(ctx, d)
 	if ctx.Err() != nil {
 		return ctx.Err() // still owed

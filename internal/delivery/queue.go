@@ -19,15 +19,15 @@ func Queue(queues Queues, url func(arn string) string) Route {
 	return Route{"arn:aws:sqs:", func(ctx context.Context, d Debt) error {
 		to := url(d.Destination)
 		_, err := queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &to, MessageBody: &d.Body})
-		if isNoQueue(err) {
+		if IsNoQueue(err) {
 			return fmt.Errorf("%w: %w", ErrGone, err)
 		}
 		return err
 	}}
 }
 
-// isNoQueue reports whether the error means that the queue doesn't exist. S3 drops notifications to such a queue, too.
-func isNoQueue(err error) bool {
+// IsNoQueue reports whether SQS's error means that the queue doesn't exist. S3 drops notifications to such a queue, too.
+func IsNoQueue(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		return false

@@ -37,7 +37,10 @@ func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEve
 	}
 	now := s.now()
 	events, rejected := accept(in.LogEvents, now, g.RetentionDays)
-	owed, err := s.owe(ctx, events)
+	if err := s.store.HasStream(g.Name, *in.LogStreamName); err != nil {
+		return nil, failure(err) // before anybody is told of the events
+	}
+	owed, err := s.owe(ctx, &batch{g, *in.LogStreamName, events})
 	if err != nil {
 		return nil, err
 	}
@@ -282,30 +285,6 @@ func (s *Service) streamsOf(group string, names []string, prefix *string) ([]str
 	for _, st := range streams {
 		if strings.HasPrefix(st.Name, *prefix) {
 			out = append(out, st.Name)
-		}
-	}
-	return out, nil
-}
-
-// TestMetricFilter tries a pattern on messages.
-func (s *Service) TestMetricFilter(
-	ctx context.Context, in *cloudwatchlogs.TestMetricFilterInput,
-) (*cloudwatchlogs.TestMetricFilterOutput, error) {
-	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
-	if err != nil {
-		return nil, invalidParameter("Invalid filter pattern: %v", err)
-	}
-	out := &cloudwatchlogs.TestMetricFilterOutput{Matches: []types.MetricFilterMatchRecord{}}
-	for i, m := range in.LogEventMessages {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if pattern.Match(m) {
-			out.Matches = append(out.Matches, types.MetricFilterMatchRecord{
-				EventNumber:     int64(i + 1),
-				EventMessage:    aws.String(m),
-				ExtractedValues: map[string]string{},
-			})
 		}
 	}
 	return out, nil

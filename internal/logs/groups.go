@@ -26,6 +26,8 @@ func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLog
 		Class:     string(class),
 		KMSKeyID:  aws.ToString(in.KmsKeyId),
 		Tags:      in.Tags,
+
+		DeletionProtected: aws.ToBool(in.DeletionProtectionEnabled),
 	})
 	if errors.Is(err, streams.ErrExists) {
 		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log group already exists")}
@@ -41,6 +43,7 @@ func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLog
 	if err := s.store.DeleteGroup(*in.LogGroupName); err != nil {
 		return nil, failure(err)
 	}
+	s.filters.forget(*in.LogGroupName)
 	return &cloudwatchlogs.DeleteLogGroupOutput{}, nil
 }
 
@@ -78,6 +81,8 @@ func containsFold(s, sub string) bool {
 
 func (s *Service) describeGroup(g streams.Group) types.LogGroup {
 	out := types.LogGroup{
+		DeletionProtectionEnabled: &g.DeletionProtected,
+
 		LogGroupName:      aws.String(g.Name),
 		CreationTime:      aws.Int64(g.CreatedAt),
 		Arn:               aws.String(s.groupArn(g.Name) + ":*"),
@@ -85,6 +90,9 @@ func (s *Service) describeGroup(g streams.Group) types.LogGroup {
 		StoredBytes:       aws.Int64(g.Bytes),
 		MetricFilterCount: aws.Int32(0),
 		LogGroupClass:     types.LogGroupClass(g.Class),
+	}
+	if g.Filters != nil {
+		out.MetricFilterCount = aws.Int32(int32(len(g.Filters.Metric)))
 	}
 	if g.RetentionDays > 0 {
 		out.RetentionInDays = aws.Int32(g.RetentionDays)
@@ -106,7 +114,7 @@ func (s *Service) PutRetentionPolicy(
 	if !slices.Contains(retentions, days) {
 		return nil, invalidParameter("retentionInDays must be one of %v, not %d.", retentions, days)
 	}
-	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = days }); err != nil {
+	if err := s.store.UpdateGroup(*in.LogGroupName, setRetention(days)); err != nil {
 		return nil, failure(err)
 	}
 	return &cloudwatchlogs.PutRetentionPolicyOutput{}, nil
@@ -116,10 +124,17 @@ func (s *Service) PutRetentionPolicy(
 func (s *Service) DeleteRetentionPolicy(
 	_ context.Context, in *cloudwatchlogs.DeleteRetentionPolicyInput,
 ) (*cloudwatchlogs.DeleteRetentionPolicyOutput, error) {
-	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = 0 }); err != nil {
+	if err := s.store.UpdateGroup(*in.LogGroupName, setRetention(0)); err != nil {
 		return nil, failure(err)
 	}
 	return &cloudwatchlogs.DeleteRetentionPolicyOutput{}, nil
+}
+
+func setRetention(days int32) func(*streams.Group) error {
+	return func(g *streams.Group) error {
+		g.RetentionDays = days
+		return nil
+	}
 }
 
 // TagResource adds tags to a log group.
@@ -145,19 +160,50 @@ func (s *Service) UntagResource(_ context.Context, in *cloudwatchlogs.UntagResou
 
 func (s *Service) retag(arn *string, change func(map[string]string)) error {
 	name := nameInArn(aws.ToString(arn))
-	g, err := s.store.Group(name)
+	return failure(s.store.UpdateGroup(name, func(g *streams.Group) error {
+		tags := maps.Clone(g.Tags)
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		change(tags)
+		if len(tags) > account.MaxTags {
+			return &types.TooManyTagsException{Message: aws.String("A log group can have at most 50 tags."), ResourceName: &name}
+		}
+		g.Tags = tags
+		return nil
+	}))
+}
+
+// TagLogGroup is the older TagResource.
+func (s *Service) TagLogGroup(_ context.Context, in *cloudwatchlogs.TagLogGroupInput) (*cloudwatchlogs.TagLogGroupOutput, error) {
+	if err := s.retag(in.LogGroupName, func(tags map[string]string) { maps.Copy(tags, in.Tags) }); err != nil {
+		return nil, err
+	}
+	return &cloudwatchlogs.TagLogGroupOutput{}, nil
+}
+
+// UntagLogGroup is the older UntagResource.
+func (s *Service) UntagLogGroup(_ context.Context, in *cloudwatchlogs.UntagLogGroupInput) (*cloudwatchlogs.UntagLogGroupOutput, error) {
+	err := s.retag(in.LogGroupName, func(tags map[string]string) {
+		for _, k := range in.Tags {
+			delete(tags, k)
+		}
+	})
 	if err != nil {
-		return failure(err)
+		return nil, err
 	}
-	tags := maps.Clone(g.Tags)
-	if tags == nil {
-		tags = map[string]string{}
+	return &cloudwatchlogs.UntagLogGroupOutput{}, nil
+}
+
+// ListTagsLogGroup is the older ListTagsForResource.
+func (s *Service) ListTagsLogGroup(
+	ctx context.Context, in *cloudwatchlogs.ListTagsLogGroupInput,
+) (*cloudwatchlogs.ListTagsLogGroupOutput, error) {
+	out, err := s.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: in.LogGroupName})
+	if err != nil {
+		return nil, err
 	}
-	change(tags)
-	if len(tags) > account.MaxTags {
-		return &types.TooManyTagsException{Message: aws.String("A log group can have at most 50 tags."), ResourceName: &name}
-	}
-	return failure(s.store.UpdateGroup(name, func(g *streams.Group) { g.Tags = tags }))
+	return &cloudwatchlogs.ListTagsLogGroupOutput{Tags: out.Tags}, nil
 }
 
 // ListTagsForResource lists the tags of a log group.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/logs/searches"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/state"
@@ -20,17 +21,24 @@ import (
 // Options names the account and the outbox.
 type Options struct {
 	account.Account
-	// Outbox receives the metrics of events in the embedded metric format. With nil, they're ignored.
+	// Outbox receives what events owe others: the metrics in them, and the messages of subscriptions. With nil, they're ignored.
 	Outbox Outbox
-	// State keeps query definitions.
+	// State keeps query definitions, policies and export tasks.
 	State *state.Store
-	Log   *slog.Logger
+	// Buckets is where exports go.
+	Buckets exports.S3
+	// Queues is where subscriptions go. With nil, there can be none.
+	Queues Queues
+	// QueueURL returns the URL of the queue with an ARN.
+	QueueURL func(arn string) string
+	Log      *slog.Logger
 }
 
 // Service is CloudWatch Logs for one account in one region.
 type Service struct {
 	store    *streams.Store
 	opts     Options
+	filters  compiler
 	searches *searches.Loop
 }
 
@@ -58,6 +66,8 @@ func failure(err error) error {
 		return &types.ResourceNotFoundException{Message: aws.String("The specified log group does not exist.")}
 	case errors.Is(err, streams.ErrNoStream):
 		return &types.ResourceNotFoundException{Message: aws.String("The specified log stream does not exist.")}
+	case errors.Is(err, streams.ErrProtected):
+		return &types.ValidationException{Message: aws.String("The log group is protected from deletion. Disable deletion protection first.")}
 	}
 	return err
 }

@@ -26,7 +26,9 @@ type Metrics interface {
 
 // Outbox keeps messages until they are delivered.
 type Outbox interface {
-	Owe(ctx context.Context, debts []delivery.Debt) ([]delivery.Debt, error)
+	// Owe keeps the debts that a function returns, all or none, and returns them as kept. The function may be called more than once, with
+	// the time that counts for debts that aren't due at once.
+	Owe(ctx context.Context, debts func(now time.Time) []delivery.Debt) ([]delivery.Debt, error)
 	Settle(ctx context.Context, d delivery.Debt, outcome error) error
 }
 
@@ -39,19 +41,96 @@ const (
 	patience = 24 * time.Hour
 )
 
-// owe puts the metrics of events in the embedded metric format into the outbox for CloudWatch. It runs before the events are stored,
-// so that an acknowledged call loses neither.
-func (s *Service) owe(ctx context.Context, events []streams.Event) ([]delivery.Debt, error) {
+// batch is what one call appends to a stream.
+type batch struct {
+	group  streams.Group
+	stream string
+	events []streams.Event
+}
+
+// owe puts into the outbox what events owe others: CloudWatch the metrics in them, in the embedded metric format or found by metric
+// filters, and queues what subscription filters select. It runs before the events are stored, so that an acknowledged call loses nothing.
+func (s *Service) owe(ctx context.Context, b *batch) ([]delivery.Debt, error) {
+	if s.opts.Outbox == nil || len(b.events) == 0 {
+		return nil, nil
+	}
 	found := map[string][]metrictypes.MetricDatum{} // by namespace
-	for _, e := range events {
+	for _, e := range b.events {
 		for _, m := range emf.Parse(e.Message) {
 			found[m.Namespace] = append(found[m.Namespace], datum(m))
 		}
 	}
-	if s.opts.Outbox == nil || len(found) == 0 {
+	filters, err := s.filters.get(&b.group)
+	if err != nil {
+		return nil, err
+	}
+	if filters == nil && len(found) == 0 {
+		return nil, nil // most calls
+	}
+	return s.oweFound(ctx, b, filters, found)
+}
+
+// oweFound owes the metrics that were found in events, and what a group's filters make of the events. filters may be nil.
+func (s *Service) oweFound(
+	ctx context.Context, b *batch, filters *compiled, found map[string][]metrictypes.MetricDatum,
+) ([]delivery.Debt, error) {
+	if filters == nil {
+		return s.oweAll(ctx, found, nil, nil)
+	}
+	minutes := map[*metricFilter]bool{} // whether something matched the filters that have a default value
+	for _, f := range filters.metrics {
+		data, matched := f.apply(b.events)
+		if len(data) > 0 {
+			found[*f.to.MetricNamespace] = append(found[*f.to.MetricNamespace], data...)
+		}
+		if f.needsSaying(s.opts.Now(), matched) {
+			minutes[f] = matched
+		}
+	}
+	var messages []delivery.Debt
+	ids := newEventIDs()
+	for _, sub := range filters.subscriptions {
+		debts, err := s.subscriptionDebts(ctx, sub, b, ids)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, debts...)
+	}
+	return s.oweAll(ctx, found, messages, minutes)
+}
+
+// oweAll puts metrics, messages, and what is to be said of the minute into the outbox.
+func (s *Service) oweAll(
+	ctx context.Context, metrics map[string][]metrictypes.MetricDatum, messages []delivery.Debt, minutes map[*metricFilter]bool,
+) ([]delivery.Debt, error) {
+	debts, err := s.metricDebts(metrics)
+	if err != nil {
+		return nil, err
+	}
+	debts = append(debts, messages...)
+	if len(debts) == 0 && len(minutes) == 0 {
 		return nil, nil
 	}
-	var debts []delivery.Debt
+	var said time.Time
+	owed, err := s.opts.Outbox.Owe(ctx, func(now time.Time) []delivery.Debt {
+		said = now
+		all := slices.Clip(debts)
+		for f, matched := range minutes {
+			all = append(all, f.quiet(now, matched))
+		}
+		return all
+	})
+	if err != nil {
+		return nil, err
+	}
+	for f, matched := range minutes {
+		f.say(minuteCode(said, matched))
+	}
+	return owed[:len(debts)], nil
+}
+
+// metricDebts returns the debts of metrics by namespace.
+func (s *Service) metricDebts(found map[string][]metrictypes.MetricDatum) (debts []delivery.Debt, err error) {
 	for _, namespace := range slices.Sorted(maps.Keys(found)) {
 		for data := range slices.Chunk(found[namespace], maxData) {
 			body, err := json.Marshal(cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: data})
@@ -61,10 +140,10 @@ func (s *Service) owe(ctx context.Context, events []streams.Event) ([]delivery.D
 			debts = append(debts, delivery.Debt{Destination: metricsArn, Body: string(body), Until: s.opts.Now().Add(patience)})
 		}
 	}
-	return s.opts.Outbox.Owe(ctx, debts)
+	return debts, nil
 }
 
-// cancelDebts removes the debts of events that weren't stored.
+// cancelDebts removes the debts of events that weren't stored. What was said of the minute stays: another call may have said it, too.
 func (s *Service) cancelDebts(ctx context.Context, debts []delivery.Debt) (err error) {
 	for _, d := range debts {
 		err = errors.Join(err, s.opts.Outbox.Settle(context.WithoutCancel(ctx), d, nil))

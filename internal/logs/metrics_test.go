@@ -125,16 +125,17 @@ func TestCancelDebts(t *testing.T) {
 	defer store.Close() //nolint:errcheck // the test is over
 	box := &outbox{}
 	s := New(store, Options{Account: accounttest.New(time.Now), Outbox: box})
-	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
+	if err := errors.Join(store.CreateGroup(streams.Group{Name: "g"}), store.CreateStream("g", "s", 1)); err != nil {
 		t.Fatal(err)
 	}
+	box.meanwhile = func() error { return store.DeleteStream("g", "s") }
 	line := fmt.Sprintf(
 		`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"n","Metrics":[{"Name":"a"}]}]},"a":1}`,
 		time.Now().UnixMilli(),
 	)
 	_, err = s.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{
 		LogGroupName:  aws.String("g"),
-		LogStreamName: aws.String("none"),
+		LogStreamName: aws.String("s"),
 		LogEvents:     []types.InputLogEvent{{Timestamp: aws.Int64(time.Now().UnixMilli()), Message: &line}},
 	})
 	if err == nil || len(box.debts) != 0 || box.owed != 1 {
@@ -147,17 +148,23 @@ type outbox struct {
 	debts []delivery.Debt
 	owed  int
 	full  bool
+	// meanwhile happens after debts were made.
+	meanwhile func() error
 }
 
-func (o *outbox) Owe(_ context.Context, debts []delivery.Debt) ([]delivery.Debt, error) {
+func (o *outbox) Owe(_ context.Context, owe func(time.Time) []delivery.Debt) ([]delivery.Debt, error) {
 	if o.full {
 		return nil, errors.New("the disk is full")
 	}
+	debts := owe(time.Now())
 	for i := range debts {
 		o.owed++
 		debts[i].ID = fmt.Sprint(o.owed)
 	}
 	o.debts = append(o.debts, debts...)
+	if o.meanwhile != nil {
+		return debts, o.meanwhile()
+	}
 	return debts, nil
 }
 

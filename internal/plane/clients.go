@@ -5,10 +5,12 @@ import (
 
 	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/sqs"
 )
 
@@ -85,4 +87,20 @@ func (c sqsClient) SendMessage(
 	ctx context.Context, in *awssqs.SendMessageInput, _ ...func(*awssqs.Options),
 ) (*awssqs.SendMessageOutput, error) {
 	return c.service.SendMessage(ctx, in)
+}
+
+func (c sqsClient) GetQueueAttributes(
+	ctx context.Context, in *awssqs.GetQueueAttributesInput, _ ...func(*awssqs.Options),
+) (*awssqs.GetQueueAttributesOutput, error) {
+	return c.service.GetQueueAttributes(ctx, in)
+}
+
+type s3Client struct{ service *s3.Service }
+
+func (p *Plane) s3() s3Client { return s3Client{p.S3} }
+
+func (c s3Client) PutObject(
+	ctx context.Context, in *awss3.PutObjectInput, _ ...func(*awss3.Options),
+) (*awss3.PutObjectOutput, error) {
+	return c.service.PutObject(ctx, in)
 }

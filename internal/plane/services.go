@@ -22,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
 	"github.com/pintle/pintle/internal/sqs"
@@ -46,7 +47,7 @@ func (p *Plane) services() []Service {
 		{autoscaling.API(p.AutoScaling), loops(p.keeper.Run)},
 		{appautoscaling.API(p.ApplicationAutoScaling), loops(p.Scaler.Run)},
 		{cloudwatch.API(p.CloudWatch), loops(p.runAlarms, p.meter.Run, p.meterQueues)},
-		{logs.API(p.Logs), loops(p.Logs.RunQueries)},
+		{logs.API(p.Logs), loops(p.Logs.RunQueries, p.exportLogs)},
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{sts.API(p.STS), nil},
@@ -73,7 +74,15 @@ func (p *Plane) buildServices() {
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
 	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), QueueURL: p.queueURL})
-	p.Logs = logs.New(p.streams, logs.Options{Account: owner, Outbox: p.owed(), State: p.State, Log: p.log})
+	p.Logs = logs.New(p.streams, logs.Options{
+		Account:  owner,
+		Outbox:   p.owed(),
+		State:    p.State,
+		Buckets:  p.s3(),
+		Queues:   p.sqs(),
+		QueueURL: p.queueURL,
+		Log:      p.log,
+	})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
@@ -222,6 +231,11 @@ func (p *Plane) collectObjects(ctx context.Context) error { return p.objects.Col
 
 func (p *Plane) expire(ctx context.Context) error {
 	return expiry.Run(call.With(ctx, call.Call{Service: "s3", Identity: call.Identity{Principal: call.S3}}), p.S3, p.now, p.log)
+}
+
+func (p *Plane) exportLogs(ctx context.Context) error {
+	ctx = call.With(ctx, call.Call{Service: "s3", Identity: call.Identity{Principal: p.account().Root()}})
+	return exports.New(p.State, p.streams, exports.Options{Now: p.now, S3: p.s3()}).Run(ctx)
 }
 
 func (p *Plane) runSweep(ctx context.Context) error {

@@ -25,11 +25,19 @@ type Delivery struct {
 
 var deliveries = &store.Definition[Delivery]{Name: "deliveries", Key: func(d *Delivery) string { return d.ID }}
 
-// Owe stores a debt and returns its row. It sets ID, Since and Due.
+// Owe stores a debt and returns its row. It sets Since, Due and, unless the debt has one, ID. A debt whose ID is owed already changes
+// nothing, but for a void one, which takes the other's place.
 func (tx *Tx) Owe(d Delivery, now time.Time) *Delivery {
-	d.ID = uuid.Must(uuid.NewV7()).String() // sorts by time
+	if d.ID == "" {
+		d.ID = uuid.Must(uuid.NewV7()).String() // sorts by time
+	} else if old := tx.Deliveries.Get(d.ID); old != nil && (old.Void || !d.Void) {
+		return old
+	}
 	d.Since = now
 	d.Due = now
+	if d.NotBefore.After(now) {
+		d.Due = d.NotBefore
+	}
 	tx.Deliveries.Put(&d)
 	return &d
 }
@@ -64,12 +72,14 @@ type Outbox struct {
 	Now   func() time.Time
 }
 
-// Owe stores debts, and returns them as stored.
-func (o Outbox) Owe(ctx context.Context, debts []delivery.Debt) (owed []delivery.Debt, err error) {
+// Owe stores debts, and returns them as stored. They are made in the transaction, and told when that is: since transactions run one
+// after the other, no debt that is not due before some moment was told when one that is made before that moment comes.
+func (o Outbox) Owe(ctx context.Context, debts func(now time.Time) []delivery.Debt) (owed []delivery.Debt, err error) {
 	err = o.Store.Update(ctx, func(tx *Tx) error {
 		owed = nil
-		for _, d := range debts {
-			owed = append(owed, tx.Owe(Delivery{Debt: d}, o.Now()).Debt)
+		now := o.Now()
+		for _, d := range debts(now) {
+			owed = append(owed, tx.Owe(Delivery{Debt: d}, now).Debt)
 		}
 		return nil
 	})

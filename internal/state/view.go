@@ -20,6 +20,7 @@ type View struct {
 	ContainerInstances   Table[ContainerInstance]
 	Dashboards           Table[Dashboard]
 	Deliveries           Table[Delivery]
+	ExportTasks          Table[ExportTask]
 	GroupActions         Table[GroupAction]
 	GroupActivities      Table[GroupActivity]
 	GroupPolicies        Table[GroupPolicy]
@@ -29,6 +30,7 @@ type View struct {
 	JoinTokens           Table[JoinToken]
 	LaunchConfigurations Table[LaunchConfiguration]
 	LaunchTemplates      Table[LaunchTemplate]
+	LogResourcePolicies  Table[LogResourcePolicy]
 	NodeKeys             Table[NodeKey]
 	QueryDefinitions     Table[QueryDefinition]
 	ScalableTargets      Table[ScalableTarget]
@@ -64,6 +66,7 @@ func newView(v *store.View) *View {
 		ContainerInstances:   containerInstances.In(v),
 		Dashboards:           dashboards.In(v),
 		Deliveries:           deliveries.In(v),
+		ExportTasks:          exportTasks.In(v),
 		GroupActions:         groupActions.In(v),
 		GroupActivities:      groupActivities.In(v),
 		GroupPolicies:        groupPolicies.In(v),
@@ -73,6 +76,7 @@ func newView(v *store.View) *View {
 		JoinTokens:           joinTokens.In(v),
 		LaunchConfigurations: launchConfigurations.In(v),
 		LaunchTemplates:      launchTemplates.In(v),
+		LogResourcePolicies:  logResourcePolicies.In(v),
 		NodeKeys:             nodeKeys.In(v),
 		QueryDefinitions:     queryDefinitions.In(v),
 		ScalableTargets:      scalableTargets.In(v),
@@ -100,6 +104,7 @@ var schema = store.NewSchema(
 	containerInstances,
 	dashboards,
 	deliveries,
+	exportTasks,
 	groupActions,
 	groupActivities,
 	groupPolicies,
@@ -109,6 +114,7 @@ var schema = store.NewSchema(
 	joinTokens,
 	launchConfigurations,
 	launchTemplates,
+	logResourcePolicies,
 	nodeKeys,
 	queryDefinitions,
 	scalableTargets,

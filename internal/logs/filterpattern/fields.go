@@ -3,6 +3,7 @@ package filterpattern
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,6 +19,7 @@ func parseFields(text string) (*Pattern, error) {
 		return nil, fmt.Errorf("a closing bracket is missing")
 	}
 	var before, after []fieldTest
+	var names []string // of before and after, in their order
 	compiler := expressions{most: 2}
 	ellipsis := false
 	for part := range strings.SplitSeq(inner, ",") {
@@ -33,20 +35,42 @@ func parseFields(text string) (*Pattern, error) {
 		if err != nil {
 			return nil, err
 		}
+		names = append(names, "$"+nameRE.FindString(part))
 		if ellipsis {
 			after = append(after, test)
 		} else {
 			before = append(before, test)
 		}
 	}
-	return &Pattern{func(message string) bool {
+	find := func(message string) (Found, bool) {
 		fields := splitFields(message)
-		n := len(before) + len(after)
-		if len(fields) < n || !ellipsis && len(fields) != n {
-			return false
+		if len(fields) < len(names) || !ellipsis && len(fields) != len(names) {
+			return Found{}, false
 		}
-		return passes(before, fields) && passes(after, fields[len(fields)-len(after):])
-	}}, nil
+		return Found{fields: fields}, passes(before, fields) && passes(after, fields[len(fields)-len(after):])
+	}
+	return &Pattern{find: find, selector: fieldSelector(names, len(before)), used: names}, nil
+}
+
+// nameRE finds a field's name before its condition.
+var nameRE = regexp.MustCompile(`^\w+`)
+
+// fieldSelector returns the parser of selectors such as $bytes. names are those of the pattern's fields, of which the first stand before
+// the ellipsis.
+func fieldSelector(names []string, before int) func(string) (Selector, error) {
+	return func(text string) (Selector, error) {
+		at := slices.Index(names, text)
+		if at < 0 {
+			return nil, fmt.Errorf("the pattern has no field %q", strings.TrimPrefix(text, "$"))
+		}
+		return func(f Found) (string, bool) {
+			i := at
+			if at >= before {
+				i += len(f.fields) - len(names)
+			}
+			return f.fields[i], true
+		}, nil
+	}
 }
 
 func passes(tests []fieldTest, fields []string) bool {

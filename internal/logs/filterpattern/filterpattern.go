@@ -1,5 +1,6 @@
-// Package filterpattern is CloudWatch Logs' filter patterns: Parse parses one, and Match applies it to a message. There are three kinds:
-// terms anywhere in the text, JSON patterns in braces, and patterns for space-separated fields in brackets. It is pure, and follows
+// Package filterpattern is CloudWatch Logs' filter patterns: Parse parses one, and Match applies it to a message. Find also reads values
+// from the message, as metric filters do. There are three kinds: terms anywhere in the text, JSON patterns in braces, and patterns for
+// space-separated fields in brackets. It is pure, and follows
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
 package filterpattern
 
@@ -14,10 +15,60 @@ import (
 const maxLength = 1024
 
 // Pattern is a parsed pattern. It is safe for concurrent use.
-type Pattern struct{ match func(string) bool }
+type Pattern struct {
+	find     func(message string) (Found, bool)
+	selector func(text string) (Selector, error) // nil for terms, which have no values
+	used     []string                            // the selectors in the pattern itself
+}
 
 // Match reports whether the message matches.
-func (p *Pattern) Match(message string) bool { return p.match(message) }
+func (p *Pattern) Match(message string) bool {
+	_, ok := p.find(message)
+	return ok
+}
+
+// Find reports whether the message matches, and returns what selectors read from it.
+func (p *Pattern) Find(message string) (Found, bool) { return p.find(message) }
+
+// Found is a message that matched.
+type Found struct {
+	root   any      // of a JSON pattern
+	fields []string // of a pattern for fields
+}
+
+// Selector names a value of a message: $.latency for a JSON pattern, $bytes for a pattern with a field of that name.
+type Selector func(Found) (value string, ok bool)
+
+// ErrNoValues is returned by Selector for a pattern of terms.
+var ErrNoValues = errors.New("only patterns for JSON and for space-separated fields have values")
+
+// Selector parses a selector for messages that this pattern matches.
+func (p *Pattern) Selector(text string) (Selector, error) {
+	if p.selector == nil {
+		return nil, ErrNoValues
+	}
+	return p.selector(text)
+}
+
+// Values returns the values that the pattern's own selectors name.
+func (p *Pattern) Values(f Found) map[string]string {
+	out := map[string]string{}
+	for _, text := range p.used {
+		read, err := p.selector(text)
+		if err != nil {
+			continue // a field whose name the pattern has twice
+		}
+		if v, ok := read(f); ok {
+			out[text] = v
+		}
+	}
+	return out
+}
+
+// plain returns a pattern without values.
+func plain(match func(string) bool) *Pattern {
+	return &Pattern{find: func(message string) (Found, bool) { return Found{}, match(message) }}
+}
 
 // Parse parses a pattern. An empty one matches everything.
 func Parse(text string) (*Pattern, error) {
@@ -28,7 +79,7 @@ func Parse(text string) (*Pattern, error) {
 	case !utf8.ValidString(text):
 		return nil, errors.New("it is not valid UTF-8")
 	case trimmed == "":
-		return &Pattern{func(string) bool { return true }}, nil
+		return plain(func(string) bool { return true }), nil
 	case strings.HasPrefix(trimmed, "{"):
 		return parseJSON(trimmed)
 	case strings.HasPrefix(trimmed, "["):
@@ -73,7 +124,7 @@ func parseTerms(text string) (*Pattern, error) {
 		text = strings.TrimLeft(rest, " \t")
 	}
 	// AWS ignores terms with a question mark if there are others.
-	return &Pattern{func(message string) bool {
+	return plain(func(message string) bool {
 		for _, t := range none {
 			if t.in(message) {
 				return false
@@ -93,7 +144,7 @@ func parseTerms(text string) (*Pattern, error) {
 			}
 		}
 		return false
-	}}, nil
+	}), nil
 }
 
 func nextTerm(text string, compiler *expressions) (t term, rest string, err error) {

@@ -1,6 +1,7 @@
 package filterpattern
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,6 +41,9 @@ func TestMatch(t *testing.T) {
 		{`{ $.list[1].x = "y" }`, `{"list":[0,{"x":"y"}]}`, true},
 		{`{ $.['a b'] = 3 }`, `{"a b":3}`, true},
 		{`{ $.m = %^ab+$% }`, `{"m":"abbb"}`, true},
+		{`{ $.latency = * }`, `{"latency":17.5}`, true},
+		{`{ $.latency = * }`, `{"other":17.5}`, false},
+		{`{ $.code = 4* }`, `{"code":404}`, true},
 		{`[ip, user, ts, request, status = 4*, bytes]`, `127.0.0.1 frank [10/Oct/2000] "GET /x" 404 1534`, true},
 		{`[ip, user, ts, request, status = 4*, bytes]`, `127.0.0.1 frank [10/Oct/2000] "GET /x" 200 1534`, false},
 		{`[ip, ..., bytes > 1000]`, `127.0.0.1 frank [10/Oct/2000] "GET /x" 404 1534`, true},
@@ -108,7 +112,71 @@ func FuzzParse(f *testing.F) {
 	f.Add(`?a -b "c d" %e%`, `x`)
 	f.Fuzz(func(t *testing.T, pattern, message string) {
 		if p, err := Parse(pattern); err == nil {
-			p.Match(message) // must not panic
+			if found, ok := p.Find(message); ok { // must not panic
+				p.Values(found)
+			}
 		}
 	})
+}
+
+func TestValues(t *testing.T) {
+	web := `[ip, ..., status = 2*, bytes]`
+	line := `127.0.0.1 frank [10/Oct/2000] "GET /x" 200 1534`
+	cases := []struct {
+		pattern, selector, message, want string
+	}{
+		{`{ $.latency = * }`, "$.latency", `{"latency":1500000000000000000000}`, "1500000000000000000000"},
+		{`{ $.latency = * }`, "$.a.b[1]", `{"latency":1,"a":{"b":["x","y z"]}}`, "y z"},
+		{`{ $.ok IS TRUE }`, "$.ok", `{"ok":true}`, "true"},
+		{`{ $.a EXISTS }`, "$.a", `{"a":{}}`, ""},
+		{`{ $.a EXISTS }`, "$.b", `{"a":1}`, ""},
+		{web, "$ip", line, "127.0.0.1"},
+		{web, "$status", line, "200"},
+		{web, "$bytes", line, "1534"},
+		{`[a, b]`, "$b", `x "y z"`, "y z"},
+	}
+	for _, c := range cases {
+		p, err := Parse(c.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := p.Selector(c.selector)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.pattern, c.selector, err)
+			continue
+		}
+		f, ok := p.Find(c.message)
+		if got, has := read(f); !ok || got != c.want || has != (c.want != "") {
+			t.Errorf("%s %s on %s is %q, %v, matched %v", c.pattern, c.selector, c.message, got, has, ok)
+		}
+	}
+	for pattern, selector := range map[string]string{
+		"ERROR": "$.a", "": "$a", "{ $.a = 1 }": "$a", "[a, b]": "$c", "{ $.b = 1 }": "$", "{ $.c = 1 }": "$.c d",
+	} {
+		p, err := Parse(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Selector(selector); err == nil {
+			t.Errorf("%s takes %s", pattern, selector)
+		}
+	}
+}
+
+// TestOwnValues: what TestMetricFilter shows.
+func TestOwnValues(t *testing.T) {
+	for _, c := range []struct{ pattern, message, want string }{
+		{`{ $.a = 1 || $.b.c = "x" }`, `{"a":1}`, "map[$.a:1]"},
+		{`[ip, ..., bytes > 10]`, "1.2.3.4 x y 11", "map[$bytes:11 $ip:1.2.3.4]"},
+		{`x`, "x", "map[]"},
+	} {
+		p, err := Parse(c.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, ok := p.Find(c.message)
+		if got := fmt.Sprint(p.Values(f)); !ok || got != c.want {
+			t.Errorf("%s on %s has %s", c.pattern, c.message, got)
+		}
+	}
 }

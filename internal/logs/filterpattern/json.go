@@ -24,16 +24,51 @@ func parseJSON(text string) (*Pattern, error) {
 	if !p.take("}") || strings.TrimSpace(p.rest()) != "" {
 		return nil, fmt.Errorf("at character %d: a closing brace is missing", p.at+1)
 	}
-	return &Pattern{func(message string) bool {
+	find := func(message string) (Found, bool) {
 		var root any
-		return json.Unmarshal([]byte(message), &root) == nil && c(root)
-	}}, nil
+		ok := json.Unmarshal([]byte(message), &root) == nil && c(root)
+		return Found{root: root}, ok
+	}
+	return &Pattern{find: find, selector: jsonSelector, used: p.used}, nil
+}
+
+// jsonSelector parses a selector such as $.latency.
+func jsonSelector(text string) (Selector, error) {
+	p := &jsonParser{text: text}
+	path, err := p.selector()
+	if err != nil {
+		return nil, err
+	}
+	if len(path) == 0 || strings.TrimSpace(p.rest()) != "" {
+		return nil, fmt.Errorf("%q is no selector, such as $.latency", text)
+	}
+	return func(f Found) (string, bool) {
+		v, ok := lookup(f.root, path)
+		if !ok {
+			return "", false
+		}
+		return scalar(v)
+	}, nil
+}
+
+// scalar returns the text of a string, a number or a boolean.
+func scalar(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
 }
 
 type jsonParser struct {
 	text     string
 	at       int
 	compiler expressions
+	used     []string // selectors
 }
 
 func (p *jsonParser) rest() string { return p.text[p.at:] }
@@ -88,10 +123,13 @@ func (p *jsonParser) one(depth int) (condition, error) {
 		}
 		return c, err
 	}
+	p.blank()
+	start := p.at
 	path, err := p.selector()
 	if err != nil {
 		return nil, err
 	}
+	p.used = append(p.used, p.text[start:p.at])
 	return p.comparison(path)
 }
 
@@ -200,8 +238,8 @@ func (p *jsonParser) compare(path []any, op string) (condition, error) {
 	}
 	return func(root any) bool {
 		v, ok := lookup(root, path)
-		s, isString := v.(string)
-		return ok && isString && pattern.MatchString(s) == (op == "=")
+		s, isScalar := scalar(v)
+		return ok && isScalar && pattern.MatchString(s) == (op == "=")
 	}, nil
 }
 

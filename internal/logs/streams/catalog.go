@@ -188,7 +188,7 @@ func checkGroup(dir, name string, repair bool) (found []file.Damage, actual stri
 	if name == "" {
 		name = "recovered-" + filepath.Base(dir)
 	}
-	damage.Repair = fmt.Sprintf("makes a new one; the group is called %s, and its retention, class, key and tags are lost", name)
+	damage.Repair = fmt.Sprintf("makes a new one; the group is called %s, and its retention, class, key, tags and filters are lost", name)
 	found = append(found, *damage)
 	if !repair {
 		return found, name, nil

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
 	"github.com/pintle/pintle/internal/file"
 )
 
@@ -21,6 +23,8 @@ var (
 	ErrNoGroup  = errors.New("no such log group")
 	ErrNoStream = errors.New("no such log stream")
 	ErrExists   = errors.New("it exists already")
+	// ErrProtected is returned for a group that is protected from deletion, and for its streams.
+	ErrProtected = errors.New("the log group is protected from deletion")
 )
 
 // Group is a log group's description.
@@ -31,7 +35,18 @@ type Group struct {
 	Class         string
 	KMSKeyID      string
 	Tags          map[string]string
-	Bytes         int64 `json:"-"`
+	// DeletionProtected keeps the group from being deleted.
+	DeletionProtected bool `json:",omitzero"`
+	// Filters are the group's filters, or nil if it has none. They are never modified: a change puts others in their place.
+	Filters *Filters `json:",omitzero"`
+	Bytes   int64    `json:"-"`
+}
+
+// Filters are what a group does with events as they arrive. They are part of the group's description, so they end with the group, and
+// whoever appends has them at hand.
+type Filters struct {
+	Metric       []types.MetricFilter       // by name
+	Subscription []types.SubscriptionFilter // by name
 }
 
 // Stream is a log stream's description.
@@ -174,6 +189,9 @@ func (s *Store) DeleteGroup(name string) error {
 	if g == nil {
 		return ErrNoGroup
 	}
+	if g.describe().DeletionProtected {
+		return ErrProtected
+	}
 	next := s.catalog.clone()
 	delete(next.Groups, g.id)
 	if err := next.write(s.dir); err != nil { // after this the group is gone, even if we crash
@@ -184,16 +202,21 @@ func (s *Store) DeleteGroup(name string) error {
 	return errors.Join(g.close(), removeGroup(s.dir, g.id))
 }
 
-// UpdateGroup changes a group's description.
-func (s *Store) UpdateGroup(name string, change func(*Group)) error {
+// UpdateGroup changes a group's description. If change fails, nothing changes.
+func (s *Store) UpdateGroup(name string, change func(*Group) error) error {
 	g, err := s.group(name)
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.closed {
+		return ErrNoGroup // another call deleted it
+	}
 	meta := g.meta
-	change(&meta)
+	if err := change(&meta); err != nil {
+		return err
+	}
 	if err := writeMeta(g.dir, meta); err != nil {
 		return err
 	}
@@ -247,6 +270,9 @@ func (s *Store) DeleteStream(groupName, stream string) error {
 	if err != nil {
 		return err
 	}
+	if g.describe().DeletionProtected {
+		return ErrProtected
+	}
 	return g.deleteStream(stream)
 }
 
@@ -257,6 +283,18 @@ func (s *Store) Streams(groupName string) ([]Stream, error) {
 		return nil, err
 	}
 	return g.list(), nil
+}
+
+// HasStream returns an error if there is no such group or stream.
+func (s *Store) HasStream(groupName, stream string) error {
+	g, err := s.group(groupName)
+	if err != nil {
+		return err
+	}
+	if !g.has(stream) {
+		return ErrNoStream
+	}
+	return nil
 }
 
 // Append adds events to a stream. They are on disk when it returns nil.

@@ -64,7 +64,7 @@ func TestGroupsAndStreamsOutliveARestart(t *testing.T) {
 	if err := s.DeleteStream("g", "b"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 7 }); err != nil {
+	if err := s.UpdateGroup("g", func(g *Group) error { g.RetentionDays = 7; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.CreateGroup(Group{Name: "gone"}); err != nil {
@@ -233,7 +233,7 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		}
 		g.log.Roll() // as if the segment were full
 	}
-	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
+	if err := s.UpdateGroup("g", func(g *Group) error { g.RetentionDays = 1; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Sweep(2*day + 2); err != nil {
@@ -317,7 +317,7 @@ func TestSweepKeepsDeletions(t *testing.T) {
 			}
 		}
 	}
-	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
+	if err := s.UpdateGroup("g", func(g *Group) error { g.RetentionDays = 1; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Sweep(11 * day); err != nil {
@@ -335,7 +335,7 @@ func TestSweepBesideDelete(t *testing.T) {
 	s := withGroup(t, t.TempDir(), "a")
 	g := s.groups["g"]
 	g.log.Roll()
-	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
+	if err := s.UpdateGroup("g", func(g *Group) error { g.RetentionDays = 1; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeleteGroup("g"); err != nil {
@@ -390,7 +390,7 @@ func TestSweepOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := withGroup(t, dir, "a")
 	s.groups["g"].log.Roll()
-	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
+	if err := s.UpdateGroup("g", func(g *Group) error { g.RetentionDays = 1; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	free := filetest.Fill(t, 1)
