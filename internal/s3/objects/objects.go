@@ -57,7 +57,7 @@ type Store struct {
 	dir    string
 	now    func() time.Time
 	db     *sqlitefile.DB
-	reads  *sql.DB
+	reads  *readers
 	flush  func(*sql.Tx) error // commits; tests have it fail
 	writer *groupcommit.Writer[func(*sql.Tx) error]
 	owing  chan struct{} // signals that something new is owed
@@ -114,9 +114,11 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	if s.db, err = sqlitefile.Open(context.Background(), s.index(), index); err != nil {
 		return nil, err
 	}
-	if s.reads, err = s.db.Readers(maxReaders); err != nil {
+	conns, err := s.db.Readers(maxReaders)
+	if err != nil {
 		return nil, errors.Join(err, s.db.Close())
 	}
+	s.reads = &readers{DB: conns, prepared: map[string]*sql.Stmt{}}
 	if err := s.checkFormat(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), s.reads.Close(), s.db.Close())
 	}
