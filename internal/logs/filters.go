@@ -123,6 +123,16 @@ func putFilter[F any](list *[]F, f F, most int, of func(*F) (name *string, creat
 	return true
 }
 
+// deleteFilter deletes a filter from a list that is sorted by name.
+func deleteFilter[F any](list *[]F, kind, name string, of func(*F) (name *string, created **int64)) error {
+	at, found := findFilter(*list, name, of)
+	if !found {
+		return &types.ResourceNotFoundException{Message: aws.String("The specified " + kind + " filter does not exist.")}
+	}
+	*list = slices.Delete(*list, at, at+1)
+	return nil
+}
+
 // findFilter returns the place of a filter in a list that is sorted by name.
 func findFilter[F any](list []F, name string, of func(*F) (name *string, created **int64)) (int, bool) {
 	return slices.BinarySearchFunc(list, name, func(f F, name string) int {

@@ -126,12 +126,7 @@ func (s *Service) DeleteMetricFilter(
 	_ context.Context, in *cloudwatchlogs.DeleteMetricFilterInput,
 ) (*cloudwatchlogs.DeleteMetricFilterOutput, error) {
 	err := s.changeFilters(*in.LogGroupName, func(filters *streams.Filters) error {
-		at, found := findFilter(filters.Metric, *in.FilterName, metricFilterKey)
-		if !found {
-			return &types.ResourceNotFoundException{Message: aws.String("The specified metric filter does not exist.")}
-		}
-		filters.Metric = slices.Delete(filters.Metric, at, at+1)
-		return nil
+		return deleteFilter(&filters.Metric, "metric", *in.FilterName, metricFilterKey)
 	})
 	if err != nil {
 		return nil, err

@@ -136,12 +136,7 @@ func (s *Service) DeleteSubscriptionFilter(
 	_ context.Context, in *cloudwatchlogs.DeleteSubscriptionFilterInput,
 ) (*cloudwatchlogs.DeleteSubscriptionFilterOutput, error) {
 	err := s.changeFilters(*in.LogGroupName, func(filters *streams.Filters) error {
-		at, found := findFilter(filters.Subscription, *in.FilterName, subscriptionKey)
-		if !found {
-			return &types.ResourceNotFoundException{Message: aws.String("The specified subscription filter does not exist.")}
-		}
-		filters.Subscription = slices.Delete(filters.Subscription, at, at+1)
-		return nil
+		return deleteFilter(&filters.Subscription, "subscription", *in.FilterName, subscriptionKey)
 	})
 	if err != nil {
 		return nil, err

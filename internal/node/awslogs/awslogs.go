@@ -18,7 +18,6 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/node/engine"
-	"github.com/pintle/pintle/internal/node/runtime"
 )
 
 // Client is the part of the CloudWatch Logs client that the driver uses.
@@ -170,19 +169,7 @@ func (d *Driver) Ship(ctx context.Context, c *engine.LogSource, cursor string, s
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := make(chan runtime.Line, 256)
-	read := make(chan error, 1)
-	go func() {
-		defer close(lines)
-		read <- c.Runtime.Logs(ctx, c.ID, cursor, true, func(l runtime.Line) error {
-			select {
-			case lines <- l:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-	}()
+	lines, read := c.Follow(ctx, cursor, 256)
 	s := &sender{to: d.destination(c), joiner: joiner, saved: saved}
 	if err := s.run(ctx, lines); err != nil {
 		return err

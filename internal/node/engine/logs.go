@@ -31,6 +31,25 @@ type LogSource struct {
 	Socket    string // of the task's log router
 }
 
+// Follow reads the output from the cursor on, and up to most lines ahead of who takes them. lines is closed at the output's end, or when ctx
+// ends; then read has the error, or nil.
+func (s *LogSource) Follow(ctx context.Context, cursor string, most int) (lines <-chan runtime.Line, read <-chan error) {
+	out := make(chan runtime.Line, most)
+	ended := make(chan error, 1)
+	go func() {
+		defer close(out)
+		ended <- s.Runtime.Logs(ctx, s.ID, cursor, true, func(l runtime.Line) error {
+			select {
+			case out <- l:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	return out, ended
+}
+
 // logSource describes a container's output, or returns nil if the output stays on the node.
 func (t *task) logSource(c *acs.Container) *LogSource {
 	config := hostConfig(c).LogConfig

@@ -45,19 +45,7 @@ const (
 func (d *Driver) Ship(ctx context.Context, c *engine.LogSource, cursor string, saved func(cursor string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := make(chan runtime.Line, maxLines)
-	read := make(chan error, 1)
-	go func() {
-		defer close(lines)
-		read <- c.Runtime.Logs(ctx, c.ID, cursor, true, func(l runtime.Line) error {
-			select {
-			case lines <- l:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-	}()
+	lines, read := c.Follow(ctx, cursor, maxLines)
 	s := &sender{source: c, log: d.log}
 	defer s.close()
 	for l := range lines {
@@ -137,11 +125,12 @@ func (s *sender) write(ctx context.Context, message []byte) (err error) {
 			return err
 		}
 	}
-	if err := s.conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+	conn := s.conn // the function below may still run when s has closed it
+	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { s.conn.SetWriteDeadline(time.Now()) })() //nolint:errcheck // it only hurries the end
-	_, err = s.conn.Write(message)
+	defer context.AfterFunc(ctx, func() { conn.SetWriteDeadline(time.Now()) })() //nolint:errcheck // it only hurries the end
+	_, err = conn.Write(message)
 	return err
 }
 
