@@ -638,7 +638,7 @@ func TestErrorsAreReportedOnce(t *testing.T) {
 		DCGM_FI_DEV_XID_ERRORS{DCGM_FI_DRIVER_VERSION="simulated",GPU_I_ID="",GPU_I_PROFILE="",Hostname="n",UUID=%q,container="",device="nvidia0",gpu="0",modelName=%q,pci_bus_id="00000000:01:00.0",simulated="true",task=""} 129
 		`, faulty.Devices()[0].ID, faulty.Devices()[0].Model)
 	got, err := r.Gather()
-	if err != nil || len(got) != len(gauges)+len(gpu.Figures) || len(got[0].Metric) != 4 {
+	if err != nil || len(got) != 1+len(gauges)+len(gpu.Figures) || len(got[0].Metric) != 4 {
 		t.Fatalf("scraped %d metrics: %v", len(got), err)
 	}
 	for _, f := range got {

@@ -117,7 +117,7 @@ func finishing(flows []Flow, slots float64) float64 {
 func Slots(flows []Flow) float64 {
 	var working, tasks float64
 	for _, f := range flows {
-		if f.Waiting > 0 && f.Running > 0 {
+		if f.Waiting > slack && f.Running > 0 {
 			working += f.Working
 			tasks += float64(f.Running)
 		}
@@ -165,7 +165,7 @@ func isQuiet(flows []Flow, d time.Duration) bool {
 		return false
 	}
 	for _, f := range flows[len(flows)-n:] {
-		if f.Waiting > 0 {
+		if f.Waiting > slack {
 			return false
 		}
 	}

@@ -62,6 +62,10 @@ func TestSlots(t *testing.T) {
 	if got := Slots([]Flow{idle, full, full}); got != 4 {
 		t.Errorf("%v slots", got)
 	}
+	drained := Flow{Working: 7, Running: 2, Waiting: 4e-15}
+	if got := Slots([]Flow{full, drained}); got != 4 {
+		t.Errorf("%v slots: the rest of a sum counts as a message that waits", got)
+	}
 	if got := Slots([]Flow{idle, {Waiting: 9}}); got != 0 {
 		t.Errorf("%v slots, though none waited while tasks ran", got)
 	}
