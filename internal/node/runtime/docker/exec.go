@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/pintle/pintle/internal/node/runtime"
@@ -74,8 +76,22 @@ func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit f
 	if err != nil {
 		return err
 	}
-	at := parseCursor(from)
-	stream, err := r.api.ContainerLogs(ctx, id, client.ContainerLogsOptions{
+	at, err := r.copyLogs(ctx, c, parseCursor(from), follow, emit)
+	if err != nil || !follow {
+		return err
+	}
+	// A busy engine may end the stream of a container that ends before its last lines, but it has them.
+	if _, err = r.copyLogs(ctx, c, at, false, emit); errdefs.IsNotFound(err) {
+		return nil // it was removed meanwhile
+	}
+	return err
+}
+
+// copyLogs emits the lines behind a cursor, and returns the cursor of the last one.
+func (r *Runtime) copyLogs(
+	ctx context.Context, c container.InspectResponse, at cursor, follow bool, emit func(runtime.Line) error,
+) (cursor, error) {
+	stream, err := r.api.ContainerLogs(ctx, c.ID, client.ContainerLogsOptions{
 		ShowStdout: true,
 		ShowStderr: true,
 		Timestamps: true,
@@ -83,7 +99,7 @@ func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit f
 		Since:      at.at,
 	})
 	if err != nil {
-		return err
+		return at, err
 	}
 	defer stream.Close()
 	lines := &lineWriter{emit: emit, after: at}
@@ -95,12 +111,13 @@ func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit f
 		_, err = stdcopy.StdCopy(lines.stream(false), lines.stream(true), stream)
 	}
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return at, ctx.Err()
 	}
 	if err != nil {
-		return err
+		return at, err
 	}
-	return lines.flush()
+	err = lines.flush()
+	return cmp.Or(lines.last, at), err
 }
 
 // lineWriter splits the engine's output, which has a time before each line, into lines.
