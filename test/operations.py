@@ -484,7 +484,7 @@ def rows(result):
 
 
 logs.put_log_events(logGroupName="/g", logStreamName="s2", logEvents=[
-    {"timestamp": now + 100 + i, "message": json.dumps({"level": "WARN" if i % 4 else "INFO", "took": {"ms": i}})} for i in range(20)])
+    {"timestamp": now - 100 + i, "message": json.dumps({"level": "WARN" if i % 4 else "INFO", "took": {"ms": i}})} for i in range(20)])
 query_id, done = insights("fields took.ms as ms | filter level = 'INFO' | sort ms desc", limit=2)
 assert [r["ms"] for r in rows(done)] == ["16", "12"], done
 assert done["statistics"]["recordsMatched"] == 5 and done["statistics"]["recordsScanned"] == 46, done
