@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -782,6 +783,50 @@ func TestOutputIsShippedBeforeTheEndIsReported(t *testing.T) {
 		}
 		if got := a.last(task.Arn).Containers[0].Reason; got != "by the way" {
 			t.Errorf("noted %q", got)
+		}
+	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
+}
+
+// troubled is a log driver that fails at first, as all do while a container engine restarts.
+type troubled struct {
+	shipper
+	fail []error
+}
+
+func (s *troubled) Ship(ctx context.Context, c *LogSource, cursor string, saved func(string)) error {
+	if len(s.fail) == 0 {
+		return s.shipper.Ship(ctx, c, cursor, saved)
+	}
+	saved("line 3")
+	err := s.fail[0]
+	s.fail = s.fail[1:]
+	return err
+}
+
+func TestOutputIsShippedOnAfterTrouble(t *testing.T) {
+	s := &troubled{shipper{make(chan string, 10)}, []error{io.ErrUnexpectedEOF, runtime.ErrUnavailable}}
+	alone(t, func(t *testing.T, a *agent) {
+		task := newFakeTask("t", logged(box("a", "exit:0")))
+		a.take(t, task)
+		later(9 * time.Second)
+		if a.last(task.Arn).Status == "STOPPED" {
+			t.Error("reported before its output was shipped")
+		}
+		later(time.Second)
+		if got := <-s.shipped; got != "t-a from line 3" || a.last(task.Arn).Status != "STOPPED" {
+			t.Errorf("shipped %q, reported %v", got, a.statuses(task.Arn))
+		}
+	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
+}
+
+func TestOutputOfAContainerThatIsGoneIsGivenUp(t *testing.T) {
+	s := &troubled{shipper{make(chan string, 10)}, []error{runtime.ErrNotFound}}
+	alone(t, func(t *testing.T, a *agent) {
+		task := newFakeTask("t", logged(box("a", "exit:0")))
+		a.take(t, task)
+		later(time.Second)
+		if a.last(task.Arn).Status != "STOPPED" {
+			t.Errorf("reported %v", a.statuses(task.Arn))
 		}
 	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
 }

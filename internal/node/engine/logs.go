@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/file"
@@ -104,9 +105,7 @@ func (t *task) ship(ctx context.Context, source *LogSource) {
 	}
 	wanted, cancel := while(ctx, source)
 	defer cancel()
-	cursor := t.engine.readCursor(source.ID)
-	save := func(cursor string) { t.engine.saveCursor(source.ID, cursor) }
-	err := t.engine.opts.Shippers[source.Driver].Ship(wanted, source, cursor, save)
+	err := t.engine.shipToItsEnd(wanted, source)
 	if ctx.Err() != nil || wanted.Err() != nil && source.Driver != routing {
 		return
 	}
@@ -120,6 +119,22 @@ func (t *task) ship(ctx context.Context, source *LogSource) {
 	})
 }
 
+// shipToItsEnd ships output, and tries again where that fails, as it does while a container engine restarts. Output of a container that
+// is gone is not to be had any more.
+func (e *Engine) shipToItsEnd(ctx context.Context, source *LogSource) error {
+	save := func(cursor string) { e.saveCursor(source.ID, cursor) }
+	for wait := time.Second; ; wait = min(2*wait, longestShipPause) {
+		err := e.opts.Shippers[source.Driver].Ship(ctx, source, e.readCursor(source.ID), save)
+		if err == nil || errors.Is(err, runtime.ErrNotFound) || ctx.Err() != nil {
+			return err
+		}
+		e.opts.Log.Warn("cannot ship a container's output now", "container", source.ID, "error", err, "again_in", wait)
+		if !pause(ctx, wait) {
+			return err
+		}
+	}
+}
+
 // whileKept returns a context that ends with ctx, or when the stopped task may be forgotten.
 func (t *task) whileKept(ctx context.Context, _ *LogSource) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -130,6 +145,9 @@ func (t *task) whileKept(ctx context.Context, _ *LogSource) (context.Context, co
 	}()
 	return ctx, cancel
 }
+
+// longestShipPause is the longest time between two tries to ship output.
+const longestShipPause = 30 * time.Second
 
 // Each cursor has its own file, so that shipping a line doesn't write a record. It needn't be durable: after a power failure more lines
 // come twice, and none is lost.
