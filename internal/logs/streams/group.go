@@ -22,6 +22,7 @@ type group struct {
 	mu      sync.RWMutex
 	meta    Group
 	streams map[string]*stream
+	bytes   int64              // of all events
 	pending map[string]pending // streams that queued records will create or delete
 	closed  bool
 }
@@ -44,6 +45,16 @@ type place struct {
 	size  int
 	first int64
 	last  int64
+}
+
+// bytes returns the size of the batch's events.
+func (p place) bytes() int64 { return int64(p.size - headSize) }
+
+func (s *stream) bytes() (sum int64) {
+	for _, b := range s.batches {
+		sum += b.bytes()
+	}
+	return sum
 }
 
 const logKind = "streams"
@@ -80,9 +91,14 @@ func openGroup(dir string, id int) (*group, error) {
 func (g *group) index(at wal.Position, h *head) {
 	switch h.kind {
 	case streamDeleted:
+		if s := g.streams[h.name]; s != nil {
+			g.bytes -= s.bytes()
+		}
 		delete(g.streams, h.name)
 	case streamCreated:
-		g.streams[h.name] = &stream{Stream: Stream{Name: h.name, CreatedAt: h.at}}
+		if g.streams[h.name] == nil { // keepStreams may have written it behind the stream's first events
+			g.streams[h.name] = &stream{Stream: Stream{Name: h.name, CreatedAt: h.at}}
+		}
 	case eventBatch:
 		s := g.streams[h.name]
 		if s == nil { // the segment that created it has expired
@@ -94,8 +110,9 @@ func (g *group) index(at wal.Position, h *head) {
 		}
 		s.Last = max(s.Last, h.last)
 		s.LastIngestion = h.at
-		s.Bytes += int64(h.length)
-		s.batches = append(s.batches, place{at, headSize + h.length, h.first, h.last})
+		b := place{at, headSize + h.length, h.first, h.last}
+		g.bytes += b.bytes()
+		s.batches = append(s.batches, b)
 	}
 }
 
@@ -103,9 +120,7 @@ func (g *group) describe() Group {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	meta := g.meta
-	for _, s := range g.streams {
-		meta.Bytes += s.Bytes
-	}
+	meta.Bytes = g.bytes
 	return meta
 }
 
@@ -237,7 +252,7 @@ func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.expiry(now)
-	if before == 0 || g.closed || g.log.Stalled() != nil {
+	if before == 0 || g.closed || g.log.Stalled() != nil || len(g.pending) > 0 { // a stream whose deletion is queued must not be kept
 		return 0, nil, nil
 	}
 	oldest := g.log.First()
@@ -251,7 +266,9 @@ func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error)
 		}
 	}
 	for _, s := range g.streams {
+		held := s.bytes()
 		s.batches = slices.DeleteFunc(s.batches, func(b place) bool { return b.at.Segment == oldest })
+		g.bytes -= held - s.bytes()
 	}
 	return oldest, g.keepStreams(), nil
 }

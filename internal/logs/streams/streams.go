@@ -39,7 +39,7 @@ type Group struct {
 	DeletionProtected bool `json:",omitzero"`
 	// Filters are the group's filters, or nil if it has none. They are never modified: a change puts others in their place.
 	Filters *Filters `json:",omitzero"`
-	Bytes   int64    `json:"-"`
+	Bytes   int64    `json:"-"` // of its events, as they are stored
 }
 
 // Filters are what a group does with events as they arrive. They are part of the group's description, so they end with the group, and
@@ -56,7 +56,6 @@ type Stream struct {
 	First         int64 // time of the first event; 0 if there is none
 	Last          int64 // time of the last event
 	LastIngestion int64
-	Bytes         int64
 }
 
 // Event is one log event.

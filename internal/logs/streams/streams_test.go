@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/file/filetest"
+	"github.com/pintle/pintle/internal/wal"
 	"github.com/pintle/pintle/internal/wal/waltest"
 )
 
@@ -327,6 +328,105 @@ func TestSweepKeepsDeletions(t *testing.T) {
 	s = open(t, dir)
 	if streams, err := s.Streams("g"); err != nil || len(streams) != 1 || streams[0].Name != "stays" {
 		t.Errorf("after a restart the streams are %+v, %v", streams, err)
+	}
+}
+
+// TestSweepBesideAppend: a sweep writes the streams without events again, and one of them may get its first events at that moment.
+func TestSweepBesideAppend(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "a")
+	g := s.groups["g"]
+	r := record{Kind: eventBatch, Stream: "a", At: 1, Events: []Event{event(1, "x")}}
+	h := r.head()
+	g.mu.Lock()
+	_, written := g.log.Append(r.append, func(at wal.Position, err error) { g.written(at, &h, err) })
+	g.keepStreams()
+	g.mu.Unlock()
+	if err := written.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got, _, err := s.Read(t.Context(), "g", Range{Limit: 10})
+		if err != nil || !slices.Equal(texts(got), []string{"x"}) {
+			t.Errorf("there are %v, %v", texts(got), err)
+		}
+		s.Close()
+		s = open(t, dir)
+	}
+}
+
+// TestSweepBesideDeletedStream: a sweep doesn't write a stream again whose deletion is queued.
+func TestSweepBesideDeletedStream(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "a")
+	g := s.groups["g"]
+	g.log.Roll()
+	if err := s.UpdateGroup("g", func(g *Group) error { g.RetentionDays = 1; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	r := record{Kind: streamDeleted, Stream: "a"}
+	h := r.head()
+	g.mu.Lock()
+	if err := g.checkQueued(&r); err != nil {
+		t.Fatal(err)
+	}
+	g.mu.Unlock()
+	if n, _, err := g.forgetOldest(10 * day); n != 0 || err != nil {
+		t.Errorf("it forgot segment %d, %v", n, err)
+	}
+	_, written := g.log.Append(r.append, func(at wal.Position, err error) { g.written(at, &h, err) })
+	if err := written.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := g.forgetOldest(10 * day); n == 0 || err != nil {
+		t.Errorf("later it forgot segment %d, %v", n, err)
+	}
+	s.Close()
+	if streams, err := open(t, dir).Streams("g"); err != nil || len(streams) != 0 {
+		t.Errorf("after a restart the streams are %+v, %v", streams, err)
+	}
+}
+
+// TestBytes: a group's size falls with what expires and with streams that are deleted, and a restart doesn't change it.
+func TestBytes(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "a", "b")
+	g := s.groups["g"]
+	bytes := func() int64 {
+		d, err := s.Group("g")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Bytes
+	}
+	for i, stream := range []string{"a", "a", "b"} {
+		if err := s.Append("g", stream, 1, []Event{event(int64(i)*day+1, "x")}); err != nil {
+			t.Fatal(err)
+		}
+		g.log.Roll()
+	}
+	each := bytes() / 3
+	if each == 0 {
+		t.Fatal("events have no size")
+	}
+	if err := s.UpdateGroup("g", func(g *Group) error { g.RetentionDays = 1; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sweep(day + 2); err != nil {
+		t.Fatal(err)
+	}
+	if got := bytes(); got != 2*each {
+		t.Errorf("after a sweep %d bytes of %d", got, 3*each)
+	}
+	if err := s.DeleteStream("g", "b"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := bytes(); got != each {
+			t.Errorf("at the end %d bytes of %d", got, 3*each)
+		}
+		s.Close()
+		s = open(t, dir)
 	}
 }
 
