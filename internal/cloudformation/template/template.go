@@ -8,6 +8,7 @@ import (
 
 // Template is a template that was parsed and whose structure is right.
 type Template struct {
+	Version     string // of the template's format, or ""
 	Description string
 	Transforms  []string
 	Metadata    *Value
@@ -102,8 +103,8 @@ type section struct {
 
 // sections lists the sections in the order in which they are checked.
 var sections = []section{
-	{"AWSTemplateFormatVersion", func(_ *Template, v *Value) error {
-		if v.Text != formatVersion {
+	{"AWSTemplateFormatVersion", func(t *Template, v *Value) error {
+		if t.Version = v.Text; v.Text != formatVersion {
 			return malformed("%s is not a supported value for AWSTemplateFormatVersion.", v.Text)
 		}
 		return nil

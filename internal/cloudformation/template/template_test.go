@@ -257,46 +257,17 @@ func property(t *testing.T, text string) (any, error) {
 		t.Fatalf("%s: %v", text, err)
 	}
 	got, err := evaluation(t, tree, nil).Value(tree.resources["R"].Properties.Get("P"))
-	root, _ := parseText([]byte(functionsHead + text + "\n"))
-	again, errAgain := Parse(asJSON(root))
-	if errAgain != nil {
-		t.Fatalf("%s as JSON: %v", text, errAgain)
+	root, err2 := parseText([]byte(functionsHead + text + "\n"))
+	asJSON, err3 := json.Marshal(root)
+	again, err4 := Parse(asJSON)
+	if err := errors.Join(err2, err3, err4); err != nil {
+		t.Fatalf("%s as JSON: %v", text, err)
 	}
 	same, errSame := evaluation(t, again, nil).Value(again.resources["R"].Properties.Get("P"))
 	if !reflect.DeepEqual(got, same) || fmt.Sprint(err) != fmt.Sprint(errSame) {
 		t.Errorf("%s: YAML gives %v, %v and JSON %v, %v", text, got, err, same, errSame)
 	}
 	return got, err
-}
-
-// asJSON writes a value as JSON.
-func asJSON(v *Value) []byte {
-	quote := func(s string) []byte {
-		b, err := json.Marshal(s)
-		if err != nil {
-			panic(err)
-		}
-		return b
-	}
-	var out []byte
-	switch v.Kind {
-	case Object:
-		for _, f := range v.Fields {
-			out = append(append(append(append(out, ','), quote(f.Name)...), ':'), asJSON(f.Value)...)
-		}
-		return append(append([]byte{'{'}, strings.TrimPrefix(string(out), ",")...), '}')
-	case List:
-		for _, item := range v.Items {
-			out = append(append(out, ','), asJSON(item)...)
-		}
-		return append(append([]byte{'['}, strings.TrimPrefix(string(out), ",")...), ']')
-	case String:
-		return quote(v.Text)
-	case Null:
-		return []byte("null")
-	case Bool, Number:
-	}
-	return []byte(v.Text)
 }
 
 func TestFunctionsRefuse(t *testing.T) {
@@ -439,6 +410,26 @@ func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
 		if _, err := Parse([]byte(text.String())); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestCapabilities(t *testing.T) {
+	for _, c := range []struct {
+		resources           string
+		capabilities, types []string
+	}{
+		{"{B: {Type: 'AWS::S3::Bucket'}}", nil, nil},
+		{"{R: {Type: 'AWS::IAM::Role'}, P: {Type: 'AWS::IAM::InstanceProfile'}, S: {Type: 'AWS::IAM::Role'}}", []string{"CAPABILITY_IAM"}, []string{"AWS::IAM::Role", "AWS::IAM::InstanceProfile"}},
+		{"{R: {Type: 'AWS::IAM::Role', Properties: {RoleName: x}}}", []string{"CAPABILITY_NAMED_IAM"}, []string{"AWS::IAM::Role"}},
+		{"{S: {Type: 'AWS::CloudFormation::Stack'}}", nil, nil},
+	} {
+		tree, err := Parse([]byte("Resources: " + c.resources))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if capabilities, types := tree.Capabilities(); !reflect.DeepEqual(capabilities, c.capabilities) || !reflect.DeepEqual(types, c.types) {
+			t.Errorf("%s needs %v for %v", c.resources, capabilities, types)
 		}
 	}
 }

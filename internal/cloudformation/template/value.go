@@ -4,6 +4,7 @@
 package template
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -69,6 +70,46 @@ func (v *Value) condition() (name string, ok bool) {
 		return "", false
 	}
 	return v.Fields[0].Value.Text, true
+}
+
+// MarshalJSON writes the value as JSON, fields in their order.
+func (v *Value) MarshalJSON() ([]byte, error) {
+	switch v.Kind {
+	case Object:
+		return v.marshalObject()
+	case List:
+		if v.Items == nil {
+			return []byte("[]"), nil
+		}
+		return json.Marshal(v.Items)
+	case Null:
+		return []byte("null"), nil
+	case Bool, Number:
+		if json.Valid([]byte(v.Text)) {
+			return []byte(v.Text), nil
+		}
+	case String:
+	}
+	return json.Marshal(v.Text)
+}
+
+func (v *Value) marshalObject() ([]byte, error) {
+	out := []byte{'{'}
+	for i, f := range v.Fields {
+		name, err := json.Marshal(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := f.Value.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, name...), ':'), value...)
+	}
+	return append(out, '}'), nil
 }
 
 // Error is a template's error, for the caller's ValidationError.
