@@ -44,6 +44,7 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzParse ./internal/ecs/query
 	$(FUZZ) FuzzParse ./internal/logs/filterpattern
 	$(FUZZ) FuzzParse ./internal/logs/insights
+	$(FUZZ) FuzzParse ./internal/cloudformation/template
 	$(FUZZ) FuzzParse ./internal/cloudwatch/metricmath
 	$(FUZZ) FuzzParseRule ./internal/cloudwatch/alarm
 	$(FUZZ) FuzzParse ./internal/logs/emf

@@ -112,6 +112,25 @@ def until(ok, call):
 # STS
 assert sts.get_caller_identity()["Account"] == "000000000000"
 
+# CloudFormation
+template = """Parameters:
+  Env: {Type: String, Default: dev, AllowedValues: [dev, prod], Description: which}
+Resources:
+  Role: {Type: AWS::IAM::Role, Properties: {RoleName: !Sub "${Env}-role"}}
+  Queue: {Type: AWS::SQS::Queue}
+"""
+cfn = client("cloudformation")
+v = cfn.validate_template(TemplateBody=template)
+assert v["Parameters"] == [{"ParameterKey": "Env", "DefaultValue": "dev", "NoEcho": False, "Description": "which"}], v
+assert v["Capabilities"] == ["CAPABILITY_NAMED_IAM"], v
+assert v["CapabilitiesReason"] == "The following resource(s) require capabilities: [AWS::IAM::Role]", v
+g = cfn.get_template_summary(TemplateBody=template)
+assert g["ResourceTypes"] == ["AWS::IAM::Role", "AWS::SQS::Queue"], g
+assert g["Parameters"][0]["ParameterConstraints"] == {"AllowedValues": ["dev", "prod"]}, g
+e = refused("ValidationError", cfn.validate_template, TemplateBody="Resources: {Q: {Type: X, Properties: {P: !Ref Nope}}}")
+assert e["Error"]["Message"].startswith("Template format error: Unresolved resource dependencies [Nope]"), e
+refused("ValidationError", cfn.get_template_summary, StackName="nowhere")
+
 # Clusters
 c = ecs.create_cluster(clusterName="other", tags=[{"key": "k", "value": "v"}],
     settings=[{"name": "containerInsights", "value": "enabled"}])["cluster"]

@@ -99,6 +99,12 @@ type s3Client struct{ service *s3.Service }
 
 func (p *Plane) s3() s3Client { return s3Client{p.S3} }
 
+func (c s3Client) GetObject(
+	ctx context.Context, in *awss3.GetObjectInput, _ ...func(*awss3.Options),
+) (*awss3.GetObjectOutput, error) {
+	return c.service.GetObject(ctx, in)
+}
+
 func (c s3Client) PutObject(
 	ctx context.Context, in *awss3.PutObjectInput, _ ...func(*awss3.Options),
 ) (*awss3.PutObjectOutput, error) {

@@ -26,6 +26,7 @@ import (
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
 	"github.com/pintle/pintle/internal/certificate"
+	"github.com/pintle/pintle/internal/cloudformation"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
@@ -98,6 +99,7 @@ type Plane struct {
 	EC2                    *ec2.Service
 	AutoScaling            *autoscaling.Service
 	ApplicationAutoScaling *appautoscaling.Service
+	CloudFormation         *cloudformation.Service
 	CloudWatch             *cloudwatch.Service
 	Logs                   *logs.Service
 	S3                     *s3.Service

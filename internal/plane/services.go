@@ -11,6 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
+	"github.com/pintle/pintle/internal/cloudformation"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
@@ -51,6 +52,7 @@ func (p *Plane) services() []Service {
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{sts.API(p.STS), nil},
+		{cloudformation.API(p.CloudFormation), nil},
 		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
 	}
 }
@@ -84,6 +86,7 @@ func (p *Plane) buildServices() {
 		Log:      p.log,
 	})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
+	p.CloudFormation = cloudformation.New(cloudformation.Options{Objects: p.s3()})
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
 }

@@ -19,7 +19,6 @@ var absent = map[string]string{
 	"batch":                "AWS Batch",
 	"bedrock":              "Amazon Bedrock",
 	"cloudcontrolapi":      "AWS Cloud Control API",
-	"cloudformation":       "AWS CloudFormation",
 	"cloudfront":           "Amazon CloudFront",
 	"cloudtrail":           "AWS CloudTrail",
 	"codebuild":            "AWS CodeBuild",

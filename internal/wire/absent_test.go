@@ -22,8 +22,8 @@ func TestAbsentServices(t *testing.T) {
 		want                                           []string
 	}{
 		{
-			"a form", "cloudformation", "POST", "/", "Content-Type", form, "Action=ListStacks&Version=2010-05-15",
-			[]string{"<ErrorResponse", "<Code>NotImplemented</Code>", "Pintle has no AWS CloudFormation. docs/coverage.md lists what there is."},
+			"a form", "sns", "POST", "/", "Content-Type", form, "Action=ListTopics&Version=2010-03-31",
+			[]string{"<ErrorResponse", "<Code>NotImplemented</Code>", "Pintle has no Amazon SNS. docs/coverage.md lists what there is."},
 		},
 		{
 			"JSON", "dynamodb", "POST", "/", sign.TargetHeader, "DynamoDB_20120810.ListTables", "{}",
@@ -66,6 +66,7 @@ func TestAbsentServices(t *testing.T) {
 func TestAbsentAreAbsent(t *testing.T) {
 	for _, api := range []model.API{
 		ECS(nil), Logs(nil), CloudWatch(nil), EC2(nil), SQS(nil), STS(nil), ApplicationAutoScaling(nil), S3(nil), AutoScaling(nil),
+		CloudFormation(nil),
 	} {
 		if title := absent[api.Name]; title != "" {
 			t.Errorf("%s is here", title)

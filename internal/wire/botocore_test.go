@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	aastypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -116,6 +117,7 @@ func TestNamesMatchBotocore(t *testing.T) {
 		{"ec2", EC2(nil), &ec2.Client{}, nil, 9000},
 		{"sqs", SQS(nil), &sqs.Client{}, registered(sqs.TypeRegistry), 100},
 		{"s3", S3(nil), &s3.Client{}, nil, 1000},
+		{"cloudformation", CloudFormation(nil), &cloudformation.Client{}, nil, 500},
 	} {
 		t.Run(c.folder, func(t *testing.T) {
 			w := walk{

@@ -17,7 +17,8 @@ var beyond = map[string]map[string]string{
 	"autoscaling": {
 		"ValidationError": "CommonErrors in the API reference",
 	},
-	"cloudwatch": {"ValidationException": "seen on AWS, with ValidationError as its code in Query"},
+	"cloudformation": {"ValidationError": "CommonErrors in the API reference"},
+	"cloudwatch":     {"ValidationException": "seen on AWS, with ValidationError as its code in Query"},
 	"sqs": {
 		"InvalidParameterValueException":    "seen on AWS, with InvalidParameterValue as its code in Query",
 		"MissingRequiredParameterException": "seen on AWS, with MissingParameter as its code in Query",
@@ -59,6 +60,7 @@ func TestErrorCodesAreAWSs(t *testing.T) {
 	}{
 		{"../appautoscaling", "application-autoscaling", ApplicationAutoScaling(nil).Constraints.Code, 5},
 		{"../autoscaling", "autoscaling", AutoScaling(nil).Constraints.Code, 8},
+		{"../cloudformation", "cloudformation", CloudFormation(nil).Constraints.Code, 1},
 		{"../cloudwatch", "cloudwatch", CloudWatch(nil).Constraints.Code, 7},
 		{"../ec2", "ec2", EC2(nil).Constraints.Code, 20},
 		{"../ecs", "ecs", ECS(nil).Constraints.Code, 8},

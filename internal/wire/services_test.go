@@ -3,6 +3,7 @@ package wire
 import (
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/autoscaling"
+	"github.com/pintle/pintle/internal/cloudformation"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
@@ -23,4 +24,5 @@ var (
 	ApplicationAutoScaling = appautoscaling.API
 	S3                     = s3.API
 	AutoScaling            = autoscaling.API
+	CloudFormation         = cloudformation.API
 )

@@ -92,8 +92,8 @@ func TestStrangersBodiesAreNotRead(t *testing.T) {
 			signAs(t, r, "AKIAALICE", "secret", "monitoring", body, noon, false)
 		}, "InvalidSignature"},
 		{"a service that isn't here", "POST", "/", form, func(r *http.Request, body string) {
-			signAs(t, r, "AKIAALICE", "secret", "cloudformation", body, noon, false)
-		}, "Pintle has no AWS CloudFormation"},
+			signAs(t, r, "AKIAALICE", "secret", "sns", body, noon, false)
+		}, "Pintle has no Amazon SNS"},
 		{"a wrong secret, and the body's hash", "POST", "/", ecsHeaders, func(r *http.Request, body string) {
 			signAs(t, r, "AKIAALICE", "guess", "ecs", body, noon, true)
 		}, "InvalidSignature"},

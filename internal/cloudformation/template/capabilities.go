@@ -1,0 +1,30 @@
+package template
+
+import (
+	"slices"
+	"strings"
+)
+
+// names are the properties by which templates name IAM's resources.
+var names = []string{"GroupName", "InstanceProfileName", "ManagedPolicyName", "RoleName", "UserName"}
+
+// Capabilities returns the capabilities that whoever deploys the template must acknowledge, and the types of resources that need them.
+func (t *Template) Capabilities() (capabilities, types []string) {
+	capability := "CAPABILITY_IAM"
+	for i := range t.Resources {
+		r := &t.Resources[i]
+		if !strings.HasPrefix(r.Type, "AWS::IAM::") {
+			continue
+		}
+		if !slices.Contains(types, r.Type) {
+			types = append(types, r.Type)
+		}
+		if slices.ContainsFunc(names, func(name string) bool { return r.Properties.Get(name) != nil }) {
+			capability = "CAPABILITY_NAMED_IAM"
+		}
+	}
+	if types == nil {
+		return nil, nil
+	}
+	return []string{capability}, types
+}

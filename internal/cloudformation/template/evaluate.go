@@ -1,0 +1,264 @@
+package template
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Unknown is what isn't known before a resource exists.
+type Unknown struct{}
+
+// noValue is what AWS::NoValue stands for: where it is left, the field or the element is taken out.
+type noValue struct{}
+
+// Scope is what a template's functions get their values from.
+type Scope struct {
+	Parameters       map[string]any // strings, and lists of strings as []any; all of the template's
+	AccountID        string
+	Region           string
+	StackName        string
+	StackID          string
+	NotificationARNs []string
+	// Zones lists a region's Availability Zones.
+	Zones func(region string) []string
+	// Ref returns what Ref of a resource is, or Unknown.
+	Ref func(resource string) any
+	// Attribute returns an attribute of a resource, or Unknown.
+	Attribute func(resource, name string) (any, error)
+	// Import returns what another stack exports.
+	Import func(name string) (any, error)
+}
+
+// Evaluation evaluates the functions of a template for one scope.
+type Evaluation struct {
+	template   *Template
+	scope      Scope
+	conditions map[string]bool
+}
+
+// Evaluate decides the template's conditions. Errors are of type *Error.
+func (t *Template) Evaluate(scope Scope) (*Evaluation, error) {
+	e := &Evaluation{t, scope, map[string]bool{}}
+	for _, c := range t.Conditions {
+		if _, err := e.named(c.Name); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// Has reports whether what has a condition, or "" for none, is to be there.
+func (e *Evaluation) Has(condition string) bool { return condition == "" || e.conditions[condition] }
+
+// Value evaluates a value: strings, bool, json.Number, []any, map[string]any, or Unknown where it depends on what doesn't exist yet.
+func (e *Evaluation) Value(v *Value) (any, error) {
+	got, err := e.value(v)
+	if _, none := got.(noValue); none {
+		return nil, err
+	}
+	return got, err
+}
+
+func (e *Evaluation) value(v *Value) (any, error) {
+	if v == nil {
+		return noValue{}, nil
+	}
+	if name, argument := v.call(); name != "" {
+		return e.call(name, argument)
+	}
+	switch v.Kind {
+	case Object:
+		return e.object(v)
+	case List:
+		return e.list(v)
+	case Bool:
+		return v.Text == "true", nil
+	case Number:
+		if json.Valid([]byte(v.Text)) {
+			return json.Number(v.Text), nil
+		}
+	case Null, String:
+	}
+	return v.Text, nil
+}
+
+func (e *Evaluation) object(v *Value) (any, error) {
+	out := make(map[string]any, len(v.Fields))
+	for _, f := range v.Fields {
+		got, err := e.value(f.Value)
+		if err != nil {
+			return nil, err
+		}
+		if _, none := got.(noValue); !none {
+			out[f.Name] = got
+		}
+	}
+	return out, nil
+}
+
+func (e *Evaluation) list(v *Value) (any, error) {
+	out := make([]any, 0, len(v.Items))
+	for _, item := range v.Items {
+		got, err := e.value(item)
+		if err != nil {
+			return nil, err
+		}
+		if _, none := got.(noValue); !none {
+			out = append(out, got)
+		}
+	}
+	return out, nil
+}
+
+// named decides a condition by its name. That there is no circle was checked.
+func (e *Evaluation) named(name string) (bool, error) {
+	if is, known := e.conditions[name]; known {
+		return is, nil
+	}
+	is, err := e.decide(e.template.conditions[name])
+	e.conditions[name] = is
+	return is, err
+}
+
+// decide evaluates a condition.
+func (e *Evaluation) decide(v *Value) (bool, error) {
+	if name, ok := v.condition(); ok {
+		if e.template.conditions[name] == nil {
+			return false, malformed("Unresolved condition dependency %s in the Conditions block of the template", name)
+		}
+		return e.named(name)
+	}
+	name, argument := v.call()
+	switch name {
+	case "Fn::Equals":
+		return e.equals(argument)
+	case "Fn::Not":
+		if len(argument.Items) != 1 {
+			return false, wrong("Fn::Not requires a list argument with one element")
+		}
+		is, err := e.decide(argument.Items[0])
+		return !is, err
+	case "Fn::And", "Fn::Or":
+		return e.decideAll(name, argument)
+	}
+	return false, malformed("Conditions can only be boolean operations on parameters and other conditions")
+}
+
+func (e *Evaluation) decideAll(name string, argument *Value) (bool, error) {
+	if n := len(argument.Items); n < 2 || n > 10 {
+		return false, wrong("every %s object requires a list of at least 2 and at most 10 boolean parameters.", name)
+	}
+	all, some := true, false
+	for _, item := range argument.Items {
+		is, err := e.decide(item)
+		if err != nil {
+			return false, err
+		}
+		all, some = all && is, some || is
+	}
+	if name == "Fn::And" {
+		return all, nil
+	}
+	return some, nil
+}
+
+func (e *Evaluation) equals(argument *Value) (bool, error) {
+	if len(argument.Items) != 2 {
+		return false, wrong("Fn::Equals requires a list argument with two elements")
+	}
+	a, err := e.value(argument.Items[0])
+	if err != nil {
+		return false, err
+	}
+	b, err := e.value(argument.Items[1])
+	if err != nil {
+		return false, err
+	}
+	return same(a, b), nil
+}
+
+// same compares two values, of which scalars are compared as text.
+func same(a, b any) bool {
+	x, isText := scalarText(a)
+	y, isTextToo := scalarText(b)
+	if isText || isTextToo {
+		return isText && isTextToo && x == y
+	}
+	p, err := json.Marshal(a)
+	q, errToo := json.Marshal(b)
+	return err == nil && errToo == nil && string(p) == string(q)
+}
+
+// scalarText returns a scalar as text.
+func scalarText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		if v {
+			return "true", true
+		}
+		return "false", true
+	}
+	return "", false
+}
+
+// ref evaluates Ref.
+func (e *Evaluation) ref(name string) (any, error) {
+	switch name {
+	case "AWS::NoValue":
+		return noValue{}, nil
+	case "AWS::AccountId":
+		return e.scope.AccountID, nil
+	case "AWS::Region":
+		return e.scope.Region, nil
+	case "AWS::Partition":
+		return partition(e.scope.Region), nil
+	case "AWS::URLSuffix":
+		return suffix(e.scope.Region), nil
+	case "AWS::StackName":
+		return e.scope.StackName, nil
+	case "AWS::StackId":
+		return e.scope.StackID, nil
+	case "AWS::NotificationARNs":
+		arns := []any{}
+		for _, arn := range e.scope.NotificationARNs {
+			arns = append(arns, arn)
+		}
+		return arns, nil
+	}
+	if value, there := e.scope.Parameters[name]; there {
+		return value, nil
+	}
+	if err := e.exists(name); err != nil {
+		return nil, err
+	}
+	return e.scope.Ref(name), nil
+}
+
+// exists refuses what refers to a resource that its condition leaves out.
+func (e *Evaluation) exists(resource string) error {
+	if r := e.template.resources[resource]; r == nil || !e.Has(r.Condition) {
+		return e.template.unresolved("Resources", []string{resource})
+	}
+	return nil
+}
+
+func partition(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+func suffix(region string) string {
+	if strings.HasPrefix(region, "cn-") {
+		return "amazonaws.com.cn"
+	}
+	return "amazonaws.com"
+}

@@ -1,0 +1,401 @@
+package template
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Template is a template that was parsed and whose structure is right.
+type Template struct {
+	Version     string // of the template's format, or ""
+	Description string
+	Transforms  []string
+	Metadata    *Value
+	Parameters  []Parameter
+	Mappings    map[string]map[string]map[string]*Value
+	Conditions  []Field
+	Rules       []Field
+	Resources   []Resource
+	Outputs     []Output
+
+	resources  map[string]*Resource
+	parameters map[string]*Parameter
+	conditions map[string]*Value
+}
+
+// Resource is a resource as it is declared.
+type Resource struct {
+	Name                string // its logical ID
+	Type                string
+	Properties          *Value
+	Metadata            *Value
+	DependsOn           []string
+	Condition           string // "" if it's always made
+	CreationPolicy      *Value
+	UpdatePolicy        *Value
+	DeletionPolicy      string // "" is the type's default
+	UpdateReplacePolicy string
+}
+
+// Output is an output as it is declared.
+type Output struct {
+	Name        string
+	Description string
+	Value       *Value
+	Condition   string // "" if it's always there
+	Export      *Value // its name, or nil
+}
+
+// CloudFormation's limits (the user guide's "quotas").
+const (
+	maxParameters  = 200
+	maxMappings    = 200
+	maxResources   = 500
+	maxOutputs     = 200
+	maxName        = 255
+	maxDescription = 1024 // bytes
+	formatVersion  = "2010-09-09"
+)
+
+// Parse parses a template, in JSON or YAML, and checks its structure and its references. Errors are of type *Error.
+func Parse(text []byte) (*Template, error) {
+	root, err := parseText(text)
+	if err != nil {
+		return nil, err
+	}
+	if root.Kind != Object {
+		return nil, malformed("unsupported structure.")
+	}
+	if err := refuseNulls("", root); err != nil {
+		return nil, err
+	}
+	t := &Template{}
+	if err := t.sections(root); err != nil {
+		return nil, err
+	}
+	return t, t.checkReferences()
+}
+
+// refuseNulls finds values that are null.
+func refuseNulls(path string, v *Value) error {
+	if v.Kind == Null {
+		return fail("[%s] 'null' values are not allowed in templates", path)
+	}
+	for _, f := range v.Fields {
+		if err := refuseNulls(path+"/"+f.Name, f.Value); err != nil {
+			return err
+		}
+	}
+	for i, item := range v.Items {
+		if err := refuseNulls(path+"/"+strconv.Itoa(i), item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// section is how a section at a template's top is read.
+type section struct {
+	name string
+	read func(*Template, *Value) error
+}
+
+// sections lists the sections in the order in which they are checked.
+var sections = []section{
+	{"AWSTemplateFormatVersion", func(t *Template, v *Value) error {
+		if t.Version = v.Text; v.Text != formatVersion {
+			return malformed("%s is not a supported value for AWSTemplateFormatVersion.", v.Text)
+		}
+		return nil
+	}},
+	{"Description", func(t *Template, v *Value) (err error) {
+		t.Description, err = description(v)
+		return err
+	}},
+	{"Metadata", func(t *Template, v *Value) error {
+		t.Metadata = v
+		return nil
+	}},
+	{"Transform", (*Template).readTransforms},
+	{"Parameters", (*Template).readParameters},
+	{"Mappings", (*Template).readMappings},
+	{"Conditions", (*Template).readConditions},
+	{"Rules", func(t *Template, v *Value) error {
+		t.Rules = v.Fields
+		return nil
+	}},
+	{"Resources", (*Template).readResources},
+	{"Outputs", (*Template).readOutputs},
+}
+
+func (t *Template) sections(root *Value) error {
+	var unknown []string
+	for _, f := range root.Fields {
+		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == f.Name }) {
+			unknown = append(unknown, f.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		return fail("Invalid template property or properties %s", list(unknown))
+	}
+	if v := root.Get("Resources"); v == nil || len(v.Fields) == 0 {
+		return malformed("At least one Resources member must be defined.")
+	}
+	for _, s := range sections {
+		v := root.Get(s.name)
+		if v == nil {
+			continue
+		}
+		if objects := s.name != "AWSTemplateFormatVersion" && s.name != "Description" && s.name != "Transform"; objects && v.Kind != Object {
+			return malformed("[/%s] '%s' must be an object", s.name, s.name)
+		}
+		if err := s.read(t, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// description reads a description, of a template or of something in it.
+func description(v *Value) (string, error) {
+	switch {
+	case v == nil:
+		return "", nil
+	case !v.isScalar():
+		return "", malformed("Every Description member must be a string.")
+	case len(v.Text) > maxDescription:
+		return "", malformed("Description length must be no greater than %d bytes", maxDescription)
+	}
+	return v.Text, nil
+}
+
+func (t *Template) readTransforms(v *Value) error {
+	if v.isScalar() {
+		v = &Value{Kind: List, Items: []*Value{v}}
+	}
+	for _, item := range v.Items {
+		if !item.isScalar() {
+			return malformed("Every Transform must be the name of a transform")
+		}
+		t.Transforms = append(t.Transforms, item.Text)
+	}
+	return nil
+}
+
+func (t *Template) readMappings(v *Value) error {
+	if len(v.Fields) > maxMappings {
+		return malformed("Number of mappings, %d, is greater than maximum allowed, %d", len(v.Fields), maxMappings)
+	}
+	t.Mappings = map[string]map[string]map[string]*Value{}
+	for _, m := range v.Fields {
+		if !isAlphanumeric(m.Name) {
+			return malformed("Mappings name '%s' must contain only alphanumeric characters.", m.Name)
+		}
+		keys, err := mapping(m)
+		if err != nil {
+			return err
+		}
+		t.Mappings[m.Name] = keys
+	}
+	return nil
+}
+
+// mapping reads one mapping: its keys, and what is under each by name.
+func mapping(m Field) (map[string]map[string]*Value, error) {
+	if m.Value.Kind != Object {
+		return nil, malformed("Every Mappings member %s must be a map", m.Name)
+	}
+	keys := map[string]map[string]*Value{}
+	for _, key := range m.Value.Fields {
+		if key.Value.Kind != Object {
+			return nil, malformed("Every Mappings member %s must be a map", key.Name)
+		}
+		keys[key.Name] = map[string]*Value{}
+		for _, a := range key.Value.Fields {
+			if a.Value.Kind == Object || slices.ContainsFunc(a.Value.Items, func(v *Value) bool { return !v.isScalar() }) {
+				return nil, malformed("Every Mappings attribute must be a String or a List.")
+			}
+			keys[key.Name][a.Name] = a.Value
+		}
+	}
+	return keys, nil
+}
+
+func (t *Template) readConditions(v *Value) error {
+	t.Conditions, t.conditions = v.Fields, map[string]*Value{}
+	for _, c := range v.Fields {
+		if c.Value.Kind != Object {
+			return malformed("Conditions can only be boolean operations on parameters and other conditions")
+		}
+		t.conditions[c.Name] = c.Value
+	}
+	return nil
+}
+
+func (t *Template) readResources(v *Value) error {
+	if len(v.Fields) > maxResources {
+		return malformed("Number of resources, %d, is greater than maximum allowed, %d", len(v.Fields), maxResources)
+	}
+	t.resources = map[string]*Resource{}
+	t.Resources = make([]Resource, len(v.Fields))
+	for i, f := range v.Fields {
+		if !isAlphanumeric(f.Name) {
+			return malformed("Resource name %s is non alphanumeric.", f.Name)
+		}
+		if len(f.Name) > maxName {
+			return malformed("Resource name %s is longer than %d characters.", f.Name, maxName)
+		}
+		if t.parameters[f.Name] != nil {
+			return malformed("Template parameter name and resource name must be unique. Duplicate names: %s", list([]string{f.Name}))
+		}
+		if err := t.Resources[i].read(f.Name, f.Value); err != nil {
+			return err
+		}
+		t.resources[f.Name] = &t.Resources[i]
+	}
+	return nil
+}
+
+var deletionPolicies = []string{"Delete", "Retain", "RetainExceptOnCreate", "Snapshot"}
+
+// read reads a resource's declaration.
+func (r *Resource) read(name string, v *Value) error {
+	r.Name = name
+	if v.Kind != Object {
+		return malformed("Any Resources member must be an object.")
+	}
+	for _, f := range v.Fields {
+		if err := r.attribute(f.Name, f.Value); err != nil {
+			return err
+		}
+	}
+	if r.Type == "" {
+		return malformed("[/Resources/%s] Every Resources object must contain a Type member.", name)
+	}
+	return nil
+}
+
+// attribute reads one attribute of a declaration.
+func (r *Resource) attribute(name string, v *Value) (err error) {
+	path := "/Resources/" + r.Name + "/" + name
+	switch name {
+	case "Type":
+		r.Type, err = text(path, v)
+	case "Condition":
+		r.Condition, err = text(path, v)
+	case "DeletionPolicy":
+		r.DeletionPolicy, err = r.policy(name, v, deletionPolicies)
+	case "UpdateReplacePolicy":
+		r.UpdateReplacePolicy, err = r.policy(name, v, []string{"Delete", "Retain", "Snapshot"})
+	case "Properties":
+		r.Properties, err = object(path, v)
+	case "Metadata":
+		r.Metadata, err = object(path, v)
+	case "CreationPolicy":
+		r.CreationPolicy, err = object(path, v)
+	case "UpdatePolicy":
+		r.UpdatePolicy, err = object(path, v)
+	case "DependsOn":
+		r.DependsOn, err = dependsOn(v)
+	case "Description", "Version":
+	default:
+		return fail("Invalid template resource property '%s'", name)
+	}
+	return err
+}
+
+func (r *Resource) policy(name string, v *Value, allowed []string) (string, error) {
+	if !v.isScalar() || !slices.Contains(allowed, v.Text) {
+		return "", malformed("Unrecognized %s %s for resource %s", name, v.Text, r.Name)
+	}
+	return v.Text, nil
+}
+
+func dependsOn(v *Value) ([]string, error) {
+	if v.isScalar() {
+		return []string{v.Text}, nil
+	}
+	if v.Kind != List {
+		return nil, malformed("DependsOn must be a string or list of strings.")
+	}
+	var names []string
+	for _, item := range v.Items {
+		if !item.isScalar() {
+			return nil, malformed("Every DependsOn value must be a string.")
+		}
+		names = append(names, item.Text)
+	}
+	return names, nil
+}
+
+func (t *Template) readOutputs(v *Value) error {
+	if len(v.Fields) > maxOutputs {
+		return malformed("Number of outputs, %d, is greater than maximum allowed, %d", len(v.Fields), maxOutputs)
+	}
+	t.Outputs = make([]Output, len(v.Fields))
+	for i, f := range v.Fields {
+		if !isAlphanumeric(f.Name) {
+			return malformed("Output name %s is non alphanumeric.", f.Name)
+		}
+		if err := t.Outputs[i].read(f.Name, f.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads an output's declaration.
+func (o *Output) read(name string, v *Value) error {
+	o.Name = name
+	for _, f := range v.Fields {
+		if err := o.member(f.Name, f.Value); err != nil {
+			return err
+		}
+	}
+	if o.Value == nil {
+		return malformed("Every Outputs member must contain a Value object")
+	}
+	return nil
+}
+
+// member reads one member of a declaration.
+func (o *Output) member(name string, v *Value) (err error) {
+	switch name {
+	case "Description":
+		o.Description, err = description(v)
+	case "Value":
+		o.Value = v
+	case "Condition":
+		o.Condition, err = text("/Outputs/"+o.Name+"/Condition", v)
+	case "Export":
+		if o.Export = v.Get("Name"); o.Export == nil {
+			err = malformed("[/Outputs/%s/Export] Every Export must have a Name", o.Name)
+		}
+	default:
+		err = malformed("Invalid output property or properties %s", list([]string{name}))
+	}
+	return err
+}
+
+// text reads what must be a string, or another scalar that is taken for one.
+func text(path string, v *Value) (string, error) {
+	if !v.isScalar() {
+		return "", malformed("[%s] must be a string", path)
+	}
+	return v.Text, nil
+}
+
+// object reads what must be an object.
+func object(path string, v *Value) (*Value, error) {
+	if v.Kind != Object {
+		return nil, malformed("[%s] must be an object", path)
+	}
+	return v, nil
+}
+
+func isAlphanumeric(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0
+}

@@ -1,0 +1,109 @@
+package cloudformation
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/cloudformation/template"
+)
+
+// ValidateTemplate checks a template's form and its references.
+func (s *Service) ValidateTemplate(
+	ctx context.Context, in *cloudformation.ValidateTemplateInput,
+) (*cloudformation.ValidateTemplateOutput, error) {
+	t, err := s.parse(ctx, in.TemplateBody, in.TemplateURL)
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudformation.ValidateTemplateOutput{
+		Description:        optional(t.Description),
+		DeclaredTransforms: t.Transforms,
+	}
+	out.Capabilities, out.CapabilitiesReason = capabilities(t)
+	for i := range t.Parameters {
+		p := &t.Parameters[i]
+		out.Parameters = append(out.Parameters, types.TemplateParameter{
+			ParameterKey: &p.Name,
+			DefaultValue: p.Default,
+			NoEcho:       &p.NoEcho,
+			Description:  optional(p.Description),
+		})
+	}
+	return out, nil
+}
+
+// GetTemplateSummary tells what is in a template.
+func (s *Service) GetTemplateSummary(
+	ctx context.Context, in *cloudformation.GetTemplateSummaryInput,
+) (*cloudformation.GetTemplateSummaryOutput, error) {
+	switch {
+	case in.StackSetName != nil:
+		return nil, &types.StackSetNotFoundException{Message: aws.String("StackSet " + *in.StackSetName + " not found")}
+	case in.StackName != nil:
+		return nil, invalid("Stack with id %s does not exist", *in.StackName)
+	}
+	t, err := s.parse(ctx, in.TemplateBody, in.TemplateURL)
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudformation.GetTemplateSummaryOutput{
+		Description:        optional(t.Description),
+		Version:            optional(t.Version),
+		DeclaredTransforms: t.Transforms,
+	}
+	out.Capabilities, out.CapabilitiesReason = capabilities(t)
+	if t.Metadata != nil {
+		metadata, err := json.Marshal(t.Metadata)
+		if err != nil {
+			return nil, err
+		}
+		out.Metadata = aws.String(string(metadata))
+	}
+	for i := range t.Parameters {
+		out.Parameters = append(out.Parameters, declaration(&t.Parameters[i]))
+	}
+	seen := map[string]bool{}
+	for i := range t.Resources {
+		if name := t.Resources[i].Type; !seen[name] {
+			seen[name] = true
+			out.ResourceTypes = append(out.ResourceTypes, name)
+		}
+	}
+	return out, nil
+}
+
+func declaration(p *template.Parameter) types.ParameterDeclaration {
+	return types.ParameterDeclaration{
+		ParameterKey:         &p.Name,
+		ParameterType:        &p.Type,
+		DefaultValue:         p.Default,
+		NoEcho:               &p.NoEcho,
+		Description:          optional(p.Description),
+		ParameterConstraints: &types.ParameterConstraints{AllowedValues: p.AllowedValues},
+	}
+}
+
+// capabilities returns what must be acknowledged before the template is deployed, and why.
+func capabilities(t *template.Template) (needed []types.Capability, reason *string) {
+	names, resources := t.Capabilities()
+	if names == nil {
+		return nil, nil
+	}
+	for _, name := range names {
+		needed = append(needed, types.Capability(name))
+	}
+	return needed, aws.String("The following resource(s) require capabilities: [" + strings.Join(resources, ", ") + "]")
+}
+
+// optional returns nil for an empty string, which isn't in answers.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
