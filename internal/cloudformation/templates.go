@@ -20,10 +20,7 @@ func (s *Service) ValidateTemplate(
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudformation.ValidateTemplateOutput{
-		Description:        optional(t.Description),
-		DeclaredTransforms: t.Transforms,
-	}
+	out := &cloudformation.ValidateTemplateOutput{Description: optional(t.Description)}
 	out.Capabilities, out.CapabilitiesReason = capabilities(t)
 	for i := range t.Parameters {
 		p := &t.Parameters[i]
@@ -51,11 +48,7 @@ func (s *Service) GetTemplateSummary(
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudformation.GetTemplateSummaryOutput{
-		Description:        optional(t.Description),
-		Version:            optional(t.Version),
-		DeclaredTransforms: t.Transforms,
-	}
+	out := &cloudformation.GetTemplateSummaryOutput{Description: optional(t.Description), Version: optional(t.Version)}
 	out.Capabilities, out.CapabilitiesReason = capabilities(t)
 	if t.Metadata != nil {
 		metadata, err := json.Marshal(t.Metadata)

@@ -15,6 +15,12 @@ var functions = map[string]bool{
 	"Fn::And": true, "Fn::Equals": true, "Fn::Not": true, "Fn::Or": true,
 }
 
+// ruleFunctions are those that only rules may call.
+var ruleFunctions = map[string]bool{
+	"Fn::Contains": true, "Fn::EachMemberEquals": true, "Fn::EachMemberIn": true, "Fn::RefAll": true, "Fn::ValueOf": true,
+	"Fn::ValueOfAll": true,
+}
+
 // Messages that several checks share.
 const (
 	joinNeeds = "every Fn::Join object requires two parameters, (1) a string delimiter and (2) a list of strings to be joined or a " +

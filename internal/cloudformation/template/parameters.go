@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dlclark/regexp2"
 )
 
 // Parameter is a parameter as it is declared.
@@ -22,10 +24,14 @@ type Parameter struct {
 	AllowedPattern        string
 	ConstraintDescription string
 
-	pattern              *regexp.Regexp
+	pattern              *regexp2.Regexp
 	minLength, maxLength *float64
 	minValue, maxValue   *float64
 }
+
+// matchTime is how many nanoseconds a pattern may take. Patterns are Java's, with look-ahead, which published templates use, so an engine
+// that tries again and again must read them.
+const matchTime = 1e8
 
 // maxParameterValue is the most bytes of a parameter's value.
 const maxParameterValue = 4096
@@ -133,9 +139,10 @@ func (p *Parameter) member(name string, v *Value) (err error) {
 		p.ConstraintDescription = v.Text
 	case "AllowedPattern":
 		p.AllowedPattern = v.Text
-		if p.pattern, err = regexp.Compile("^(?:" + v.Text + ")$"); err != nil {
-			err = malformed("Parameter '%s' AllowedPattern must be a valid regular expression.", p.Name)
+		if p.pattern, err = regexp2.Compile("^(?:"+v.Text+")$", regexp2.None); err != nil {
+			return malformed("Parameter '%s' AllowedPattern must be a valid regular expression.", p.Name)
 		}
+		p.pattern.MatchTimeout = matchTime
 	case "MinLength":
 		p.minLength, err = p.bound(name, v)
 	case "MaxLength":
@@ -272,7 +279,14 @@ func (p *Parameter) problem(element, value string) string {
 		return "must contain at least " + number(*p.minLength) + " characters"
 	case p.maxLength != nil && length > *p.maxLength:
 		return "must contain at most " + number(*p.maxLength) + " characters"
-	case p.pattern != nil && !p.pattern.MatchString(value):
+	case p.pattern == nil:
+		return ""
+	}
+	matches, err := p.pattern.MatchString(value)
+	if err != nil {
+		return "has an AllowedPattern that takes too long"
+	}
+	if !matches {
 		return "must match pattern " + p.AllowedPattern
 	}
 	return ""

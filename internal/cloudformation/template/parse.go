@@ -131,7 +131,7 @@ func longForm(tag string, argument *Value) *Value {
 	case "GetAtt":
 		argument = dotted(argument)
 	}
-	if !functions[name] && name != "Condition" {
+	if !functions[name] && !ruleFunctions[name] && name != "Condition" && name != "Fn::Transform" {
 		return nil
 	}
 	return &Value{Kind: Object, Fields: []Field{{name, argument}}}

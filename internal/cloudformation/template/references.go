@@ -29,6 +29,9 @@ func (t *Template) checkReferences() error {
 	if err := t.checkConditions(); err != nil {
 		return err
 	}
+	if err := t.checkRules(); err != nil {
+		return err
+	}
 	needs := map[string][]string{}
 	var unresolved []string
 	for i := range t.Resources {
@@ -107,13 +110,32 @@ func (t *Template) checkConditions() error {
 		if err := found.walk(c.Value); err != nil {
 			return err
 		}
-		if refused := slices.Concat(found.unresolved, slices.Sorted(maps.Keys(found.resources))); len(refused) > 0 {
-			return malformed("Unresolved dependencies %s. Cannot reference resources in the Conditions block of the template", list(refused))
+		if err := found.refuseResources(); err != nil {
+			return err
 		}
 		needs[c.Name] = conditionsIn(c.Value)
 	}
 	if circle := findCircle(needs); circle != nil {
 		return malformed("Circular dependency between conditions: %s", list(circle))
+	}
+	return nil
+}
+
+// checkRules checks that rules refer to parameters alone. They are about parameters' values, before there is anything else.
+func (t *Template) checkRules() error {
+	found := &references{of: t, block: "Rules", resources: map[string]bool{}}
+	for _, rule := range t.Rules {
+		if err := found.walk(rule.Value); err != nil {
+			return err
+		}
+	}
+	return found.refuseResources()
+}
+
+// refuseResources refuses what refers to resources, or to nothing, in a block that may not.
+func (r *references) refuseResources() error {
+	if refused := slices.Concat(r.unresolved, slices.Sorted(maps.Keys(r.resources))); len(refused) > 0 {
+		return malformed("Unresolved dependencies %s. Cannot reference resources in the %s block of the template", list(refused), r.block)
 	}
 	return nil
 }
@@ -156,7 +178,10 @@ func (r *references) walk(v *Value) error {
 		return nil
 	}
 	if name, argument := v.call(); name != "" {
-		if !functions[name] {
+		switch {
+		case name == "Fn::Transform":
+			return refuseTransform(argument)
+		case !functions[name] && (r.block != "Rules" || !ruleFunctions[name]):
 			return wrong("Encountered unsupported function: %s Supported functions are: %s", name, list(slices.Sorted(maps.Keys(functions))))
 		}
 		if err := r.call(name, argument); err != nil || name == "Ref" || name == "Fn::GetAtt" {

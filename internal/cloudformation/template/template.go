@@ -10,7 +10,6 @@ import (
 type Template struct {
 	Version     string // of the template's format, or ""
 	Description string
-	Transforms  []string
 	Metadata    *Value
 	Parameters  []Parameter
 	Mappings    map[string]map[string]map[string]*Value
@@ -117,19 +116,18 @@ var sections = []section{
 		t.Metadata = v
 		return nil
 	}},
-	{"Transform", (*Template).readTransforms},
 	{"Parameters", (*Template).readParameters},
 	{"Mappings", (*Template).readMappings},
 	{"Conditions", (*Template).readConditions},
-	{"Rules", func(t *Template, v *Value) error {
-		t.Rules = v.Fields
-		return nil
-	}},
+	{"Rules", (*Template).readRules},
 	{"Resources", (*Template).readResources},
 	{"Outputs", (*Template).readOutputs},
 }
 
 func (t *Template) sections(root *Value) error {
+	if v := root.Get("Transform"); v != nil {
+		return refuseTransform(v) // it would make sense of what makes none without
+	}
 	var unknown []string
 	for _, f := range root.Fields {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == f.Name }) {
@@ -147,7 +145,7 @@ func (t *Template) sections(root *Value) error {
 		if v == nil {
 			continue
 		}
-		if objects := s.name != "AWSTemplateFormatVersion" && s.name != "Description" && s.name != "Transform"; objects && v.Kind != Object {
+		if objects := s.name != "AWSTemplateFormatVersion" && s.name != "Description"; objects && v.Kind != Object {
 			return malformed("[/%s] '%s' must be an object", s.name, s.name)
 		}
 		if err := s.read(t, v); err != nil {
@@ -170,17 +168,15 @@ func description(v *Value) (string, error) {
 	return v.Text, nil
 }
 
-func (t *Template) readTransforms(v *Value) error {
-	if v.isScalar() {
-		v = &Value{Kind: List, Items: []*Value{v}}
+// refuseTransform refuses macros and AWS's own transforms, of which none is here, by CloudFormation's words for one that it lacks.
+func refuseTransform(v *Value) error {
+	if v.Kind == List && len(v.Items) > 0 {
+		v = v.Items[0]
 	}
-	for _, item := range v.Items {
-		if !item.isScalar() {
-			return malformed("Every Transform must be the name of a transform")
-		}
-		t.Transforms = append(t.Transforms, item.Text)
+	if name := v.Get("Name"); name != nil {
+		v = name
 	}
-	return nil
+	return fail("No transform named %s found.", v.Text)
 }
 
 func (t *Template) readMappings(v *Value) error {
@@ -230,6 +226,23 @@ func (t *Template) readConditions(v *Value) error {
 		}
 		t.conditions[c.Name] = c.Value
 	}
+	return nil
+}
+
+// readRules reads the rules: assertions about parameters.
+func (t *Template) readRules(v *Value) error {
+	for _, rule := range v.Fields {
+		for _, f := range rule.Value.Fields {
+			if f.Name != "RuleCondition" && f.Name != "Assertions" {
+				return malformed("Invalid rule property or properties %s", list([]string{f.Name}))
+			}
+		}
+		assertions := rule.Value.Get("Assertions")
+		if assertions == nil || len(assertions.Items) == 0 || slices.ContainsFunc(assertions.Items, func(a *Value) bool { return a.Get("Assert") == nil }) {
+			return malformed("Every Rules member must contain a list of Assertions, each with an Assert")
+		}
+	}
+	t.Rules = v.Fields
 	return nil
 }
 

@@ -64,6 +64,17 @@ func TestParseRefuses(t *testing.T) {
 		{with("!If [Nope, a, b]"), "Template format error: Unresolved condition dependency Nope in the Resources block of the template"},
 		{with("!FindInMap [Nope, a, b]"), "Template error: Mapping named 'Nope' is not present in the 'Mappings' section of template."},
 		{with("{Ref: [A]}"), "Template error: All References must be of type string"},
+		{"Transform: 'AWS::Serverless-2016-10-31'\nGlobals: {}", "No transform named AWS::Serverless-2016-10-31 found."},
+		{bucket + "Transform: [{Name: Macro, Parameters: {A: b}}]", "No transform named Macro found."},
+		{with("{'Fn::Transform': {Name: Macro}}"), "No transform named Macro found."},
+		{with("!Contains [[a], a]"), unsupported("Fn::Contains")},
+		{with("{'Fn::Foo': x}"), unsupported("Fn::Foo")},
+		{"Rules: {R: {Assertions: []}}\n" + bucket, "Template format error: Every Rules member must contain a list of Assertions, each with an Assert"},
+		{"Rules: {R: {Foo: x}}\n" + bucket, "Template format error: Invalid rule property or properties [Foo]"},
+		{
+			"Rules: {R: {Assertions: [{Assert: !Equals [!Ref B, x]}]}}\n" + bucket,
+			"Template format error: Unresolved dependencies [B]. Cannot reference resources in the Rules block of the template",
+		},
 		{with("!Foo A"), "Template format error: YAML not well-formed. (line 6, column 10)"},
 		{with("!Ref R"), "Circular dependency between resources: [R]"},
 		{
@@ -80,10 +91,11 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%.100s\n got %v\nwant %s", c.text, err, c.want)
 		}
 	}
-	_, err := Parse([]byte(with("{'Fn::Foo': x}")))
-	if err == nil || !strings.HasPrefix(err.Error(), "Template error: Encountered unsupported function: Fn::Foo Supported functions are: [Fn::And, ") {
-		t.Errorf("got %v", err)
-	}
+}
+
+func unsupported(function string) string {
+	return "Template error: Encountered unsupported function: " + function + " Supported functions are: [Fn::And, Fn::Base64, Fn::Cidr, " +
+		"Fn::Equals, Fn::FindInMap, Fn::GetAZs, Fn::GetAtt, Fn::If, Fn::ImportValue, Fn::Join, Fn::Not, Fn::Or, Fn::Select, Fn::Split, Fn::Sub, Ref]"
 }
 
 // TestPublishedYAML has what is found in templates that people have published.
@@ -95,6 +107,12 @@ Parameters:
     Description: the first
     Default: ami-1   
     Description: the last counts
+Rules:
+  CheckVersion:
+    Assertions:
+    - Assert: {'Fn::Not': [{'Fn::Contains': [['1', '2'], {Ref: AMI}]}]}
+      AssertDescription: a newer one, please
+    - Assert: !EachMemberIn [!ValueOfAll ['AWS::EC2::Subnet::Id', VpcId], !RefAll 'AWS::EC2::VPC::Id']
 Resources:
   Role:
     Type: AWS::IAM::Role
@@ -320,6 +338,8 @@ func TestParameters(t *testing.T) {
 	tree, err := Parse([]byte(`Parameters:
   Name: {Type: String, AllowedPattern: '[a-z]+', MinLength: '2', MaxLength: 4}
   Kind: {Type: String, AllowedValues: [x, 1], Default: 1}
+  Slow: {Type: String, AllowedPattern: '(a+)+b', Default: ab}
+  Ahead: {Type: String, AllowedPattern: '(?=^.{3,63}$)(?!.*--)[a-z-]+', Default: a-b}
   Said: {Type: String, AllowedPattern: 'a.*', Default: a, ConstraintDescription: must begin with an a.}
   Count: {Type: Number, MinValue: 1, MaxValue: 5, Default: 2}
   Ports: {Type: List<Number>, Default: '80, 443'}
@@ -331,7 +351,7 @@ func TestParameters(t *testing.T) {
 	}
 	got, err := tree.Values(map[string]string{"Name": "abc"})
 	want := map[string]any{
-		"Name": "abc", "Kind": "1", "Said": "a", "Count": "2", "Ports": []any{"80", "443"}, "Image": "/aws/image",
+		"Name": "abc", "Kind": "1", "Slow": "ab", "Ahead": "a-b", "Said": "a", "Count": "2", "Ports": []any{"80", "443"}, "Image": "/aws/image",
 		"Subnets": []any{"subnet-1", "subnet-2"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -349,6 +369,8 @@ func TestParameters(t *testing.T) {
 		{"Name", "ab1", "Parameter 'Name' must match pattern [a-z]+"},
 		{"Name", strings.Repeat("a", 5000), "Parameter 'Name' must not be longer than 4096 bytes"},
 		{"Kind", "y", "Parameter 'Kind' must be one of AllowedValues"},
+		{"Ahead", "a--b", "Parameter 'Ahead' must match pattern (?=^.{3,63}$)(?!.*--)[a-z-]+"},
+		{"Slow", strings.Repeat("a", 100), "Parameter 'Slow' has an AllowedPattern that takes too long"},
 		{"Said", "b", "Parameter Said failed to satisfy constraint: must begin with an a."},
 		{"Count", "x", "Parameter 'Count' must be a number"},
 		{"Count", "0", "Parameter 'Count' must be a number not less than 1"},
