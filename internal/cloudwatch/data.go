@@ -29,21 +29,13 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	}
 	before := given
 	s.store.View().Detect(query.Detect, in.MetricDataQueries, query.Banded())
-	answered, err := query.Run(s.metrics, *in.StartTime, roundEnd(*in.EndTime, shortest(in.MetricDataQueries)))
-	if err != nil {
-		return nil, expressionError(err)
-	}
 	out := &cloudwatch.GetMetricDataOutput{MetricDataResults: []types.MetricDataResult{}, Messages: []types.MessageData{}}
-	if answered.Cut {
-		out.Messages = []types.MessageData{
-			{Code: aws.String("MaxMetricsExceeded"), Value: aws.String("Maximum number of allowed metrics exceeded")},
-		}
-	}
 	left := limit
-	for _, a := range answered.Answers {
+	end := roundEnd(*in.EndTime, shortest(in.MetricDataQueries))
+	cut, err := query.Each(s.metrics, *in.StartTime, end, func(a metricquery.Answer) bool {
 		if given > 0 && given >= len(a.Points) {
 			given -= len(a.Points) // returned on an earlier page
-			continue
+			return true
 		}
 		points := a.Points
 		if in.ScanBy != types.ScanByTimestampAscending {
@@ -54,9 +46,18 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 		out.MetricDataResults = append(out.MetricDataResults, result(a, points, left))
 		if len(points) > left {
 			out.NextToken = listing("GetMetricData", "maxDatapoints", maxDataDatapoints).Token(strconv.Itoa(limit + before))
-			break
+			return false
 		}
 		left -= len(points)
+		return true
+	})
+	if err != nil {
+		return nil, expressionError(err)
+	}
+	if cut {
+		out.Messages = []types.MessageData{
+			{Code: aws.String("MaxMetricsExceeded"), Value: aws.String("Maximum number of allowed metrics exceeded")},
+		}
 	}
 	return out, nil
 }

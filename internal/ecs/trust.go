@@ -1,7 +1,9 @@
 package ecs
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -61,21 +63,38 @@ func checkPassed(c call.Call, td *types.TaskDefinition, o *types.TaskOverride) e
 	return nil
 }
 
-// rightsOnNode names what a definition asks for that reaches out of its containers to the node, or returns "".
+// rightsOnNode names what a definition asks for that reaches out of its containers to the node, or returns "". In the node's network a
+// container sees what its neighbours send, and all that listens on loopback.
 func rightsOnNode(td *types.TaskDefinition) string {
-	for _, v := range td.Volumes {
-		if v.Host != nil && aws.ToString(v.Host.SourcePath) != "" {
-			return "a directory of the node"
-		}
+	if slices.ContainsFunc(td.Volumes, reachesNode) {
+		return "a directory, a device or a volume driver of the node"
 	}
-	if td.PidMode == types.PidModeHost || td.IpcMode == types.IpcModeHost {
-		return "the node's processes or memory"
+	if td.PidMode == types.PidModeHost || td.IpcMode == types.IpcModeHost || td.NetworkMode == types.NetworkModeHost {
+		return "the node's processes, memory or network"
 	}
 	for _, c := range td.ContainerDefinitions {
 		l := c.LinuxParameters
 		if aws.ToBool(c.Privileged) || l != nil && len(l.Devices) > 0 || l != nil && l.Capabilities != nil && len(l.Capabilities.Add) > 0 {
 			return "privileged containers, devices or capabilities"
 		}
+		if slices.ContainsFunc(c.DockerSecurityOptions, loosens) {
+			return "dockerSecurityOptions other than no-new-privileges"
+		}
 	}
 	return ""
+}
+
+// reachesNode reports whether a volume could show a directory or a device of the node: by its path, by the options of Docker's driver
+// local, or as another driver likes.
+func reachesNode(v types.Volume) bool {
+	if v.Host != nil && aws.ToString(v.Host.SourcePath) != "" {
+		return true
+	}
+	d := v.DockerVolumeConfiguration
+	return d != nil && (len(d.DriverOpts) > 0 || cmp.Or(aws.ToString(d.Driver), "local") != "local")
+}
+
+// loosens reports whether an option of Docker's may give a container more rights than it has without.
+func loosens(option string) bool {
+	return option != "no-new-privileges" && option != "no-new-privileges:true"
 }

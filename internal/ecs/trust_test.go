@@ -178,6 +178,28 @@ func TestTaskPassesNoMoreThanItHas(t *testing.T) {
 		{"the node's files", func(in *ecs.RegisterTaskDefinitionInput) {
 			in.Volumes = []types.Volume{{Name: aws.String("v"), Host: &types.HostVolumeProperties{SourcePath: aws.String("/")}}}
 		}, false},
+		{"a volume that is the node's files", func(in *ecs.RegisterTaskDefinitionInput) {
+			in.Volumes = []types.Volume{{Name: aws.String("v"), DockerVolumeConfiguration: &types.DockerVolumeConfiguration{
+				DriverOpts: map[string]string{"type": "none", "o": "bind", "device": "/"},
+			}}}
+		}, false},
+		{"a volume of a driver that does as it likes", func(in *ecs.RegisterTaskDefinitionInput) {
+			in.Volumes = []types.Volume{{Name: aws.String("v"), DockerVolumeConfiguration: &types.DockerVolumeConfiguration{
+				Driver: aws.String("local-persist"),
+			}}}
+		}, false},
+		{"a volume of its own", func(in *ecs.RegisterTaskDefinitionInput) {
+			in.Volumes = []types.Volume{{Name: aws.String("v"), DockerVolumeConfiguration: &types.DockerVolumeConfiguration{
+				Driver: aws.String("local"),
+			}}}
+		}, true},
+		{"the node's network", func(in *ecs.RegisterTaskDefinitionInput) { in.NetworkMode = types.NetworkModeHost }, false},
+		{"no seccomp", func(in *ecs.RegisterTaskDefinitionInput) {
+			in.ContainerDefinitions[0].DockerSecurityOptions = []string{"seccomp=unconfined"}
+		}, false},
+		{"fewer rights than usual", func(in *ecs.RegisterTaskDefinitionInput) {
+			in.ContainerDefinitions[0].DockerSecurityOptions = []string{"no-new-privileges"}
+		}, true},
 	} {
 		in := &ecs.RegisterTaskDefinitionInput{
 			Family:               aws.String("x"),

@@ -82,8 +82,13 @@ func (h *Handler) authenticate(q *request) (sign.Caller, error) {
 	return claim.Verify(q.Context(), q.body)
 }
 
-// onlyReads reports whether an operation's name says that it changes nothing. A link, an image or a redirect makes a program send a GET
-// to any address, so those that need no signature must be harmless.
+// couldBeLink reports whether a link, an image or a redirect could have made a program send the request. They reach any address, with any
+// query, so a signature there tells nothing of who sent it; but they set no header.
+func couldBeLink(r *http.Request) bool {
+	return r.Method != http.MethodPost && r.Header.Get("Authorization") == ""
+}
+
+// onlyReads reports whether an operation's name says that it changes nothing. What could be a link must be harmless.
 func onlyReads(operation string) bool {
 	for _, verb := range []string{"Describe", "Get", "List"} {
 		if strings.HasPrefix(operation, verb) {

@@ -187,9 +187,9 @@ func (h *Handler) answer(q *request) (body []byte, err error) {
 	if err := h.route(q); err != nil {
 		return nil, err
 	}
-	if h.opts.Verifier == nil && q.Method == http.MethodGet && caller.AccessKeyID == "" && !onlyReads(q.operation) {
+	if h.opts.Verifier == nil && couldBeLink(q.Request) && !onlyReads(q.operation) {
 		return nil, refusal.With(http.StatusForbidden, "MissingAuthenticationTokenException",
-			"%s changes something, so a GET of it must be signed. Use an AWS client, or POST.", q.operation)
+			"%s changes something, so a %s of it must be signed with a header. Use an AWS client, or POST.", q.operation, q.Method)
 	}
 	return q.answer(q.Context(), caller)
 }

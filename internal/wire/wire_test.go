@@ -438,6 +438,18 @@ func TestRouting(t *testing.T) {
 			"a signed GET that changes something", "GET", "http://x/?Action=AssumeRole&Version=2011-06-15",
 			map[string]string{"Authorization": signed("sts")}, "", 400, "<Code>ValidationError</Code>",
 		},
+		{
+			"a GET that changes something, with a signature that anybody can put into a link", "GET",
+			"http://x/?Action=AssumeRole&Version=2011-06-15" + presignedBySomebody, nil, "", 403, "<Code>MissingAuthenticationToken</Code>",
+		},
+		{
+			"the same with another method", "HEAD", "http://x/?Action=AssumeRole&Version=2011-06-15" + presignedBySomebody, nil, "", 403,
+			"<Code>MissingAuthenticationToken</Code>",
+		},
+		{
+			"a presigned GET that only reads", "GET", "http://x/?Action=GetCallerIdentity&Version=2011-06-15" + presignedBySomebody, nil, "", 200,
+			"<GetCallerIdentityResponse",
+		},
 		{"a form without an action", "POST", "http://sts/", nil, "A=B", 400, "<Code>MissingAction</Code>"},
 		{"an unknown action", "POST", "http://sts/", nil, "Action=Go", 400, "<Code>InvalidAction</Code>"},
 		{"an action that is not here yet", "POST", "http://sts/", nil, "Action=GetSessionToken", 501, "<Code>NotImplemented</Code>"},
@@ -467,6 +479,9 @@ func TestRouting(t *testing.T) {
 		})
 	}
 }
+
+// presignedBySomebody is a signature in a query.
+const presignedBySomebody = "&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a/20260101/us-east-1/sts/aws4_request"
 
 // TestOverAConnection sends a whole request over a real connection.
 func TestOverAConnection(t *testing.T) {

@@ -6,6 +6,7 @@ package metricquery
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -221,28 +222,49 @@ func (q *Query) periodStart(t time.Time, period time.Duration) time.Time {
 }
 
 // Run answers the queries for [start, end). Periods begin at multiples of their length, unless Ending set their end.
-func (q *Query) Run(store *metrics.Store, start, end time.Time) (Result, error) {
+func (q *Query) Run(store *metrics.Store, start, end time.Time) (out Result, err error) {
+	out.Cut, err = q.Each(store, start, end, func(a Answer) bool {
+		out.Answers = append(out.Answers, a)
+		return true
+	})
+	return out, err
+}
+
+// Each does the same and passes on the answers one at a time, until take returns false. So nobody holds more of them than needed. cut says
+// that the searches match more time series than a request may return.
+func (q *Query) Each(store *metrics.Store, start, end time.Time, take func(Answer) bool) (cut bool, err error) {
 	data, cut, err := q.data(store, start, end)
 	if err != nil {
-		return Result{}, err
+		return false, err
 	}
-	out := Result{Cut: cut}
 	for i := range q.queries {
 		in := &q.queries[i]
 		if in.ReturnData != nil && !*in.ReturnData {
 			continue
 		}
-		if in.Expression != nil {
-			out.Answers = append(out.Answers, q.answer(in, data.Expressions[*in.Id], data.Grid)...)
-			continue
-		}
-		points, err := q.metric(store, in, time.Duration(*in.MetricStat.Period)*time.Second, start, end)
+		answers, err := q.answers(store, in, data, start, end)
 		if err != nil {
-			return Result{}, err
+			return false, err
 		}
-		out.Answers = append(out.Answers, Answer{ID: *in.Id, Label: label(in, q.labels[*in.Id]), Points: points})
+		for a := range answers {
+			if !take(a) {
+				return cut, nil
+			}
+		}
 	}
-	return out, nil
+	return cut, nil
+}
+
+// answers returns a query's answers: one, or one for each series of an array.
+func (q *Query) answers(
+	store *metrics.Store, in *types.MetricDataQuery, data *metricmath.Data, start, end time.Time,
+) (iter.Seq[Answer], error) {
+	if in.Expression != nil {
+		return q.answer(in, data.Expressions[*in.Id], data.Grid), nil
+	}
+	points, err := q.metric(store, in, time.Duration(*in.MetricStat.Period)*time.Second, start, end)
+	a := Answer{ID: *in.Id, Label: label(in, q.labels[*in.Id]), Points: points}
+	return func(yield func(Answer) bool) { yield(a) }, err
 }
 
 // labelsOf returns the labels of the metrics that are returned and have none, by id. Those of one metric say what distinguishes them: their
@@ -283,21 +305,23 @@ func label(in *types.MetricDataQuery, fallback string) string {
 }
 
 // answer returns an expression's time series without missing data points.
-func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricmath.Grid) []Answer {
-	var answers []Answer
-	for _, s := range r.Series {
-		a := Answer{ID: *in.Id, Label: label(in, *in.Id)}
-		if r.Array {
-			a.Label = strings.TrimSpace(aws.ToString(in.Label) + " " + s.Label)
-		}
-		for i, v := range s.Values {
-			if !metricmath.IsMissing(v) && !math.IsInf(v, 0) {
-				a.Points = append(a.Points, Point{At: g.At(i), Value: v})
+func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricmath.Grid) iter.Seq[Answer] {
+	return func(yield func(Answer) bool) {
+		for _, s := range r.Series {
+			a := Answer{ID: *in.Id, Label: label(in, *in.Id)}
+			if r.Array {
+				a.Label = strings.TrimSpace(aws.ToString(in.Label) + " " + s.Label)
+			}
+			for i, v := range s.Values {
+				if !metricmath.IsMissing(v) && !math.IsInf(v, 0) {
+					a.Points = append(a.Points, Point{At: g.At(i), Value: v})
+				}
+			}
+			if !yield(a) {
+				return
 			}
 		}
-		answers = append(answers, a)
 	}
-	return answers
 }
 
 func (q *Query) grid(start, end time.Time) metricmath.Grid {
@@ -314,6 +338,9 @@ func (q *Query) data(store *metrics.Store, start, end time.Time) (data *metricma
 	if len(q.order) == 0 {
 		return data, false, nil
 	}
+	if err := checkValues(len(q.queries), data.Grid); err != nil {
+		return nil, false, err
+	}
 	if data.Found, cut, err = q.search(store, data.Grid, end); err != nil {
 		return nil, false, err
 	}
@@ -329,10 +356,29 @@ func (q *Query) compute(store *metrics.Store, data *metricmath.Data, start, end 
 		return err
 	}
 	data.Expressions = map[string]metricmath.Result{}
+	series := len(data.Metrics)
 	for _, name := range q.order {
 		if data.Expressions[name], err = q.expressions[name].Eval(data); err != nil {
 			return &Error{fmt.Sprintf("Error in expression '%s': %v", name, err)}
 		}
+		series += len(data.Expressions[name].Series)
+		if err := checkValues(series, data.Grid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxValues bounds what the metrics and expressions of one request hold in memory: 32 MiB, and while one is computed a few times that.
+const maxValues = 4 << 20
+
+// checkValues refuses more values than a request may hold.
+func checkValues(series int, g metricmath.Grid) error {
+	if n := series * g.Count; n > maxValues {
+		return &Error{fmt.Sprintf(
+			"The expressions take at least %d values, and at most %d are computed in one request. Ask for a shorter time or a longer Period.",
+			n, maxValues,
+		)}
 	}
 	return nil
 }

@@ -369,3 +369,44 @@ func BenchmarkSearch(b *testing.B) {
 		})
 	}
 }
+
+// TestValuesAreBounded: a small request can't fill the memory with what its expressions compute.
+func TestValuesAreBounded(t *testing.T) {
+	store := filled(t)
+	minutes := func(id, text string) types.MetricDataQuery {
+		e := expression(id, text)
+		e.Period = aws.Int32(60)
+		return e
+	}
+	many := queries{minutes("a0", "TIME_SERIES(1)")}
+	for i := 1; i < 500; i++ {
+		many = append(many, minutes(fmt.Sprintf("a%d", i), fmt.Sprintf("a%d + 1", i-1)))
+	}
+	arrays := queries{metric("m1", "a", 60, "Sum"), metric("m2", "b", 60, "Sum"), minutes("a0", "[m1, m2]")}
+	for i := 1; i < 8; i++ {
+		arrays = append(arrays, minutes(fmt.Sprintf("a%d", i), fmt.Sprintf("[a%d, a%d, a%d]", i-1, i-1, i-1)))
+	}
+	for name, c := range map[string]struct {
+		queries queries
+		days    int
+		refused bool
+	}{
+		"500 expressions of five days":    {many, 5, false},
+		"500 expressions of two weeks":    {many, 14, true},
+		"expressions that make an array":  {arrays[:6], 14, false},
+		"expressions that multiply a lot": {arrays[:8], 14, true},
+	} {
+		q, err := New(c.queries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := 0
+		_, err = q.Each(store, noon.AddDate(0, 0, -c.days), noon, func(a Answer) bool {
+			answers++
+			return answers < 2
+		})
+		if wrong, ok := errors.AsType[*Error](err); ok != c.refused || !c.refused && (err != nil || answers != 2) {
+			t.Errorf("%s: %d answers, %v %v", name, answers, err, wrong)
+		}
+	}
+}

@@ -23,6 +23,9 @@ func (q *Query) search(
 		metrics, more := store.Metrics("", 0, left, func(m *metrics.Metric) bool { return s.Matches(searchable(m)) })
 		left -= len(metrics)
 		cut = cut || more
+		if err := checkValues(maxFound-left, grid); err != nil {
+			return nil, false, err
+		}
 		if found[s.Search], err = s.read(store, metrics, grid, end); err != nil {
 			return nil, false, err
 		}
