@@ -70,6 +70,25 @@ func TestACLs(t *testing.T) {
 	}
 }
 
+// TestNoBucketComesFirst: whether an ACL is allowed is the bucket's to say, so a write to a bucket that isn't there says only that.
+func TestNoBucketComesFirst(t *testing.T) {
+	s, _ := newService(t)
+	put(t, s, "k", "x")
+	none, key, acl := aws.String("none"), aws.String("k"), types.ObjectCannedACLPublicRead
+	_, err := s.PutObject(t.Context(), &s3.PutObjectInput{Bucket: none, Key: key, ACL: acl, Body: strings.NewReader("x")})
+	if code(err) != "NoSuchBucket" {
+		t.Errorf("PutObject: %v", err)
+	}
+	_, err = s.CopyObject(t.Context(), &s3.CopyObjectInput{Bucket: none, Key: key, ACL: acl, CopySource: aws.String("bucket/k")})
+	if code(err) != "NoSuchBucket" {
+		t.Errorf("CopyObject: %v", err)
+	}
+	_, err = s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: none, Key: key, ACL: acl})
+	if code(err) != "NoSuchBucket" {
+		t.Errorf("CreateMultipartUpload: %v", err)
+	}
+}
+
 // TestLocations: us-east-1 makes buckets for any region, and keeps which.
 func TestLocations(t *testing.T) {
 	s, _ := newService(t)

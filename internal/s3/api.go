@@ -45,6 +45,7 @@ var roots = map[string]string{
 	"GetBucketAccelerateConfiguration":   "AccelerateConfiguration",
 	"GetBucketAcl":                       "AccessControlPolicy",
 	"GetBucketCors":                      "CORSConfiguration",
+	"GetBucketLifecycleConfiguration":    "LifecycleConfiguration",
 	"GetBucketLocation":                  "LocationConstraint",
 	"GetBucketLogging":                   "BucketLoggingStatus",
 	"GetBucketNotificationConfiguration": "NotificationConfiguration",

@@ -104,6 +104,10 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err := checkKey(in.Key); err != nil {
 		return nil, err
 	}
+	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
 	if err := checkDirectives(in); err != nil {
 		return nil, err
 	}
@@ -112,10 +116,6 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		return nil, err
 	}
 	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
-		return nil, err
-	}
-	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
-	if err != nil {
 		return nil, err
 	}
 	from, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{

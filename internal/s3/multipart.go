@@ -71,6 +71,9 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err := checkKey(in.Key); err != nil {
 		return nil, err
 	}
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
 	a, err := attributesFrom(&s3.PutObjectInput{
 		ACL:                       in.ACL,
 		GrantFullControl:          in.GrantFullControl,
@@ -100,9 +103,6 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	}
 	u, err := checksumOf(in.ChecksumAlgorithm, in.ChecksumType)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
 	if _, err := s.store.Object(ctx, *in.Bucket, *in.Key, ""); err == nil {

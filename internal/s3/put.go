@@ -182,6 +182,10 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if err := checkKey(in.Key); err != nil {
 		return nil, err
 	}
+	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
 	if in.WriteOffsetBytes != nil {
 		return nil, notImplemented("x-amz-write-offset-bytes")
 	}
@@ -190,10 +194,6 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 		return nil, err
 	}
 	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
-		return nil, err
-	}
-	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
-	if err != nil {
 		return nil, err
 	}
 	f, computed, err := s.receive(in.Body, claim{

@@ -466,6 +466,10 @@ func (absent) Operations() []call.Operation {
 			made := time.Date(2026, 11, 21, 12, 0, 0, 123456789, time.UTC)
 			return &s3.ListBucketsOutput{Buckets: []types.Bucket{{CreationDate: &made}}}, nil
 		}),
+		call.Op("GetBucketLifecycleConfiguration",
+			func(context.Context, *s3.GetBucketLifecycleConfigurationInput) (*s3.GetBucketLifecycleConfigurationOutput, error) {
+				return &s3.GetBucketLifecycleConfigurationOutput{}, nil
+			}),
 		call.Op("PutBucketTagging", func(context.Context, *s3.PutBucketTaggingInput) (*s3.PutBucketTaggingOutput, error) {
 			return &s3.PutBucketTaggingOutput{}, nil
 		}),
@@ -482,7 +486,8 @@ func (noKey) ErrorFault() smithy.ErrorFault { return smithy.FaultClient }
 func (noKey) HTTPStatusCode() int           { return http.StatusNotFound }
 func (noKey) Detail() map[string]string     { return map[string]string{"Key": "k", "A": "a", "Z": "z"} }
 
-// TestS3Answers checks an error's elements, the second identifier, whole seconds, and an answer without content.
+// TestS3Answers checks an error's elements, the second identifier, whole seconds, a root that isn't named after its operation, and an
+// answer without content.
 func TestS3Answers(t *testing.T) {
 	h, err := wire.New(wire.Options{}, wire.S3(absent{}))
 	if err != nil {
@@ -496,6 +501,7 @@ func TestS3Answers(t *testing.T) {
 		{"GET", "/b/k", 404, `<Error><Code>NoSuchKey</Code><Message>no key</Message><A>a</A><Key>k</Key><Z>z</Z><RequestId>ID</RequestId>` +
 			`<HostId>ID</HostId></Error>`},
 		{"GET", "/", 200, `<CreationDate>2026-11-21T12:00:00.000Z</CreationDate>`},
+		{"GET", "/b?lifecycle", 200, `<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">`},
 		{"PUT", "/b?tagging", 204, ``},
 	} {
 		w := httptest.NewRecorder()

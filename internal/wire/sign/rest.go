@@ -143,20 +143,29 @@ func headerValue(r *http.Request, name string) string {
 	return strings.Join(values, ",")
 }
 
-// canonicalQuery returns the query sorted, with AWS's escapes, and without the signature.
+// canonicalQuery returns the query sorted by name, then by value, with AWS's escapes, and without the signature. Pairs can't be sorted
+// whole: of "select=" and "select-type=2" the second would come first.
 func canonicalQuery(raw string) string {
 	values, _ := url.ParseQuery(raw) // parseTarget has already parsed it
-	var pairs []string
+	values.Del("X-Amz-Signature")
+	type pair struct{ name, value string }
+	var pairs []pair
 	for name, list := range values {
-		if name == "X-Amz-Signature" {
-			continue
-		}
 		for _, value := range list {
-			pairs = append(pairs, escape(name, false)+"="+escape(value, false))
+			pairs = append(pairs, pair{escape(name, false), escape(value, false)})
 		}
 	}
-	slices.Sort(pairs)
-	return strings.Join(pairs, "&")
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
+	})
+	var b strings.Builder
+	for i, p := range pairs {
+		if i > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(p.name + "=" + p.value)
+	}
+	return b.String()
 }
 
 // escape implements AWS's UriEncode. With path, slashes stay.
