@@ -760,7 +760,7 @@ task = logs.create_export_task(**g, **span, destination="exported", taskName="t"
 assert done["taskName"] == "t" and done["executionInfo"]["completionTime"], done
 lines = gzip.decompress(buckets.get_object(Bucket="exported", Key=f"exportedlogs/{task}/s-1/000000.gz")["Body"].read())
 assert [line.split(b" ", 1)[1] for line in lines.splitlines()] == [b"ERROR", b'{"ms": 7, "path": "/x"}'], lines
-assert buckets.get_object(Bucket="exported", Key="exportedlogs/aws-logs-write-test")["Body"].read()
+assert buckets.get_object(Bucket="exported", Key="aws-logs-write-test")["Body"].read()
 refused("InvalidOperationException", logs.cancel_export_task, taskId=task)
 refused("ResourceNotFoundException", logs.cancel_export_task, taskId="none")
 logs.delete_log_group(**g)

@@ -335,7 +335,7 @@ func TestCreateRefuses(t *testing.T) {
 		badGroup("two templates", invalidCode, "Valid requests must contain either launchTemplate", func(in in) {
 			in.MixedInstancesPolicy = mixed(types.LaunchTemplateOverrides{InstanceType: aws.String("c5.large")})
 		}),
-		badGroup("a template without a name", invalidCode, "either LaunchTemplateId or LaunchTemplateName",
+		badGroup("a template without a name", invalidCode, "either launchTemplateId or LaunchTemplateName",
 			func(in in) { in.LaunchTemplate = &types.LaunchTemplateSpecification{} }),
 		badGroup("an unknown template", invalidCode, "The specified launch template does not exist.",
 			func(in in) { in.LaunchTemplate.LaunchTemplateName = aws.String("none") }),

@@ -273,7 +273,7 @@ func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
 // checkTemplate refuses a launch template that can't launch instances. If typed, the template itself must name an instance type.
 func checkTemplate(v *state.View, l *types.LaunchTemplateSpecification, typed bool) error {
 	if l.LaunchTemplateId == nil && l.LaunchTemplateName == nil {
-		return invalid("Valid requests must contain either LaunchTemplateId or LaunchTemplateName")
+		return invalid("Valid requests must contain either launchTemplateId or LaunchTemplateName")
 	}
 	row := v.FindLaunchTemplate(aws.ToString(l.LaunchTemplateId), aws.ToString(l.LaunchTemplateName))
 	if row == nil {

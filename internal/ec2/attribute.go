@@ -66,7 +66,7 @@ func attribute(name types.InstanceAttributeName, i *types.Instance, userData str
 	case types.InstanceAttributeNameInstanceInitiatedShutdownBehavior:
 		out.InstanceInitiatedShutdownBehavior = text("terminate")
 	case types.InstanceAttributeNameGroupSet:
-		out.Groups = []types.GroupIdentifier{}
+		out.Groups = i.SecurityGroups
 	case types.InstanceAttributeNameBlockDeviceMapping:
 		out.BlockDeviceMappings = []types.InstanceBlockDeviceMapping{}
 	case types.InstanceAttributeNameProductCodes:

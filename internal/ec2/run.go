@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -103,7 +104,7 @@ func (s *Service) checkRun(in *ec2.RunInstancesInput) (int, error) {
 	case in.Placement != nil && s.opts.IsForeignZone(aws.ToString(in.Placement.AvailabilityZone)):
 		return 0, refuse("InvalidParameterValue", "Invalid availability zone: [%s]", *in.Placement.AvailabilityZone)
 	}
-	return int(*in.MaxCount), nil
+	return int(*in.MaxCount), checkAsked(in)
 }
 
 // runData merges a RunInstances call: its launch template, overridden by what the call itself gives. It also returns the template's id and
@@ -135,6 +136,7 @@ func (s *Service) overridden(
 	data.InstanceType = cmp.Or(in.InstanceType, data.InstanceType, types.InstanceTypeM1Small)
 	data.KeyName = cmp.Or(in.KeyName, data.KeyName)
 	data.UserData = cmp.Or(in.UserData, data.UserData)
+	asTemplate(&data, in)
 	for _, t := range in.TagSpecifications {
 		data.TagSpecifications = append(data.TagSpecifications, types.LaunchTemplateTagSpecification{
 			ResourceType: t.ResourceType,
@@ -228,7 +230,15 @@ func (s *Service) launchedInstance(machine *types.Instance, row *state.Instance)
 	i := row.Instance
 	i.BlockDeviceMappings = []types.InstanceBlockDeviceMapping{}
 	i.NetworkInterfaces = []types.InstanceNetworkInterface{}
-	i.SecurityGroups = []types.GroupIdentifier{}
+	if i.SecurityGroups == nil {
+		i.SecurityGroups = []types.GroupIdentifier{}
+	}
+	if p := row.Profile; p != "" {
+		if !arn.IsARN(p) {
+			p = s.opts.GlobalARN("iam", "instance-profile/"+p)
+		}
+		i.IamInstanceProfile = &types.IamInstanceProfile{Arn: &p}
+	}
 	if machine != nil && !row.IsOver() {
 		i.PrivateIpAddress = machine.PrivateIpAddress
 		i.PrivateDnsName = machine.PrivateDnsName

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -127,5 +128,67 @@ func TestMachineHasAllFields(t *testing.T) {
 	i := s.instance(row)
 	if i.ImageId == nil || i.InstanceType == "" || i.Placement.AvailabilityZone == nil || i.PrivateIpAddress == nil || i.State == nil {
 		t.Errorf("%+v", i)
+	}
+}
+
+// TestRunKeepsWhatItTakes: the network and the role of a launch are described, from the call and from its template, and what an instance
+// would silently lack is refused by name.
+func TestRunKeepsWhatItTakes(t *testing.T) {
+	s := service(t, 0)
+	if _, err := s.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String("gpu"),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{
+			ImageId:            aws.String("ami-12345678"),
+			SecurityGroupIds:   []string{"sg-1"},
+			IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("ecsInstanceRole")},
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	run := func(in ec2.RunInstancesInput) (*ec2.RunInstancesOutput, error) {
+		in.MinCount = aws.Int32(1)
+		in.MaxCount = aws.Int32(1)
+		in.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("gpu")}
+		return s.RunInstances(t.Context(), &in)
+	}
+	for name, c := range map[string]struct {
+		in                     ec2.RunInstancesInput
+		group, subnet, profile string
+	}{
+		"the template's": {group: "sg-1", profile: "arn:aws:iam::000000000000:instance-profile/ecsInstanceRole"},
+		"the call's": {
+			in: ec2.RunInstancesInput{
+				SubnetId:           aws.String("subnet-1"),
+				SecurityGroupIds:   []string{"sg-2"},
+				IamInstanceProfile: &types.IamInstanceProfileSpecification{Arn: aws.String("arn:aws:iam::1:instance-profile/x")},
+				EbsOptimized:       aws.Bool(false),
+				Monitoring:         &types.RunInstancesMonitoringEnabled{Enabled: aws.Bool(false)},
+			},
+			group:   "sg-2",
+			subnet:  "subnet-1",
+			profile: "arn:aws:iam::1:instance-profile/x",
+		},
+	} {
+		out, err := run(c.in)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		i := out.Instances[0]
+		if *i.SecurityGroups[0].GroupId != c.group || aws.ToString(i.SubnetId) != c.subnet || *i.IamInstanceProfile.Arn != c.profile {
+			t.Errorf("%s: %+v %v %v", name, i.SecurityGroups, aws.ToString(i.SubnetId), *i.IamInstanceProfile.Arn)
+		}
+	}
+	for name, in := range map[string]ec2.RunInstancesInput{
+		"DisableApiTermination": {DisableApiTermination: aws.Bool(true)},
+		"InstanceMarketOptions": {InstanceMarketOptions: &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot}},
+		"BlockDeviceMappings":   {BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/sda1")}}},
+		"PrivateIpAddress":      {PrivateIpAddress: aws.String("10.0.0.1")},
+		"Placement.GroupName":   {Placement: &types.Placement{GroupName: aws.String("cluster")}},
+		"Placement.Tenancy":     {Placement: &types.Placement{Tenancy: types.TenancyDedicated}},
+	} {
+		if _, err := run(in); codeOf(err) != "UnsupportedOperation" || !strings.Contains(err.Error(), name+":") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -2,11 +2,14 @@ package logs
 
 import (
 	"context"
+	"errors"
+	"path"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
 
 	"github.com/pintle/pintle/internal/account"
@@ -22,24 +25,20 @@ const maxPrefix = 400
 func (s *Service) CreateExportTask(
 	ctx context.Context, in *cloudwatchlogs.CreateExportTaskInput,
 ) (*cloudwatchlogs.CreateExportTaskOutput, error) {
-	g, err := s.store.Group(*in.LogGroupName)
-	if err != nil {
+	if _, err := s.store.Group(*in.LogGroupName); err != nil {
 		return nil, failure(err)
 	}
 	switch {
 	case *in.From >= *in.To:
 		return nil, invalidParameter("The value of from must be before that of to.")
-	case *in.To < g.CreatedAt:
-		return nil, invalidParameter("The value of to is before the time at which the log group was created.")
 	case len(aws.ToString(in.DestinationPrefix)) > maxPrefix || strings.HasPrefix(aws.ToString(in.DestinationPrefix), "/"):
 		return nil, invalidParameter("destinationPrefix must have at most %d bytes, and no slash at its start.", maxPrefix)
 	case s.opts.State.View().ActiveExport() != nil:
 		return nil, limitExceeded()
 	}
-	test := exports.Prefix(in.DestinationPrefix) + "/aws-logs-write-test"
+	test := path.Join(aws.ToString(in.DestinationPrefix), "aws-logs-write-test") // without the default prefix, as on AWS
 	if err := exports.Put(ctx, s.opts.Buckets, *in.Destination, test, []byte("Permission Check Successful")); err != nil {
-		return nil, invalidParameter("PutObject call on the given bucket failed. Please check if CloudWatch Logs has been granted "+
-			"permission to perform this operation: %v", err)
+		return nil, badBucket(err)
 	}
 	row := &state.ExportTask{StreamPrefix: aws.ToString(in.LogStreamNamePrefix), ExportTask: types.ExportTask{
 		TaskId:            aws.String(uuid.NewString()),
@@ -52,7 +51,7 @@ func (s *Service) CreateExportTask(
 		Status:            &types.ExportTaskStatus{Code: types.ExportTaskStatusCodePending, Message: aws.String("Pending")},
 		ExecutionInfo:     &types.ExportTaskExecutionInfo{CreationTime: aws.Int64(s.now())},
 	}}
-	err = s.opts.State.Update(ctx, func(tx *state.Tx) error {
+	err := s.opts.State.Update(ctx, func(tx *state.Tx) error {
 		if tx.ActiveExport() != nil {
 			return limitExceeded()
 		}
@@ -63,6 +62,15 @@ func (s *Service) CreateExportTask(
 		return nil, err
 	}
 	return &cloudwatchlogs.CreateExportTaskOutput{TaskId: row.TaskId}, nil
+}
+
+// badBucket says that the test object couldn't be written.
+func badBucket(err error) error {
+	if refused, ok := errors.AsType[smithy.APIError](err); ok && refused.ErrorCode() == "NoSuchBucket" {
+		return invalidParameter("The given bucket does not exist. Please make sure the bucket is valid.")
+	}
+	return invalidParameter("PutObject call on the given bucket failed. Please check if CloudWatch Logs has been granted "+
+		"permission to perform this operation: %v", err)
 }
 
 // DescribeExportTasks lists export tasks, of the last 30 days.
@@ -97,7 +105,7 @@ func (s *Service) CancelExportTask(
 		case t.Status.Code == types.ExportTaskStatusCodeRunning:
 			tx.ExportTasks.Put(t.With(types.ExportTaskStatusCodePendingCancel, "Cancelling", s.opts.Now()))
 		default:
-			return &types.InvalidOperationException{Message: aws.String("The specified export task has finished or is being cancelled.")}
+			return &types.InvalidOperationException{Message: aws.String("The specified export task has already finished")}
 		}
 		return nil
 	})

@@ -91,7 +91,7 @@ func (s *Service) DeleteResourcePolicy(
 	err := s.opts.State.Update(ctx, func(tx *state.Tx) error {
 		name := aws.ToString(in.PolicyName)
 		if tx.LogResourcePolicies.Get(name) == nil {
-			return &types.ResourceNotFoundException{Message: account.Message("Policy with name [%s] does not exist", name)}
+			return &types.ResourceNotFoundException{Message: account.Message("Policy with name [%s] does not exist.", name)}
 		}
 		tx.LogResourcePolicies.Delete(name)
 		return nil

@@ -82,13 +82,13 @@ func (s *Service) DescribeLogStreams(
 
 func (s *Service) describeStream(group string, st streams.Stream) types.LogStream {
 	out := types.LogStream{
-		LogStreamName:       aws.String(st.Name),
-		CreationTime:        aws.Int64(st.CreatedAt),
-		StoredBytes:         aws.Int64(0), // as on AWS, where it's always 0 since 2019
-		Arn:                 aws.String(s.groupArn(group) + ":log-stream:" + st.Name),
-		UploadSequenceToken: aws.String(sequenceToken),
+		LogStreamName: aws.String(st.Name),
+		CreationTime:  aws.Int64(st.CreatedAt),
+		StoredBytes:   aws.Int64(0), // as on AWS, where it's always 0 since 2019
+		Arn:           aws.String(s.groupArn(group) + ":log-stream:" + st.Name),
 	}
 	if st.First > 0 {
+		out.UploadSequenceToken = aws.String(sequenceToken) // which a stream without events lacks
 		out.FirstEventTimestamp = aws.Int64(st.First)
 		out.LastEventTimestamp = aws.Int64(st.Last)
 		out.LastIngestionTime = aws.Int64(st.LastIngestion)

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,7 +252,9 @@ func TestTagSets(t *testing.T) {
 		want    string
 	}{
 		{nil, "MalformedXML"},
-		{&types.Tagging{}, "MalformedXML"},
+		{&types.Tagging{TagSet: []types.Tag{{Value: aws.String("v")}}}, "MalformedXML"},
+		{&types.Tagging{TagSet: []types.Tag{{Key: aws.String("k")}}}, "MalformedXML"},
+		{&types.Tagging{}, ""},
 		{&types.Tagging{TagSet: []types.Tag{{Key: aws.String("a,b"), Value: aws.String("v")}}}, "InvalidTag"},
 		{&types.Tagging{TagSet: []types.Tag{{Key: aws.String("a"), Value: aws.String("v?")}}}, "InvalidTag"},
 		{&types.Tagging{TagSet: one}, ""},
@@ -321,5 +324,107 @@ func TestListMarkerInPrefix(t *testing.T) {
 	})
 	if err != nil || len(two.CommonPrefixes) != 2 {
 		t.Errorf("%+v, %v", two, err)
+	}
+}
+
+// TestUploadsByFolder lists uploads with a delimiter, in pages of every size.
+func TestUploadsByFolder(t *testing.T) {
+	s, _ := newService(t)
+	for _, key := range []string{"a", "b/1", "b/2", "b/c/3", "d", "d", "e/1"} {
+		if _, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: theBucket, Key: &key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ prefix, want string }{
+		{"", "a b/ d d e/"},
+		{"b/", "b/1 b/2 b/c/"},
+		{"d", "d d"},
+		{"x", ""},
+	} {
+		for limit := int32(1); limit < 6; limit++ {
+			var got []string
+			in := &s3.ListMultipartUploadsInput{
+				Bucket: theBucket, Prefix: &c.prefix, Delimiter: aws.String("/"), MaxUploads: &limit,
+			}
+			for pages := 0; pages < 10; pages++ {
+				out, err := s.ListMultipartUploads(t.Context(), in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				page := len(got)
+				for _, u := range out.Uploads {
+					got = append(got, *u.Key)
+				}
+				for _, p := range out.CommonPrefixes {
+					got = append(got, *p.Prefix)
+				}
+				slices.Sort(got[page:])
+				if !*out.IsTruncated {
+					break
+				}
+				in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%q in pages of %d: %q, want %q", c.prefix, limit, got, c.want)
+			}
+		}
+	}
+}
+
+// TestRecordedRefusals: answers to calls that S3 refuses, as it was recorded doing.
+func TestRecordedRefusals(t *testing.T) {
+	s, _ := newService(t)
+	put(t, s, "k", "x")
+	for _, bypass := range []bool{true, false} {
+		_, err := s.DeleteObject(t.Context(), &s3.DeleteObjectInput{
+			Bucket: theBucket, Key: aws.String("k"), BypassGovernanceRetention: &bypass,
+		})
+		if code(err) != "InvalidArgument" {
+			t.Errorf("bypass %v without Object Lock: %v", bypass, err)
+		}
+	}
+	out, err := s.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{Bucket: theBucket, Delete: &types.Delete{
+		Objects: []types.ObjectIdentifier{{Key: aws.String("k"), VersionId: aws.String("random")}},
+	}})
+	if err != nil || len(out.Errors) != 1 || *out.Errors[0].Code != "NoSuchVersion" {
+		t.Errorf("deleting a bad version among many: %+v, %v", out, err)
+	}
+	_, err = s.PutBucketEncryption(t.Context(), &s3.PutBucketEncryptionInput{
+		Bucket: theBucket,
+		ServerSideEncryptionConfiguration: &types.ServerSideEncryptionConfiguration{Rules: []types.ServerSideEncryptionRule{{
+			ApplyServerSideEncryptionByDefault: &types.ServerSideEncryptionByDefault{SSEAlgorithm: "AES256", KMSMasterKeyID: aws.String("k")},
+		}}},
+	})
+	if code(err) != "InvalidArgument" {
+		t.Errorf("a KMS key with AES256: %v", err)
+	}
+	setVersioning(t, s, types.BucketVersioningStatusEnabled)
+	if _, err := s.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: theBucket, Key: aws.String("k")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.GetObjectTagging(t.Context(), &s3.GetObjectTaggingInput{
+		Bucket: theBucket, Key: aws.String("k"),
+	}); code(err) != "MethodNotAllowed" {
+		t.Errorf("tags of a delete marker: %v", err)
+	}
+}
+
+// TestFilterRuleNames: S3 shows the names of filter rules in its own case.
+func TestFilterRuleNames(t *testing.T) {
+	s, _ := newService(t)
+	r := rule("in/", ".jpg", "s3:ObjectCreated:*")
+	for i := range r.Filter.Key.FilterRules {
+		r.Filter.Key.FilterRules[i].Name = types.FilterRuleName(strings.ToUpper(string(r.Filter.Key.FilterRules[i].Name)))
+	}
+	if err := configure(s, t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.GetBucketNotificationConfiguration(t.Context(), &s3.GetBucketNotificationConfigurationInput{Bucket: theBucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := out.QueueConfigurations[0].Filter.Key.FilterRules
+	if len(rules) != 2 || rules[0].Name != "Prefix" || rules[1].Name != "Suffix" {
+		t.Errorf("%+v", rules)
 	}
 }

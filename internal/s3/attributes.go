@@ -3,6 +3,7 @@ package s3
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -46,8 +47,8 @@ func (a attributes) encode() json.RawMessage {
 
 // PutObjectTagging is S3's operation.
 func (s *Service) PutObjectTagging(ctx context.Context, in *s3.PutObjectTaggingInput) (*s3.PutObjectTaggingOutput, error) {
-	if in.Tagging == nil || in.Tagging.TagSet == nil {
-		return nil, malformedXML("a Tagging needs a TagSet")
+	if in.Tagging == nil {
+		return nil, malformedXML("a Tagging is missing")
 	}
 	if err := checkTags(in.Tagging.TagSet, maxObjectTags); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (s *Service) setTags(
 		return err
 	}, objects.Conditions{Owe: s.owe(ctx, event)})
 	if err != nil {
-		return nil, s.asVersionError(err, *bucket, *key, version, method)
+		return nil, s.asTaggingError(err, *bucket, *key, version, method)
 	}
 	return writtenVersion(o), nil
 }
@@ -100,11 +101,24 @@ func (s *Service) findObject(ctx context.Context, bucket, key, version, expected
 
 // GetObjectTagging is S3's operation.
 func (s *Service) GetObjectTagging(ctx context.Context, in *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error) {
-	o, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	err := s.checkReading(&s3.GetObjectInput{Key: in.Key, VersionId: in.VersionId, ExpectedBucketOwner: in.ExpectedBucketOwner})
 	if err != nil {
 		return nil, err
 	}
-	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...), VersionId: writtenVersion(o)}, nil
+	o, err := s.store.Object(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId))
+	if err != nil {
+		return nil, s.asTaggingError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodGet)
+	}
+	a, err := attributesOf(o.Attributes)
+	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...), VersionId: writtenVersion(o)}, err
+}
+
+// asTaggingError is asVersionError for tags: a delete marker is the same error whether the call names it or it is the latest version.
+func (s *Service) asTaggingError(err error, bucket, key string, version *string, method string) error {
+	if e, ok := errors.AsType[*objects.DeletedError](err); ok {
+		return markerError(&objects.DeletedError{Marker: e.Marker, Named: true}, method)
+	}
+	return s.asVersionError(err, bucket, key, version, method)
 }
 
 // GetObjectAcl is S3's operation. The owner has full control.

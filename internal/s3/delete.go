@@ -25,6 +25,9 @@ func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*
 	if err := s.checkOwner(in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
+	if err := checkBypass(in.BypassGovernanceRetention); err != nil {
+		return nil, err
+	}
 	event := "ObjectRemoved:Delete"
 	if call.From(ctx).Principal == call.S3 {
 		event = "LifecycleExpiration:Delete"
@@ -37,6 +40,7 @@ func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*
 			}
 			return s.owe(ctx, event)(b, o)
 		},
+		OweAbsent: in.VersionId == nil && call.From(ctx).Principal != call.S3,
 	})
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
@@ -47,6 +51,15 @@ func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*
 		out.VersionId = &deleted.Version
 	}
 	return out, nil
+}
+
+// checkBypass refuses the header of Object Lock, whatever it says, since no bucket here has locks.
+func checkBypass(bypass *bool) error {
+	if bypass == nil {
+		return nil
+	}
+	const header = "x-amz-bypass-governance-retention"
+	return invalidArgument(header, "", header+" is only applicable to Object Lock enabled buckets.")
 }
 
 // ifUnchanged refuses to delete an object that differs from the one the caller means.
@@ -82,11 +95,18 @@ func (s *Service) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) 
 	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
+	if err := checkBypass(in.BypassGovernanceRetention); err != nil {
+		return nil, err
+	}
 	outs := make([]*s3.DeleteObjectOutput, len(in.Delete.Objects))
 	errs := make([]error, len(in.Delete.Objects))
 	var g errgroup.Group
 	g.SetLimit(maxDeleting) // concurrent deletes share flushes
 	for i, o := range in.Delete.Objects {
+		if id := nonEmpty(o.VersionId); id != nil && checkVersion(id) != nil {
+			errs[i] = noSuchVersion(aws.ToString(o.Key), id) // here S3 doesn't tell what can't be a version from what isn't one
+			continue
+		}
 		g.Go(func() error {
 			outs[i], errs[i] = s.DeleteObject(ctx, &s3.DeleteObjectInput{
 				Bucket:                  in.Bucket,

@@ -602,51 +602,102 @@ func (s *Service) ListMultipartUploads(ctx context.Context, in *s3.ListMultipart
 	if err != nil {
 		return nil, err
 	}
-	if in.Delimiter != nil && *in.Delimiter != "" {
-		return nil, notImplemented("delimiter of ListMultipartUploads")
-	}
 	if err := s.checkOwner(in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	marker, idMarker := aws.ToString(in.KeyMarker), aws.ToString(in.UploadIdMarker)
-	after := idMarker
-	if marker != "" && idMarker == "" {
-		after = "\xff" // after every upload ID of that key
-	}
-	all, err := s.store.Uploads(ctx, *in.Bucket, aws.ToString(in.Prefix), marker, after, limit+1)
+	all, err := s.uploads(ctx, in, limit+1)
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, "")
 	}
 	out := &s3.ListMultipartUploadsOutput{
 		Bucket:         in.Bucket,
 		Prefix:         encodeNonEmpty(encode, in.Prefix),
-		KeyMarker:      encode(marker),
-		UploadIdMarker: &idMarker,
+		Delimiter:      encodeNonEmpty(encode, in.Delimiter),
+		KeyMarker:      encode(aws.ToString(in.KeyMarker)),
+		UploadIdMarker: aws.String(aws.ToString(in.UploadIdMarker)),
 		MaxUploads:     aws.Int32(int32(limit)),
 		EncodingType:   in.EncodingType,
 		IsTruncated:    aws.Bool(len(all) > limit),
 	}
 	for _, u := range all[:min(limit, len(all))] {
-		var d upload
-		if err := json.Unmarshal(u.Attributes, &d); err != nil {
+		if len(all) > limit {
+			out.NextKeyMarker = encode(u.Key)
+			out.NextUploadIdMarker = &u.ID
+		}
+		if u.ID == "" {
+			out.CommonPrefixes = append(out.CommonPrefixes, types.CommonPrefix{Prefix: encode(u.Key)})
+			continue
+		}
+		listed, err := s.listedUpload(u)
+		if err != nil {
 			return nil, err
 		}
-		listed := types.MultipartUpload{
-			Key:          encode(u.Key),
-			UploadId:     &u.ID,
-			Initiated:    &u.Started,
-			StorageClass: types.StorageClass(classOf(d.Object)),
-			Owner:        s.owner(),
-			Initiator:    s.initiator(),
-		}
-		if d.Named {
-			listed.ChecksumAlgorithm = types.ChecksumAlgorithm(d.Algorithm)
-			listed.ChecksumType = d.kind()
-		}
-		out.Uploads = append(out.Uploads, listed)
-		if len(all) > limit {
-			out.NextKeyMarker, out.NextUploadIdMarker = listed.Key, &u.ID
-		}
+		listed.Key = encode(u.Key)
+		out.Uploads = append(out.Uploads, *listed)
 	}
 	return out, nil
+}
+
+// afterAll is greater than every upload's ID, and at the end of a prefix greater than every key with it: keys are UTF-8, which lacks it.
+const afterAll = "\xff"
+
+// uploads returns up to limit uploads and common prefixes after a call's markers, in the order of their keys. A common prefix is an upload
+// without an ID.
+func (s *Service) uploads(ctx context.Context, in *s3.ListMultipartUploadsInput, limit int) (listed []*objects.Upload, err error) {
+	prefix, delimiter := aws.ToString(in.Prefix), aws.ToString(in.Delimiter)
+	key, id := aws.ToString(in.KeyMarker), aws.ToString(in.UploadIdMarker)
+	if common := commonPrefix(key, prefix, delimiter); common != "" {
+		key, id = common+afterAll, afterAll // a page before has listed it
+	} else if key != "" && id == "" {
+		id = afterAll
+	}
+	for len(listed) < limit {
+		batch, err := s.store.Uploads(ctx, *in.Bucket, prefix, key, id, limit-len(listed))
+		if err != nil || len(batch) == 0 {
+			return listed, err
+		}
+		for _, u := range batch {
+			key, id = u.Key, u.ID
+			if common := commonPrefix(u.Key, prefix, delimiter); common != "" {
+				listed = append(listed, &objects.Upload{Key: common})
+				key, id = common+afterAll, afterAll
+				break
+			}
+			listed = append(listed, u)
+		}
+	}
+	return listed, nil
+}
+
+// commonPrefix returns what stands for a key in a list with a delimiter, or "" if the key stands for itself.
+func commonPrefix(key, prefix, delimiter string) string {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok || delimiter == "" {
+		return ""
+	}
+	folder, _, found := strings.Cut(rest, delimiter)
+	if !found {
+		return ""
+	}
+	return prefix + folder + delimiter
+}
+
+// listedUpload describes an upload, without its key.
+func (s *Service) listedUpload(u *objects.Upload) (*types.MultipartUpload, error) {
+	var d upload
+	if err := json.Unmarshal(u.Attributes, &d); err != nil {
+		return nil, err
+	}
+	listed := &types.MultipartUpload{
+		UploadId:     &u.ID,
+		Initiated:    &u.Started,
+		StorageClass: types.StorageClass(classOf(d.Object)),
+		Owner:        s.owner(),
+		Initiator:    s.initiator(),
+	}
+	if d.Named {
+		listed.ChecksumAlgorithm = types.ChecksumAlgorithm(d.Algorithm)
+		listed.ChecksumType = d.kind()
+	}
+	return listed, nil
 }

@@ -46,9 +46,7 @@ func (s *Service) PutBucketNotificationConfiguration(
 		return nil, err
 	}
 	for i := range c.QueueConfigurations {
-		if q := &c.QueueConfigurations[i]; aws.ToString(q.Id) == "" {
-			q.Id = aws.String(uuid.NewString())
-		}
+		complete(&c.QueueConfigurations[i])
 	}
 	if !aws.ToBool(in.SkipDestinationValidation) {
 		if err := s.sendTestMessages(ctx, b, c.QueueConfigurations); err != nil {
@@ -58,6 +56,24 @@ func (s *Service) PutBucketNotificationConfiguration(
 	return &s3.PutBucketNotificationConfigurationOutput{}, s.saveSetting(
 		ctx, in.Bucket, in.ExpectedBucketOwner, notifications, c.QueueConfigurations,
 	)
+}
+
+// complete gives a configuration an id if it has none, and its filter rules the names under which S3 shows them.
+func complete(q *types.QueueConfiguration) {
+	if aws.ToString(q.Id) == "" {
+		q.Id = aws.String(uuid.NewString())
+	}
+	if q.Filter == nil || q.Filter.Key == nil {
+		return
+	}
+	for i := range q.Filter.Key.FilterRules {
+		r := &q.Filter.Key.FilterRules[i]
+		if strings.EqualFold(string(r.Name), "prefix") {
+			r.Name = "Prefix"
+		} else {
+			r.Name = "Suffix"
+		}
+	}
 }
 
 // GetBucketNotificationConfiguration is S3's operation.
@@ -260,7 +276,7 @@ type (
 		Size      *int64 `json:"size,omitempty"`
 		ETag      string `json:"eTag,omitempty"`
 		VersionID string `json:"versionId,omitempty"`
-		Sequencer string `json:"sequencer"`
+		Sequencer string `json:"sequencer,omitempty"`
 	}
 )
 
@@ -320,6 +336,10 @@ func (s *Service) record(c call.Call, now time.Time, name, configuration string,
 	case strings.HasSuffix(name, ":DeleteMarkerCreated"):
 		r.S3.Object.ETag = emptyETag
 	case strings.HasPrefix(name, "ObjectRemoved:"), strings.HasPrefix(name, "LifecycleExpiration:"): // a removed object has neither
+	case strings.HasPrefix(name, "ObjectTagging:"): // the content is as it was
+		r.EventVersion = "2.3"
+		r.S3.Object.Sequencer = ""
+		r.S3.Object.ETag = o.ETag
 	default:
 		r.S3.Object.Size = &o.Size
 		r.S3.Object.ETag = o.ETag

@@ -81,6 +81,9 @@ func checkTags(tags []types.Tag, limit int) error {
 		return refuse(400, "BadRequest", "Bucket tag count cannot be greater than %d", limit)
 	}
 	for _, t := range tags {
+		if t.Key == nil || t.Value == nil {
+			return malformedXML("a Tag needs a Key and a Value")
+		}
 		if !tagText.MatchString(aws.ToString(t.Key)) {
 			return errTagKey
 		}
@@ -110,8 +113,8 @@ func keyAndValue(t types.Tag) (key, value *string) { return t.Key, t.Value }
 
 // PutBucketTagging is S3's operation.
 func (s *Service) PutBucketTagging(ctx context.Context, in *s3.PutBucketTaggingInput) (*s3.PutBucketTaggingOutput, error) {
-	if in.Tagging == nil || in.Tagging.TagSet == nil {
-		return nil, malformedXML("a Tagging needs a TagSet")
+	if in.Tagging == nil {
+		return nil, malformedXML("a Tagging is missing")
 	}
 	if err := checkTags(in.Tagging.TagSet, maxBucketTags); err != nil {
 		return nil, err
@@ -181,8 +184,13 @@ func (s *Service) PutBucketEncryption(ctx context.Context, in *s3.PutBucketEncry
 	if c == nil || len(c.Rules) != 1 || c.Rules[0].ApplyServerSideEncryptionByDefault == nil {
 		return nil, malformedXML("ServerSideEncryptionConfiguration must have one Rule with ApplyServerSideEncryptionByDefault")
 	}
-	if c.Rules[0].ApplyServerSideEncryptionByDefault.SSEAlgorithm != types.ServerSideEncryptionAes256 {
+	byDefault := c.Rules[0].ApplyServerSideEncryptionByDefault
+	if byDefault.SSEAlgorithm != types.ServerSideEncryptionAes256 {
 		return nil, notImplemented("SSEAlgorithm other than AES256")
+	}
+	if byDefault.KMSMasterKeyID != nil {
+		return nil, invalidArgument("ApplyServerSideEncryptionByDefault", "",
+			"a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms or aws:kms:dsse")
 	}
 	return &s3.PutBucketEncryptionOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, c)
 }

@@ -238,7 +238,7 @@ func TestDeleteVersions(t *testing.T) {
 	out, err := s.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{Bucket: theBucket, Delete: &types.Delete{Objects: []types.ObjectIdentifier{
 		{Key: aws.String("a"), VersionId: version}, {Key: aws.String("b")}, {Key: aws.String("c"), VersionId: aws.String("x")},
 	}}})
-	if err != nil || len(out.Deleted) != 2 || len(out.Errors) != 1 || *out.Errors[0].Code != "InvalidArgument" {
+	if err != nil || len(out.Deleted) != 2 || len(out.Errors) != 1 || *out.Errors[0].Code != "NoSuchVersion" {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	if d := out.Deleted[0]; *d.VersionId != *version || d.DeleteMarker != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -75,12 +76,23 @@ func (c *LaunchConfiguration) Name() string { return aws.ToString(c.LaunchConfig
 
 // data returns the launch configuration as launch templates say it.
 func (c *LaunchConfiguration) data() ec2types.ResponseLaunchTemplateData {
-	return ec2types.ResponseLaunchTemplateData{
+	d := ec2types.ResponseLaunchTemplateData{
 		ImageId:      c.ImageId,
 		InstanceType: ec2types.InstanceType(aws.ToString(c.InstanceType)),
 		KeyName:      c.KeyName,
 		UserData:     c.UserData,
 	}
+	if c.IamInstanceProfile != nil {
+		d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecification{Name: c.IamInstanceProfile}
+	}
+	for _, g := range c.SecurityGroups { // ids, or names
+		if strings.HasPrefix(g, "sg-") {
+			d.SecurityGroupIds = append(d.SecurityGroupIds, g)
+		} else {
+			d.SecurityGroups = append(d.SecurityGroups, g)
+		}
+	}
+	return d
 }
 
 // LaunchSource is what a group's next instance is started from: a version of a launch template, or a launch configuration.

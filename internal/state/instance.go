@@ -27,6 +27,8 @@ type Instance struct {
 	Reservation string `json:",omitzero"`
 	// LaunchTemplate is the launch template's id and version, outside of a group.
 	LaunchTemplate *types.LaunchTemplateSpecification `json:",omitzero"`
+	// Profile is the name or the ARN of the instance profile that it was launched with.
+	Profile string `json:",omitzero"`
 	// TerminatedAt is when the machine was gone.
 	TerminatedAt *time.Time `json:",omitzero"`
 	// Member is the instance's role in its Auto Scaling group, or nil outside of one.
@@ -184,7 +186,26 @@ func NewInstance(data *types.ResponseLaunchTemplateData, zone string, now time.T
 			i.Tags = append(i.Tags, s.Tags...)
 		}
 	}
+	i.keep(data)
 	return i
+}
+
+// keep notes the network and the role that an instance was launched with. They change nothing about its machine, but clients read them.
+func (i *Instance) keep(data *types.ResponseLaunchTemplateData) {
+	if p := data.IamInstanceProfile; p != nil {
+		i.Profile = cmp.Or(aws.ToString(p.Arn), aws.ToString(p.Name))
+	}
+	ids := data.SecurityGroupIds
+	if len(data.NetworkInterfaces) > 0 {
+		i.SubnetId = data.NetworkInterfaces[0].SubnetId
+		ids = append(slices.Clone(ids), data.NetworkInterfaces[0].Groups...)
+	}
+	for _, id := range ids {
+		i.SecurityGroups = append(i.SecurityGroups, types.GroupIdentifier{GroupId: &id})
+	}
+	for _, name := range data.SecurityGroups {
+		i.SecurityGroups = append(i.SecurityGroups, types.GroupIdentifier{GroupName: &name})
+	}
 }
 
 // keepTerminated is how long EC2 shows a terminated instance.

@@ -27,6 +27,8 @@ type Conditions struct {
 	Allow func(*Bucket, *Object) error
 	// Owe returns the messages that the change owes. The object is as the change left it, or what it removed.
 	Owe func(*Bucket, *Object) []Message
+	// OweAbsent owes the messages of a deletion for an object that isn't there, too.
+	OweAbsent bool
 }
 
 func (c Conditions) allow(b *Bucket, o *Object) error {
@@ -162,8 +164,11 @@ func (s *Store) Delete(ctx context.Context, bucketName, key, version string, c C
 		if err != nil {
 			return err
 		}
-		if err := c.allow(b, deleted); err != nil || deleted == nil {
+		if err := c.allow(b, deleted); err != nil {
 			return err
+		}
+		if deleted == nil {
+			return s.oweAbsent(tx, b, key, c)
 		}
 		if gone, err = remove(tx, deleted); err != nil {
 			return err
@@ -178,6 +183,18 @@ func (s *Store) Delete(ctx context.Context, bucketName, key, version string, c C
 	}
 	s.remove(gone)
 	return deleted, nil
+}
+
+// oweAbsent owes the messages of a deletion that found nothing.
+func (s *Store) oweAbsent(tx *sql.Tx, b *Bucket, key string, c Conditions) error {
+	if !c.OweAbsent {
+		return nil
+	}
+	o := &Object{Bucket: b.Name, Key: key, Version: Null}
+	if err := sequence(tx, o); err != nil {
+		return err
+	}
+	return s.owe(tx, b, o, c)
 }
 
 // Describe changes the attributes of an object, or of one version of it, and returns that.

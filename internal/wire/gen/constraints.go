@@ -33,6 +33,11 @@ type constraint struct {
 	Sensitive bool
 }
 
+// lax are shapes whose patterns AWS doesn't enforce, by service.
+var lax = map[string][]string{
+	"logs": {"MetricNamespace"}, // PutMetricFilter takes colons
+}
+
 // writeConstraints writes the table for checking the service's inputs.
 func (s service) writeConstraints() {
 	table, leftOut := constraints(s.constraints)
@@ -47,6 +52,11 @@ func (s service) writeConstraints() {
 func constraints(service string) (table []byte, leftOut []string) {
 	w := &constraintWriter{model: new(constrained), wanted: map[string]bool{}, lines: map[string]string{}}
 	check(readModel(service, w.model))
+	for _, name := range lax[service] {
+		s := w.model.Shapes[name]
+		s.Pattern = ""
+		w.model.Shapes[name] = s
+	}
 	for name, o := range w.model.Operations {
 		if o.Input.Shape != "" {
 			w.write(name+"Input", o.Input.Shape)

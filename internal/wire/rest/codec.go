@@ -76,10 +76,18 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 	if m.Shape.Kind == codec.KindList || m.Shape.Kind == codec.KindPointer && m.Shape.Elem.Kind == codec.KindList {
 		return setItems(m, field, strings.Split(text, ","))
 	}
+	if text == "" && m.Place.In == model.InQuery && isNumber(m.Shape) {
+		return nil // S3 takes max-parts= for none
+	}
 	if err := codec.SetText(m.Shape, field, text); err != nil {
 		return refusal.New("InvalidArgument", "Provided %s is not valid: %q.", m.Place.Name, text)
 	}
 	return nil
+}
+
+// isNumber reports whether a shape is an integer, or a pointer to one.
+func isNumber(s *codec.Shape) bool {
+	return s.Kind == codec.KindInt || s.Kind == codec.KindPointer && s.Elem.Kind == codec.KindInt
 }
 
 // setItems sets a list from its elements' texts.

@@ -310,7 +310,7 @@ func (s *shape) enumConstraint() string {
 func format(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // maxShown is the longest value that a message repeats.
-const maxShown = 1024
+const maxShown = 4096
 
 // shown returns the value as messages show it, quoted and with a trailing space. It returns "" for secret, structured and long values.
 func shown(c *checker, v reflect.Value) string {

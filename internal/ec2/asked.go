@@ -1,0 +1,77 @@
+package ec2
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// runMembers are the members of RunInstances that Pintle honours or keeps.
+var runMembers = []string{
+	"MaxCount", "MinCount", "ClientToken", "DryRun", "IamInstanceProfile", "ImageId", "InstanceType", "KeyName", "LaunchTemplate", "Placement",
+	"SecurityGroupIds", "SecurityGroups", "SubnetId", "TagSpecifications", "UserData",
+}
+
+// checkAsked refuses what a call asks for and would not get.
+func checkAsked(in *ec2.RunInstancesInput) error {
+	if name := asked(reflect.ValueOf(*in), runMembers); name != "" {
+		return refuse("UnsupportedOperation", "%s: Pintle's instances are machines as they are, so it can't be set.", name)
+	}
+	if in.Placement == nil {
+		return nil
+	}
+	if name := asked(reflect.ValueOf(*in.Placement), []string{"AvailabilityZone", "Tenancy"}); name != "" {
+		return refuse("UnsupportedOperation", "Placement.%s: Pintle places instances by zone only.", name)
+	}
+	if t := cmp.Or(in.Placement.Tenancy, types.TenancyDefault); t != types.TenancyDefault {
+		return refuse("UnsupportedOperation", "Placement.Tenancy: Pintle's instances have the tenancy default, not %q.", t)
+	}
+	return nil
+}
+
+// asked returns a member of a struct that asks for something, besides the known ones, or "".
+func asked(v reflect.Value, known []string) string {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.IsExported() && !slices.Contains(known, f.Name) && asks(v.FieldByIndex(f.Index)) {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// asks reports whether a value asks for something. What is off, such as {"Enabled": false}, doesn't.
+func asks(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.Elem().Kind() == reflect.Struct || v.Elem().Kind() == reflect.Bool {
+			return asks(v.Elem())
+		}
+		return !v.IsNil()
+	case reflect.Slice:
+		return v.Len() > 0
+	case reflect.Struct:
+		return asked(v, nil) != ""
+	}
+	return v.IsValid() && !v.IsZero()
+}
+
+// asTemplate returns the network and the role that a call gives, in a launch template's form, where they replace the template's.
+func asTemplate(data *types.ResponseLaunchTemplateData, in *ec2.RunInstancesInput) {
+	if p := in.IamInstanceProfile; p != nil {
+		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecification{Arn: p.Arn, Name: p.Name}
+	}
+	if len(in.SecurityGroupIds)+len(in.SecurityGroups) > 0 {
+		data.SecurityGroupIds = in.SecurityGroupIds
+		data.SecurityGroups = in.SecurityGroups
+	}
+	if in.SubnetId != nil {
+		data.NetworkInterfaces = []types.LaunchTemplateInstanceNetworkInterfaceSpecification{{
+			DeviceIndex: aws.Int32(0),
+			SubnetId:    in.SubnetId,
+		}}
+	}
+}
