@@ -36,12 +36,17 @@ type conformance struct {
 	want string
 	// words says that the reasons have words of the runtimes' own, and need only be as wanted.
 	words bool
+	// amazon is the record of Amazon's agent where it isn't as on Docker, for the reason beside it; or asWanted.
+	amazon string
 	// processes says that plain processes do the same.
 	processes bool
 }
 
+// asWanted says that Amazon's agent tells what is wanted, and the rest in words of its own.
+const asWanted = "as wanted"
+
 // TestConformance runs a table of task definitions on Docker and on runc, and some as plain processes: all of them tell the same of
-// each, and what Amazon's agent tells.
+// each, and what Amazon's agent tells. That one runs them too where PINTLE_AMAZON_AGENT is the path of its program.
 func TestConformance(t *testing.T) {
 	w := newConformanceWorld(t)
 	for _, c := range conformances {
@@ -50,6 +55,9 @@ func TestConformance(t *testing.T) {
 			on := []string{"docker", "oci"}
 			if c.processes {
 				on = append(on, "process")
+			}
+			if w.amazon != "" {
+				on = append(on, "amazon")
 			}
 			records := make([]string, len(on))
 			var running sync.WaitGroup
@@ -92,10 +100,15 @@ func wild(pattern, text string) bool {
 // fails says what is wrong with the records of a definition, by runtime, or "".
 func (c conformance) fails(on, records []string) string {
 	for i, got := range records {
-		if !matches(c.want, got) {
-			return fmt.Sprintf("on %s it's\n%s\nbut should be\n%s", on[i], got, strings.TrimSpace(c.want))
+		own := on[i] == "amazon" && c.amazon != ""
+		want := c.want
+		if own && c.amazon != asWanted {
+			want = c.amazon
 		}
-		if !c.words && got != records[0] {
+		if !matches(want, got) {
+			return fmt.Sprintf("on %s it's\n%s\nbut should be\n%s", on[i], got, strings.TrimSpace(want))
+		}
+		if !c.words && !own && got != records[0] {
 			return fmt.Sprintf("on %s it's\n%s\nbut on %s\n%s", on[0], records[0], on[i], got)
 		}
 	}
@@ -106,13 +119,14 @@ func (c conformance) fails(on, records []string) string {
 type conformanceWorld struct {
 	image   string
 	routers string // a directory with the program router, a stand-in for Fluent Bit
+	amazon  string // the control plane's address for Amazon's agent, where there is one
 	ecs     *ecs.Client
 	logs    *cloudwatchlogs.Client
 }
 
 func newConformanceWorld(t *testing.T) *conformanceWorld {
 	engine := dockerd(t)
-	p := Up(t, "c5.24xlarge", "--runtime", "process")
+	p := UpSigned(t, "c5.24xlarge", "--runtime", "process")
 	for _, runtime := range []string{"docker", "oci"} {
 		agent := exec.Command(bin(t, "pintle"), "agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--runtime", runtime,
 			"--docker-host", engine, "--instance-type", "c5.24xlarge", "--metrics=", "--ephemeral")
@@ -132,15 +146,23 @@ func newConformanceWorld(t *testing.T) *conformanceWorld {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v", out, err)
 	}
-	w := &conformanceWorld{"rootfs:" + rootfs(t), routers, p.sdk(), cloudwatchlogs.New(cloudwatchlogs.Options{
-		Region: "us-east-1", BaseEndpoint: &p.Endpoint, Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+	nodes := 3
+	amazon := ""
+	if program := os.Getenv("PINTLE_AMAZON_AGENT"); program != "" {
+		amazon = startAmazonsAgent(t, program, p)
+		nodes++
+	} else {
+		t.Log("NOT RUN with Amazon's agent: PINTLE_AMAZON_AGENT names none")
+	}
+	w := &conformanceWorld{"rootfs:" + rootfs(t), routers, amazon, p.sdk(), cloudwatchlogs.New(cloudwatchlogs.Options{
+		Region: "us-east-1", BaseEndpoint: &p.Endpoint, Credentials: credentials.NewStaticCredentialsProvider(p.key, p.secret, ""),
 	})}
 	if _, err := w.logs.CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: aws.String("conformance")}); err != nil {
 		t.Fatal(err)
 	}
-	Eventually(t, "three nodes", func() bool {
-		out, err := w.ecs.DescribeClusters(t.Context(), &ecs.DescribeClustersInput{})
-		return err == nil && out.Clusters[0].RegisteredContainerInstancesCount == 3
+	Eventually(t, "all nodes", func() bool {
+		out, err := w.ecs.ListContainerInstances(t.Context(), &ecs.ListContainerInstancesInput{Filter: aws.String("agentConnected==true")})
+		return err == nil && len(out.ContainerInstanceArns) == nodes
 	})
 	return w
 }
@@ -249,18 +271,22 @@ func unmarshal(t *testing.T, text []byte, to any) {
 // definition completes a task definition. FREE in it is a port that no other runtime's task has, and ROUTERS
 // the directory of the stand-in for log routers.
 func (w *conformanceWorld) definition(t *testing.T, c conformance, runtime string) []byte {
-	text := strings.ReplaceAll(c.containers, "FREE", map[string]string{"docker": "9181", "oci": "9182", "process": "9183"}[runtime])
+	text := strings.ReplaceAll(c.containers, "FREE", map[string]string{"docker": "9181", "oci": "9182", "process": "9183", "amazon": "9184"}[runtime])
 	var containers []map[string]any
 	unmarshal(t, []byte(text), &containers)
+	image := w.image
+	logging := map[string]string{"awslogs-group": "conformance", "awslogs-region": "us-east-1", "awslogs-stream-prefix": runtime}
+	if runtime == "amazon" {
+		image = amazonsImage
+		logging["awslogs-endpoint"] = w.amazon
+	}
 	for _, d := range containers {
 		if script, ok := d["script"]; ok {
 			d["entryPoint"], d["command"] = []string{"/bin/sh", "-c"}, []any{script}
 			delete(d, "script")
 		}
 		for key, value := range map[string]any{
-			"image": w.image, "stopTimeout": 2, "logConfiguration": map[string]any{"logDriver": "awslogs", "options": map[string]string{
-				"awslogs-group": "conformance", "awslogs-region": "us-east-1", "awslogs-stream-prefix": runtime,
-			}},
+			"image": image, "stopTimeout": 2, "logConfiguration": map[string]any{"logDriver": "awslogs", "options": logging},
 		} {
 			if _, ok := d[key]; !ok {
 				d[key] = value
@@ -293,6 +319,9 @@ func (w *conformanceWorld) describe(t *testing.T, c conformance, task *types.Tas
 		if step.at != nil {
 			steps += " " + step.name
 		}
+	}
+	if amazonsImage == aws.ToString(task.Containers[0].Image) {
+		steps = " pulled" + steps // its image is there, so it pulls none
 	}
 	lines := []string{fmt.Sprintf("task%s: %s: %s", steps, task.StopCode, aws.ToString(task.StoppedReason))}
 	for _, container := range task.Containers {

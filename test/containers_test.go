@@ -18,6 +18,12 @@ import (
 // dockerd starts a Docker Engine for the test and ends it with the test.
 func dockerd(t *testing.T) (host string) {
 	t.Helper()
+	return dockerdIn(t, "")
+}
+
+// dockerdIn is dockerd in a network namespace, if one is named.
+func dockerdIn(t *testing.T, netns string) (host string) {
+	t.Helper()
 	path, err := exec.LookPath("dockerd")
 	if err != nil {
 		t.Fatal("this test needs root and Debian's docker.io, iptables and busybox-static: ", err)
@@ -27,7 +33,12 @@ func dockerd(t *testing.T) (host string) {
 		t.Fatal(err)
 	}
 	host = "unix://" + dir + "/s"
-	cmd := exec.Command(path, "--data-root", dir+"/data", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "-H", host)
+	args := []string{path, "--data-root", dir + "/data", "--exec-root", dir + "/exec", "--pidfile", dir + "/pid", "-H", host}
+	if netns != "" {
+		args = append([]string{"nsenter", "--net=/run/netns/" + netns}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=secret") // for its log driver awslogs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,9 @@ func secondMachine(t *testing.T) (netns, cable, address string) {
 	t.Helper()
 	netns, cable = fmt.Sprint("pintle-test-", os.Getpid()), fmt.Sprint("pt", os.Getpid())
 	ip(t, "netns add "+netns)
-	t.Cleanup(func() { ip(t, "netns delete "+netns) }) // the cable goes with it
+	t.Cleanup(func() { ip(t, "netns delete "+netns) })
 	ip(t, "link add "+cable+" type veth peer name eth0 netns "+netns)
+	t.Cleanup(func() { ip(t, "link delete "+cable) }) // the namespace may live a little longer than its name
 	ip(t, "address add 10.231.77.1/30 dev "+cable)
 	ip(t, "link set "+cable+" up")
 	ip(t, "-n "+netns+" address add 10.231.77.2/30 dev eth0")

@@ -101,7 +101,7 @@ func (p *Pintle) sdk() *ecs.Client {
 		Region:           "us-east-1",
 		BaseEndpoint:     &p.Endpoint,
 		RetryMaxAttempts: 1,
-		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
+		Credentials:      credentials.NewStaticCredentialsProvider(p.key, p.secret, ""),
 	})
 }
 

@@ -90,6 +90,7 @@ type Agent struct {
 	address  string // the machine's, towards the control plane
 	sampler  *sampler
 	faults   *faults
+	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
 	web      *http.Client               // opens web sockets
 	acs      atomic.Pointer[acsSession] // the open connection, or nil
@@ -130,7 +131,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.faults.load(bootID(), a.config.GPUs); err != nil {
 		a.log.Error("cannot read which GPUs are broken", "error", err)
 	}
-	if err := a.register(ctx); err != nil {
+	err := a.register(ctx)
+	if a.release != nil {
+		defer a.release() //nolint:errcheck // the process ends anyway
+	}
+	if err != nil {
 		return err
 	}
 	listener, err := a.listen()

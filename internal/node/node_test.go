@@ -755,6 +755,30 @@ func TestRestartKeepsInstance(t *testing.T) {
 	}
 }
 
+// TestCopiedDirectory: an agent with a copy of another's data directory would remove the containers that the copy doesn't know of.
+func TestCopiedDirectory(t *testing.T) {
+	p, b, dir := newPlane(t), newFakeRuntime(), t.TempDir()
+	_, end := startNode(t, p, b, dir)
+	p.next("acs")
+	<-p.registers
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	second := New(Config{Cluster: "default", DataDir: copied, InstanceType: "p3.8xlarge", Runtime: b, ECS: p, Logs: noLogs{}})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := second.Run(ctx); err == nil || !strings.Contains(err.Error(), "another agent on this machine is the node of "+copied) {
+		t.Errorf("the second agent ends with %v", err)
+	}
+	if len(p.registers) > 0 {
+		t.Error("the second agent registers as the first one's node")
+	}
+	end()
+	startNode(t, p, b, copied)
+	p.next("acs") // the directory may move
+}
+
 func portOf(t *testing.T, dir string) int {
 	t.Helper()
 	var id identity

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
@@ -24,6 +25,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/node/kernel"
 )
 
 // identity is what a node remembers about itself.
@@ -67,6 +69,9 @@ func (a *Agent) register(ctx context.Context) error {
 	}
 	id.InstanceType = a.config.InstanceType
 	id.InstanceID = cmp.Or(a.config.InstanceID, id.InstanceID, newInstanceID())
+	if err := a.claim(id); err != nil {
+		return err
+	}
 	in := a.registration()
 	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))
 	if err != nil {
@@ -85,7 +90,7 @@ func (a *Agent) register(ctx context.Context) error {
 			if id.Owner == "" {
 				id.Owner = id.ContainerInstanceArn
 			}
-			return a.storeIdentity(id)
+			return errors.Join(a.claim(id), a.storeIdentity(id))
 		}
 		if isRefused(err) {
 			if in.ContainerInstanceArn == nil {
@@ -107,6 +112,21 @@ func (a *Agent) register(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// claim makes this process the only one on the machine that is the node. An agent with a copy of the data directory would remove the
+// containers that were started after it was copied, before the control plane could refuse it.
+func (a *Agent) claim(id identity) error {
+	if id.Owner == "" || a.release != nil {
+		return nil
+	}
+	release, held, err := kernel.Claim("pintle-node/" + path.Base(id.Owner) + "/" + id.InstanceID)
+	if held {
+		return fmt.Errorf("another agent on this machine is the node of %s, which is a copy: end that agent, or start this one with an empty "+
+			"data directory", a.config.DataDir)
+	}
+	a.release = release
+	return err
 }
 
 // newInstanceID makes up a machine id in EC2's form.

@@ -1,4 +1,4 @@
-// Package kernel wraps the calls of the kernel that images and networks both need with care.
+// Package kernel wraps the calls of the kernel that several parts of a node need with care.
 package kernel
 
 import (
@@ -25,4 +25,18 @@ func Unmount(path string) error {
 		return nil
 	}
 	return err
+}
+
+// Claim reserves a name for this process until it ends, or until release. held says that somebody has the name. The name is that of
+// an abstract socket, which needs no file and is freed however the process ends. Processes in different network namespaces don't see each
+// other's claims.
+func Claim(name string) (release func() error, held bool, err error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + name}); err != nil {
+		return nil, errors.Is(err, unix.EADDRINUSE), errors.Join(err, unix.Close(fd))
+	}
+	return func() error { return unix.Close(fd) }, false, nil
 }

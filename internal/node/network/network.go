@@ -14,6 +14,7 @@ import (
 
 	"github.com/containernetworking/cni/libcni"
 	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/vishvananda/netlink"
 
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/kernel"
@@ -68,10 +69,35 @@ const bridgeName = "pintle0"
 
 // OpenBridge returns the networks on the bridge that all Pintle's containers on a machine share. They can publish ports.
 func OpenBridge(ctx context.Context, dir string, subnet netip.Prefix) (*Networks, error) {
+	if err := checkBridge(subnet); err != nil {
+		return nil, err
+	}
 	if err := guardBridge(subnet); err != nil {
 		return nil, fmt.Errorf("the bridge's rules (nftables): %w", err)
 	}
 	return Open(ctx, dir, bridge(subnet))
+}
+
+// checkBridge refuses a subnet other than that of the bridge, which an earlier or another agent made.
+func checkBridge(subnet netip.Prefix) error {
+	link, err := netlink.LinkByName(bridgeName)
+	if _, none := errors.AsType[netlink.LinkNotFoundError](err); none {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	addresses, err := netlink.AddrList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		if own, err := netip.ParsePrefix(a.IPNet.String()); err == nil && own.Masked() != subnet.Masked() {
+			return fmt.Errorf("the bridge %s of this machine has the address %s, which is not of the subnet %s: all agents of a machine share the "+
+				"bridge and its subnet; to change it, end their containers and run: ip link delete %[1]s", bridgeName, own, subnet)
+		}
+	}
+	return nil
 }
 
 // bridge returns the bridge's CNI configuration. Its state is in /run, because what it describes doesn't survive a reboot either.

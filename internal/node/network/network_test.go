@@ -54,6 +54,17 @@ func attach(t *testing.T, n *Networks, name string, ports ...Port) Address {
 	return a
 }
 
+// TestAnotherSubnet: the bridge has one subnet, so an agent that is told another one would fail every task, and its rules would cut off
+// the first agent's containers.
+func TestAnotherSubnet(t *testing.T) {
+	attach(t, open(t, t.TempDir()), "first")
+	other := netip.MustParsePrefix("10.214.0.0/16")
+	_, err := OpenBridge(t.Context(), t.TempDir(), other)
+	if err == nil || !strings.Contains(err.Error(), "10.213.0.1/16") {
+		t.Errorf("a second subnet: %v", err)
+	}
+}
+
 // unique returns an ID that no other run of the tests has used, so that what a failed run left behind doesn't matter.
 func unique(t *testing.T, name string) string {
 	return t.Name() + "-" + runtimetest.Mark + "-" + name

@@ -54,7 +54,7 @@ func serve(l net.Listener) {
 	}
 }
 
-// show prints a message of the forward mode.
+// show prints a message of the forward mode, or of the message mode, which has a time and a record in place of entries.
 func show(m any) {
 	message, ok := m.([]any)
 	if !ok {
@@ -62,7 +62,11 @@ func show(m any) {
 		return
 	}
 	tag := message[0].(string)
-	for _, entry := range message[1].([]any) {
+	entries, ok := message[1].([]any)
+	if !ok {
+		entries = []any{message[1:3]}
+	}
+	for _, entry := range entries {
 		record := entry.([]any)[1].(map[string]any)
 		fmt.Println(tag[:strings.LastIndex(tag, "firelens-")+9], record["source"], record["log"], len(record))
 	}
@@ -86,6 +90,12 @@ func decode(r *bufio.Reader) (any, error) {
 		return text(r, int(kind&31))
 	}
 	switch kind {
+	case 0xc0:
+		return nil, nil
+	case 0xce:
+		return text(r, 4)
+	case 0xcf, 0xd3:
+		return text(r, 8)
 	case 0xd7:
 		return text(r, 9)
 	case 0xd9:
