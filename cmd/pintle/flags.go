@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -213,9 +214,7 @@ func expand(path string) string {
 		return ""
 	}
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
+		return filepath.Join(home(), rest)
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil { // the working directory is gone
@@ -223,6 +222,46 @@ func expand(path string) string {
 	}
 	return absolute
 }
+
+// home returns $HOME, which services often lack, or else the home in the password file. A user without either has the root directory, as in
+// containers. It never depends on the working directory.
+func home() string {
+	if dir := os.Getenv("HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
+		return u.HomeDir
+	}
+	return "/"
+}
+
+// makeData makes a data directory, for its owner alone.
+func makeData(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("the data directory: %w: choose another with --data", err)
+	}
+	return nil
+}
+
+// claimData makes a control plane's data directory. It refuses one with other programs' files, such as /tmp: it would be closed to them.
+func claimData(dir string) error {
+	if err := makeData(dir); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("the data directory: %w", err)
+	}
+	isOurs := func(e os.DirEntry) bool { return slices.Contains(inData, e.Name()) }
+	if len(entries) > 0 && !slices.ContainsFunc(entries, isOurs) {
+		return fmt.Errorf("--data %s: it has files, but none of Pintle's; choose a directory that is empty or new, such as %s",
+			dir, filepath.Join(dir, "pintle"))
+	}
+	return nil
+}
+
+// inData are what a control plane or its nodes make first in a data directory, and what an empty file system has.
+var inData = []string{"pintle.lock", "machine", "nodes", "lost+found"}
 
 // bytes defines a flag for a size in bytes, written like 512MiB.
 func (f flags) bytes(to *int64, name string, otherwise int64, usage string) {
