@@ -52,13 +52,20 @@ func (l *Launch) request() Request {
 
 // Launch places a task and writes it, bound to its instance and GPUs. From then on its node gets it. If there is no
 // room, a task that may wait for its capacity provider to grow is written without an instance. PlaceWaiting places it
-// once there is room.
+// once there is room. Where others wait already, it waits for its turn, or those who ask most often would get all that becomes free.
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
+	waiting, others := s.mayWait(tx.View, l)
+	if others {
+		if t := s.waiting(l); Refusal(tx.View, t) == nil {
+			tx.Tasks.Put(t)
+			return t, nil
+		}
+	}
 	p, failures := s.Place(tx.View, l.request())
 	if len(failures) == 0 {
 		return s.bind(tx, l, p), nil
 	}
-	if !l.MayWait || !s.mayWait(tx.View, l) {
+	if !waiting {
 		return nil, failures
 	}
 	t := s.waiting(l)
@@ -100,19 +107,20 @@ func Refusal(v *state.View, t *state.Task) *types.Failure {
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-quotas.html
 const maxWaiting = 500
 
-// mayWait reports whether a task's capacity provider grows for it, and the cluster has fewer than maxWaiting waiting
-// tasks.
-func (s *Scheduler) mayWait(v *state.View, l *Launch) bool {
-	if !Grows(v, l.CapacityProvider) {
-		return false
+// mayWait reports whether a task may wait: its capacity provider grows for it, and the cluster has fewer than maxWaiting waiting tasks.
+// If so, it also reports whether others wait for the provider.
+func (s *Scheduler) mayWait(v *state.View, l *Launch) (may, others bool) {
+	if !l.MayWait || !Grows(v, l.CapacityProvider) {
+		return false, false
 	}
 	n := 0
 	for t := range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
 		if *t.ClusterArn == l.ClusterArn && t.Waiting != nil {
 			n++
+			others = others || aws.ToString(t.CapacityProviderName) == l.CapacityProvider
 		}
 	}
-	return n < maxWaiting
+	return n < maxWaiting, others && n < maxWaiting
 }
 
 // Grows reports whether a capacity provider has managed scaling.
