@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -41,6 +42,9 @@ func (p withPlaceholder) Type() string { return p.kind }
 func (f flags) placeholder(name, kind string) {
 	flag := f.Lookup(name)
 	flag.Value = withPlaceholder{flag.Value, kind}
+	if flag.DefValue == "0s" { // pflag leaves it out only of its own kinds
+		flag.DefValue = ""
+	}
 }
 
 // required makes a flag mandatory.
@@ -155,6 +159,30 @@ func pairs[V any](f flags, to *map[string]V, name, shorthand, kind, usage string
 
 // asIs returns a text unchanged.
 func asIs(s string) (string, error) { return s, nil }
+
+// endpoint defines the flag for a control plane's URL. An empty one stands for AWS itself.
+func (f flags) endpoint(to *string) {
+	*to = "http://127.0.0.1:4566"
+	f.Var(&value{*to, "URL", func(s string) error {
+		u, err := url.Parse(s)
+		if s != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+			return errors.New("it must be a URL such as http://127.0.0.1:4566")
+		}
+		*to = s
+		return nil
+	}}, "endpoint", "The control plane's URL.")
+}
+
+// count defines a flag for a number that isn't negative.
+func (f flags) count(to *int, name, usage string) {
+	f.Var(&value{"0", "int", func(s string) (err error) {
+		*to, err = strconv.Atoi(s)
+		if err != nil || *to < 0 {
+			return errors.New("it must be a whole number of at least 0")
+		}
+		return nil
+	}}, name, usage)
+}
 
 // path defines a flag for a path that needn't exist.
 func (f flags) path(to *string, name, kind, otherwise, usage string) {

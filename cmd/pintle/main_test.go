@@ -42,6 +42,9 @@ func TestUsageErrors(t *testing.T) {
 		`invalid duration "soon"`:                              "up --lost soon",
 		`"x" is not of the form NAME=VALUE`:                    "agent --attribute a=b;x",
 		`"x" for "--gpus"`:                                     "run img --gpus x",
+		`"-1" for "--gpus" flag: it must be a whole number`:    "run img --gpus -1",
+		"it must be a URL such as http://":                     "ps --endpoint 127.0.0.1:4566",
+		`"nosuch" for "--endpoint"`:                            "env --endpoint nosuch",
 		"it is a directory":                                    "sim --trace " + dir,
 		"no such file":                                         "sim --policy " + dir + "/none",
 		"it is no directory":                                   "worker --temp-dir main.go",
@@ -225,6 +228,7 @@ func TestHelp(t *testing.T) {
 			"($QUEUE_URL)",
 		},
 		"agent --help":    {"--runtime docker|oci|process", "--data DIRECTORY"},
+		"up --help":       {"--settle DURATION", "--scale-in DURATION"},
 		"help gpus fault": {"Usage: pintle gpus fault [flags] GPU"},
 	} {
 		var out bytes.Buffer
@@ -240,6 +244,9 @@ func TestHelp(t *testing.T) {
 		}
 		if strings.Contains(out.String(), "\n  machine ") || strings.Contains(out.String(), "lock-fd") {
 			t.Errorf("pintle %s shows what is hidden:\n%s", args, &out)
+		}
+		if strings.Contains(out.String(), "default 0s") {
+			t.Errorf("pintle %s shows a default that isn't:\n%s", args, &out)
 		}
 	}
 }
