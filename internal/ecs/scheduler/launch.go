@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/ecs/capacity"
+	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -90,17 +91,45 @@ func Refusal(v *state.View, t *state.Task) *types.Failure {
 	var kinds []capacity.Kind
 	for _, o := range v.Offers(p, g) {
 		if i, err := instancetype.Lookup(o.Type); err == nil {
-			kinds = append(kinds, capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen))
+			k := capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen)
+			k.Type, k.Zones = o.Type, g.AvailabilityZones
+			kinds = append(kinds, k)
 		}
 	}
 	reason, detail := capacity.Refusal(kinds, capacity.Task{
 		Size:       capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs},
 		Attributes: td.RequiredAttributes(),
+		MemberOf:   t.Waiting.MemberOf(td),
 	})
-	if reason == "" {
+	if reason == "" || reason == capacity.UnmetConstraint && isMet(v, t, td) {
 		return nil
 	}
 	return &types.Failure{Arn: p.CapacityProviderArn, Reason: &reason, Detail: &detail}
+}
+
+// isMet reports whether an instance that is there may meet a task's memberOf constraints all the same: it may have been given an attribute
+// since it came. Then the task waits until there is room on it.
+func isMet(v *state.View, t *state.Task, td *state.TaskDefinition) bool {
+	expressions := t.Waiting.MemberOf(td)
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, *t.ClusterArn) {
+		known := func(name string) (string, bool, bool) {
+			value, ok := subject{v, i}.Attribute(name)
+			return value, ok, true
+		}
+		excludes := func(expression string) bool {
+			e, err := query.Parse(expression)
+			if err != nil {
+				return true
+			}
+			may, _ := e.Outcomes(known)
+			return !may
+		}
+		ofProvider := aws.ToString(i.CapacityProviderName) == *t.CapacityProviderName && *i.Status == "ACTIVE"
+		if ofProvider && !slices.ContainsFunc(expressions, excludes) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxWaiting is how many tasks of a cluster may be PROVISIONING, from the service's quotas:
@@ -316,7 +345,9 @@ func withDetail(sentence string, f types.Failure) string {
 }
 
 // Hopeless words a refusal as a stopped reason.
-func Hopeless(refusal *types.Failure) string { return withDetail(*refusal.Reason+".", *refusal) }
+func Hopeless(refusal *types.Failure) string {
+	return withDetail(strings.TrimSuffix(*refusal.Reason, ".")+".", *refusal)
+}
 
 // Shortage returns why a task that waited for its capacity provider to grow found no instance there, as a stopped
 // reason: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
