@@ -196,7 +196,7 @@ func (c *agentCmd) lock() (*os.File, error) {
 	if c.LockFD != 0 {
 		return file.Inherit(c.LockFD), nil
 	}
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+	if err := makeData(c.Data); err != nil {
 		return nil, err
 	}
 	return file.Reserve(filepath.Join(c.Data, fleet.LockFile))

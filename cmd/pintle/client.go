@@ -39,7 +39,7 @@ type endpointFlags struct {
 }
 
 func (c *endpointFlags) define(f flags) {
-	f.StringVar(&c.Endpoint, "endpoint", "http://127.0.0.1:4566", "The control plane's URL.")
+	f.endpoint(&c.Endpoint)
 	f.env("endpoint", "AWS_ENDPOINT_URL")
 }
 

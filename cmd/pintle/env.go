@@ -18,7 +18,7 @@ type envCmd struct {
 }
 
 func (c *envCmd) define(f flags) {
-	f.StringVar(&c.Endpoint, "endpoint", "http://127.0.0.1:4566", "The control plane's URL.")
+	f.endpoint(&c.Endpoint)
 	f.StringVar(&c.Region, "region", "us-east-1", "Its region.")
 }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -40,6 +42,9 @@ func (p withPlaceholder) Type() string { return p.kind }
 func (f flags) placeholder(name, kind string) {
 	flag := f.Lookup(name)
 	flag.Value = withPlaceholder{flag.Value, kind}
+	if flag.DefValue == "0s" { // pflag leaves it out only of its own kinds
+		flag.DefValue = ""
+	}
 }
 
 // required makes a flag mandatory.
@@ -155,6 +160,30 @@ func pairs[V any](f flags, to *map[string]V, name, shorthand, kind, usage string
 // asIs returns a text unchanged.
 func asIs(s string) (string, error) { return s, nil }
 
+// endpoint defines the flag for a control plane's URL. An empty one stands for AWS itself.
+func (f flags) endpoint(to *string) {
+	*to = "http://127.0.0.1:4566"
+	f.Var(&value{*to, "URL", func(s string) error {
+		u, err := url.Parse(s)
+		if s != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+			return errors.New("it must be a URL such as http://127.0.0.1:4566")
+		}
+		*to = s
+		return nil
+	}}, "endpoint", "The control plane's URL.")
+}
+
+// count defines a flag for a number that isn't negative.
+func (f flags) count(to *int, name, usage string) {
+	f.Var(&value{"0", "int", func(s string) (err error) {
+		*to, err = strconv.Atoi(s)
+		if err != nil || *to < 0 {
+			return errors.New("it must be a whole number of at least 0")
+		}
+		return nil
+	}}, name, usage)
+}
+
 // path defines a flag for a path that needn't exist.
 func (f flags) path(to *string, name, kind, otherwise, usage string) {
 	*to = expand(otherwise)
@@ -213,9 +242,7 @@ func expand(path string) string {
 		return ""
 	}
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
+		return filepath.Join(home(), rest)
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil { // the working directory is gone
@@ -223,6 +250,46 @@ func expand(path string) string {
 	}
 	return absolute
 }
+
+// home returns $HOME, which services often lack, or else the home in the password file. A user without either has the root directory, as in
+// containers. It never depends on the working directory.
+func home() string {
+	if dir := os.Getenv("HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
+		return u.HomeDir
+	}
+	return "/"
+}
+
+// makeData makes a data directory, for its owner alone.
+func makeData(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("the data directory: %w: choose another with --data", err)
+	}
+	return nil
+}
+
+// claimData makes a control plane's data directory. It refuses one with other programs' files, such as /tmp: it would be closed to them.
+func claimData(dir string) error {
+	if err := makeData(dir); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("the data directory: %w", err)
+	}
+	isOurs := func(e os.DirEntry) bool { return slices.Contains(inData, e.Name()) }
+	if len(entries) > 0 && !slices.ContainsFunc(entries, isOurs) {
+		return fmt.Errorf("--data %s: it has files, but none of Pintle's; choose a directory that is empty or new, such as %s",
+			dir, filepath.Join(dir, "pintle"))
+	}
+	return nil
+}
+
+// inData are what a control plane or its nodes make first in a data directory, and what an empty file system has.
+var inData = []string{"pintle.lock", "machine", "nodes", "lost+found"}
 
 // bytes defines a flag for a size in bytes, written like 512MiB.
 func (f flags) bytes(to *int64, name string, otherwise int64, usage string) {

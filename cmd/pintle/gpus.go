@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/spf13/cobra"
 
 	"github.com/pintle/pintle/internal/console"
@@ -110,6 +112,7 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.noteReadOnly(ctx)
 	w := newTable("NODE", "TYPE", "GPU", "MODEL", "TASK", "LOAD", "MEMORY", "TEMP", "HEALTH")
 	free, broken, away := 0, 0, 0
 	for _, r := range rows {
@@ -157,7 +160,49 @@ func (c *gpuListCmd) fetch(ctx context.Context) ([]console.GPU, error) {
 	if err := json.Unmarshal(b, &rows); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(rows, func(r console.GPU) bool { return c.Cluster != "" && r.Cluster != c.Cluster }), nil
+	if c.Cluster == "" {
+		return rows, nil
+	}
+	rows = slices.DeleteFunc(rows, func(r console.GPU) bool { return r.Cluster != c.Cluster })
+	if len(rows) > 0 {
+		return rows, nil
+	}
+	return nil, c.clusterExists(ctx)
+}
+
+// clusterExists returns an error if the cluster is not there.
+func (c *gpuListCmd) clusterExists(ctx context.Context) error {
+	cl, err := clientFlags{c.endpointFlags, c.Cluster}.clients(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := cl.ecs.DescribeClusters(ctx, &awsecs.DescribeClustersInput{Clusters: []string{c.Cluster}})
+	if err == nil && len(out.Clusters) == 0 {
+		err = fmt.Errorf("there is no cluster %s: aws ecs list-clusters lists them", c.Cluster)
+	}
+	return err
+}
+
+// noteReadOnly tells people that the control plane takes no changes, if that's so, and why. Amazon ECS doesn't answer.
+func (f endpointFlags) noteReadOnly(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if why := f.readOnly(ctx); why != "" {
+		fmt.Fprintln(plainWriter{os.Stderr}, "pintle: the control plane takes no changes:", why)
+	}
+}
+
+// readOnly returns why the control plane takes no changes, or "".
+func (f endpointFlags) readOnly(ctx context.Context) string {
+	if f.Endpoint == "" { // AWS itself
+		return ""
+	}
+	var health struct{ Status, Reason string }
+	b, err := f.call(ctx, http.MethodGet, "/pintle/health", nil)
+	if err != nil || json.Unmarshal(b, &health) != nil || health.Status != "read-only" {
+		return ""
+	}
+	return health.Reason
 }
 
 // call makes a call that no AWS API has, signed like AWS's.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -170,10 +171,11 @@ func report(cmd *cobra.Command, err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		fmt.Fprintln(
+		fmt.Fprintf(
 			os.Stderr,
-			"pintle: no control plane answers. Start one with: pintle up. "+
-				"If it is elsewhere, say where with --endpoint or AWS_ENDPOINT_URL.",
+			"pintle: no control plane answers%s. Start one with: pintle up. "+
+				"If it is elsewhere, say where with --endpoint or AWS_ENDPOINT_URL.\n",
+			dialled(err),
 		)
 	case errors.Is(err, context.Canceled): // ctrl-C
 		return 130
@@ -181,6 +183,14 @@ func report(cmd *cobra.Command, err error) int {
 		fmt.Fprintln(plainWriter{os.Stderr}, "pintle:", messageOf(err))
 	}
 	return 1
+}
+
+// dialled says at which address a connection failed.
+func dialled(err error) string {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Addr != nil {
+		return " at " + dial.Addr.String()
+	}
+	return ""
 }
 
 // messageOf is an error's text for people. Of an AWS API's error it has the message alone, not the SDK's call, status and request id.

@@ -42,6 +42,9 @@ func TestUsageErrors(t *testing.T) {
 		`invalid duration "soon"`:                              "up --lost soon",
 		`"x" is not of the form NAME=VALUE`:                    "agent --attribute a=b;x",
 		`"x" for "--gpus"`:                                     "run img --gpus x",
+		`"-1" for "--gpus" flag: it must be a whole number`:    "run img --gpus -1",
+		"it must be a URL such as http://":                     "ps --endpoint 127.0.0.1:4566",
+		`"nosuch" for "--endpoint"`:                            "env --endpoint nosuch",
 		"it is a directory":                                    "sim --trace " + dir,
 		"no such file":                                         "sim --policy " + dir + "/none",
 		"it is no directory":                                   "worker --temp-dir main.go",
@@ -130,6 +133,46 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestHome: ~ is $HOME, or else the password file's home, and never a directory of that name in the working directory.
+func TestHome(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for given, want := range map[string]string{"/home/ada": "/home/ada/.pintle", "": "", "relative": ""} {
+		t.Setenv("HOME", given)
+		got := expand("~/.pintle")
+		if want != "" && got != want || strings.Contains(got, "~") || strings.Contains(got, "relative") || !filepath.IsAbs(got) {
+			t.Errorf("with HOME=%q: %s, want %s", given, got, want)
+		}
+	}
+}
+
+// TestMakeData: where the data directory can't be, the error says how to choose another.
+func TestMakeData(t *testing.T) {
+	taken := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(taken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeData(filepath.Join(taken, "data")); err == nil || !strings.Contains(err.Error(), "choose another with --data") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestClaimData: a directory of others is refused, and stays as it is.
+func TestClaimData(t *testing.T) {
+	dir := t.TempDir()
+	for name, ours := range map[string]bool{"": true, "lost+found": true, "pintle.lock": true, "letter": false} {
+		data := filepath.Join(dir, "with-"+name)
+		if err := os.MkdirAll(filepath.Join(data, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := claimData(data); (err == nil) != ours {
+			t.Errorf("with %q in it: %v", name, err)
+		}
+	}
+	if err := claimData(filepath.Join(dir, "new")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFlagKinds: the values of each kind of flag, given and not given.
 func TestFlagKinds(t *testing.T) {
 	home, work := t.TempDir(), t.TempDir()
@@ -185,6 +228,7 @@ func TestHelp(t *testing.T) {
 			"($QUEUE_URL)",
 		},
 		"agent --help":    {"--runtime docker|oci|process", "--data DIRECTORY"},
+		"up --help":       {"--settle DURATION", "--scale-in DURATION"},
 		"help gpus fault": {"Usage: pintle gpus fault [flags] GPU"},
 	} {
 		var out bytes.Buffer
@@ -200,6 +244,9 @@ func TestHelp(t *testing.T) {
 		}
 		if strings.Contains(out.String(), "\n  machine ") || strings.Contains(out.String(), "lock-fd") {
 			t.Errorf("pintle %s shows what is hidden:\n%s", args, &out)
+		}
+		if strings.Contains(out.String(), "default 0s") {
+			t.Errorf("pintle %s shows a default that isn't:\n%s", args, &out)
 		}
 	}
 }

@@ -47,11 +47,20 @@ func (c *psCmd) Run(ctx context.Context) error {
 		for _, t := range tasks {
 			w.row(
 				lastPart(t.TaskArn), lastPart(t.TaskDefinitionArn), status(t), gpuCount(t), lastPart(t.ContainerInstanceArn),
-				age(t.CreatedAt), aws.ToString(t.StoppedReason),
+				age(t.CreatedAt), reason(t),
 			)
 		}
 	}
+	c.noteReadOnly(ctx)
 	return w.Flush()
+}
+
+// reason says why a task has stopped, or what it waits for.
+func reason(t types.Task) string {
+	if aws.ToString(t.LastStatus) == "PROVISIONING" && t.ContainerInstanceArn == nil && t.CapacityProviderName != nil {
+		return "waits for an instance of the capacity provider " + *t.CapacityProviderName
+	}
+	return aws.ToString(t.StoppedReason)
 }
 
 // status returns a task's status, with the exit code of the first container that has one.

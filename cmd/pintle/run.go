@@ -32,7 +32,7 @@ type runCmd struct {
 
 func (c *runCmd) define(f flags) {
 	c.clientFlags.define(f)
-	f.IntVar(&c.GPUs, "gpus", 0, "How many GPUs to pin to the container.")
+	f.count(&c.GPUs, "gpus", "How many GPUs to pin to the container.")
 	f.Int32Var(&c.CPU, "cpu", 1024, "CPU units, 1024 per core.")
 	f.Int32Var(&c.Memory, "memory", 512, "Memory in MiB.")
 	pairs(f, &c.Env, "env", "e", "NAME=VALUE", "Environment variable, NAME=VALUE; repeat for more.", asIs)

@@ -25,13 +25,25 @@ account() { aws sts get-caller-identity --query Account --output text; }
 url() { aws sqs get-queue-url --queue-name "$1" --query QueueUrl --output text; }
 arn() { aws sqs get-queue-attributes --queue-url "$(url "$1")" --attribute-names QueueArn --query Attributes.QueueArn --output text; }
 
+there() { url "$queue" >/dev/null 2>&1; }
+
+create_queue() { # its name is taken for a minute after down
+  local answer
+  until answer=$(aws sqs create-queue --queue-name "$1" --attributes "$2" --query QueueUrl --output text 2>&1); do
+    case $answer in *QueueDeletedRecently*) ;; *) echo "$answer" >&2; return 1 ;; esac
+    echo "$(date +%T)  $1 was deleted less than a minute ago: waiting"
+    sleep 10
+  done
+  echo "$answer"
+}
+
 make_queue() { # with its dead-letter queue; S3 may send to it
-  aws sqs create-queue --queue-name "$queue-dead" --attributes MessageRetentionPeriod=1209600 --query QueueUrl --output text
+  create_queue "$queue-dead" MessageRetentionPeriod=1209600
   local policy redrive
   policy='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"s3.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*",
     "Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:s3:*:*:'$bucket'"}}}]}'
   redrive='{"deadLetterTargetArn":"'$(arn "$queue-dead")'","maxReceiveCount":"'$deaths'"}'
-  aws sqs create-queue --queue-name "$queue" --attributes "$(python3 -c 'import json, sys; print(json.dumps({"Policy": sys.argv[1], "RedrivePolicy": sys.argv[2]}))' "$policy" "$redrive")" --query QueueUrl --output text
+  create_queue "$queue" "$(python3 -c 'import json, sys; print(json.dumps({"Policy": sys.argv[1], "RedrivePolicy": sys.argv[2]}))' "$policy" "$redrive")"
 }
 
 make_bucket() { # which tells the queue of images
@@ -91,13 +103,14 @@ upload() { # the images of a directory, and else some that are made up
 }
 
 follow() { # shows what there is, when it changes and each ten seconds, until all is quiet again
-  local now='' last='' seen='' shown=0 began=$SECONDS quiet='instances wanted/there 0/0  tasks 0  messages waiting/worked on 0/0'
+  local now='' last='' seen='' told='' shown=0 began=$SECONDS quiet='instances wanted/there 0/0  tasks 0  messages waiting/worked on 0/0'
   until [ "$last" = "$quiet" ] && [ -n "$seen" ]; do
     if [ $((SECONDS - began)) -ge "$give_up" ]; then echo "not all is done after $give_up s: pintle ps -a --cluster $cluster tells what the workers do" >&2; return 1; fi
     sleep 2
     now=$(state) || continue # nobody answers just now
     if [ "$now" != "$last" ] || [ $((SECONDS - shown)) -ge 10 ]; then echo "$(date +%T)  $now" && shown=$SECONDS; fi
     if [ "$now" != "$quiet" ]; then seen=1; fi
+    case $now in "$quiet") ;; *[1-9]*'waiting/worked on 0/0') if [ -z "$told" ]; then told=1 && echo "all messages are worked on; the instances go once they have warmed up (WARMUP, ${warmup:-300} s)"; fi ;; esac
     last=$now
   done
   if [ "$worker" = pintle ]; then echo "results: $(aws s3 ls --recursive "s3://$bucket/results/" | wc -l)"; fi
@@ -112,13 +125,17 @@ down() {
   aws ec2 delete-launch-template --launch-template-name "$template" --query LaunchTemplate.LaunchTemplateId --output text || true
   aws ecs delete-service --cluster "$cluster" --service gpu-worker --force --query service.status --output text || true
   aws s3 rm --recursive --only-show-errors "s3://$bucket" && aws s3 rb "s3://$bucket" || true
-  for q in "$queue" "$queue-dead"; do aws sqs delete-queue --queue-url "$(url "$q")" || true; done
+  for q in "$queue" "$queue-dead"; do if url "$q" >/dev/null 2>&1; then aws sqs delete-queue --queue-url "$(url "$q")" || true; fi; done
   aws logs delete-log-group --log-group-name "$logs" || true
 }
 
 case ${1:-} in
-  up) make_queue; make_bucket; make_service; make_fleet ;;
-  load) upload "${2:-}"; follow ;;
+  up)
+    if there; then echo "there is a fleet already, or what an interrupted up has left of one: $0 down takes it away" >&2; exit 1; fi
+    make_queue; make_bucket; make_service; make_fleet ;;
+  load)
+    if ! there; then echo "there is no fleet: $0 up makes it" >&2; exit 1; fi
+    upload "${2:-}"; follow ;;
   upload) upload "${2:-}" ;;
   state) state ;;
   down) down ;;

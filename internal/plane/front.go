@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -32,8 +33,11 @@ func (p *Plane) openFront() error {
 		return err
 	}
 	listener, err := net.Listen("tcp", p.options.Listen)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
+	case err != nil:
+		return fmt.Errorf("cannot listen: %w (choose another address with --listen)", err)
 	}
 	p.listener = connection.Limit(listener, connectionLimits())
 	return p.secure()

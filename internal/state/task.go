@@ -36,6 +36,19 @@ type Waiting struct {
 	Strategy    []types.PlacementStrategy
 }
 
+// MemberOf returns the expressions of the memberOf constraints that the task and its definition have.
+func (w *Waiting) MemberOf(td *TaskDefinition) (out []string) {
+	for _, c := range td.PlacementConstraints {
+		out = append(out, aws.ToString(c.Expression))
+	}
+	for _, c := range w.Constraints {
+		if c.Type == types.PlacementConstraintTypeMemberOf {
+			out = append(out, aws.ToString(c.Expression))
+		}
+	}
+	return out
+}
+
 // HeldGPU is a device, or a share of one, that a container of a task holds.
 type HeldGPU struct {
 	Container string

@@ -27,6 +27,7 @@ func waitingTasks(v *state.View, p *state.CapacityProvider) (out []capacity.Task
 		needs := capacity.Task{Size: capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs}}
 		if td := v.TaskDefinitions.Get(aws.ToString(t.TaskDefinitionArn)); td != nil {
 			needs.Attributes = td.RequiredAttributes()
+			needs.MemberOf = t.Waiting.MemberOf(td)
 		}
 		out = append(out, needs)
 	}
@@ -50,6 +51,7 @@ func demandOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGrou
 			continue
 		}
 		k := capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen)
+		k.Type, k.Zones = o.Type, g.AvailabilityZones
 		kinds = append(kinds, k)
 		offered = append(offered, group.Size{Type: o.Type, CPU: k.CPU, MemoryMiB: k.MemoryMiB, GPUs: k.GPUs, Price: prices[o.Type]})
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/query"
 )
 
 // Kind is what a provider gets with one more instance of a type.
@@ -14,17 +16,21 @@ type Kind struct {
 	Size
 	// Seen are the attributes that such an instance has registered, or nil if none has so far.
 	Seen []types.Attribute
+	// Type is the instance type, and Zones are where it may be launched; empty if that isn't known.
+	Type  string
+	Zones []string
 }
 
 // NewKind returns what instances with so many vCPUs have.
 func NewKind(vcpus int, memoryMiB int64, gpus int, seen []types.Attribute) Kind {
-	return Kind{Size{CPU: int64(vcpus) * 1024, MemoryMiB: memoryMiB, GPUs: gpus}, seen}
+	return Kind{Size: Size{CPU: int64(vcpus) * 1024, MemoryMiB: memoryMiB, GPUs: gpus}, Seen: seen}
 }
 
 // Task is what a task needs of an instance.
 type Task struct {
 	Size
 	Attributes []types.Attribute
+	MemberOf   []string // expressions, which have been validated
 }
 
 // Refusal says why no instance that a provider could launch would ever take a task: with ECS's reason, and what exactly is missing.
@@ -34,25 +40,33 @@ func Refusal(kinds []Kind, t Task) (reason, detail string) {
 		return "", ""
 	}
 	var least []string // the fewest attributes that a kind with room lacks
-	room := false
+	room, unmet := false, ""
 	for _, k := range kinds {
 		if !k.holds(t.Size) {
 			continue
 		}
 		lacks := k.lacks(t)
 		if len(lacks) == 0 {
-			return "", ""
+			if unmet = k.unmet(t.MemberOf); unmet == "" {
+				return "", ""
+			}
 		}
 		if !room || len(lacks) < len(least) {
 			least = lacks
 		}
 		room = true
 	}
-	if !room {
+	switch {
+	case unmet != "":
+		return UnmetConstraint, "No instance of its capacity provider meets " + unmet + "."
+	case !room:
 		return shortage(kinds, t.Size)
 	}
 	return "ATTRIBUTE", MissingAttributes(least)
 }
+
+// UnmetConstraint is ECS's reason where no instance meets a task's memberOf constraints.
+const UnmetConstraint = "MemberOf placement constraint unsatisfied."
 
 // MissingAttributes names missing attributes in a sentence.
 func MissingAttributes(names []string) string {
@@ -63,7 +77,66 @@ func MissingAttributes(names []string) string {
 }
 
 // Takes reports whether an instance of the kind may take the task.
-func (k Kind) Takes(t Task) bool { return k.holds(t.Size) && len(k.lacks(t)) == 0 }
+func (k Kind) Takes(t Task) bool {
+	return k.holds(t.Size) && len(k.lacks(t)) == 0 && k.unmet(t.MemberOf) == ""
+}
+
+// unmet returns an expression that no instance of the kind could ever meet, in whichever zone it is launched, or "".
+func (k Kind) unmet(expressions []string) (unmet string) {
+	for _, zone := range k.zones() {
+		may := func(e string) bool {
+			may, _ := k.outcomes(e, zone)
+			return may
+		}
+		i := slices.IndexFunc(expressions, func(e string) bool { return !may(e) })
+		if i < 0 {
+			return ""
+		}
+		unmet = expressions[i]
+	}
+	return unmet
+}
+
+// zones returns where the kind may be launched, with "" for an unknown zone.
+func (k Kind) zones() []string {
+	if len(k.Zones) == 0 {
+		return []string{""}
+	}
+	return k.Zones
+}
+
+// outcomes reports whether a new instance in a zone may meet an expression, and whether it must.
+func (k Kind) outcomes(expression, zone string) (may, must bool) {
+	e, err := query.Parse(expression)
+	if err != nil {
+		return true, false
+	}
+	return e.Outcomes(func(name string) (string, bool, bool) {
+		switch {
+		case name == "ecs.availability-zone":
+			return zone, true, zone != ""
+		case name == "ecs.instance-type" && k.Type != "":
+			return k.Type, true, true
+		}
+		i := slices.IndexFunc(k.Seen, func(a types.Attribute) bool { return *a.Name == name })
+		if i < 0 {
+			return "", false, k.Seen != nil
+		}
+		return aws.ToString(k.Seen[i].Value), true, true
+	})
+}
+
+// isCertain reports whether every instance of the kind meets all expressions.
+func (k Kind) isCertain(expressions []string) bool {
+	for _, zone := range k.zones() {
+		for _, e := range expressions {
+			if _, must := k.outcomes(e, zone); !must {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // lacks returns the attributes that the task needs and instances of the kind were seen without.
 func (k Kind) lacks(t Task) (names []string) {
@@ -123,6 +196,9 @@ func IsTrial(kinds []Kind, t Task) bool {
 		if k.Seen != nil && k.Takes(t) {
 			return false
 		}
+	}
+	if slices.ContainsFunc(kinds, func(k Kind) bool { return k.Seen == nil && k.Takes(t) && !k.isCertain(t.MemberOf) }) {
+		return true
 	}
 	return slices.ContainsFunc(t.Attributes, func(a types.Attribute) bool { return !slices.Contains(ordinary, *a.Name) })
 }

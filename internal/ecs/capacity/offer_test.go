@@ -29,6 +29,8 @@ func TestRefusal(t *testing.T) {
 		k.Seen = attributes(texts...)
 		return k
 	}
+	typed := Kind{Size: Size{2048, 4096, 1}, Type: "g4dn.xlarge", Zones: []string{"a", "b"}}
+	of := func(expression string) Task { return Task{Size: Size{1, 1, 0}, MemberOf: []string{expression}} }
 	for _, c := range []struct {
 		name           string
 		kinds          []Kind
@@ -36,38 +38,55 @@ func TestRefusal(t *testing.T) {
 		reason, detail string
 		trial          bool
 	}{
-		{"nothing known", nil, Task{Size{1, 1, 9}, attributes("efs")}, "", "", false},
-		{"it fits", []Kind{small}, Task{Size{2048, 4096, 1}, nil}, "", "", false},
+		{"nothing known", nil, Task{Size: Size{1, 1, 9}, Attributes: attributes("efs")}, "", "", false},
+		{"it fits", []Kind{small}, Task{Size: Size{2048, 4096, 1}, Attributes: nil}, "", "", false},
 		{
-			"too many GPUs", []Kind{small, large}, Task{Size{1, 1, 4}, nil},
+			"too many GPUs", []Kind{small, large}, Task{Size: Size{1, 1, 4}, Attributes: nil},
 			"RESOURCE:GPU", "The task needs 4 GPUs, and an instance of its capacity provider has at most 1.", false,
 		},
 		{
-			"too much CPU", []Kind{small}, Task{Size{4096, 1, 0}, nil},
+			"too much CPU", []Kind{small}, Task{Size: Size{4096, 1, 0}, Attributes: nil},
 			"RESOURCE:CPU", "The task needs 4096 CPU units, and an instance of its capacity provider has at most 2048.", false,
 		},
 		{
-			"too much memory", []Kind{small}, Task{Size{1, 4097, 0}, nil},
+			"too much memory", []Kind{small}, Task{Size: Size{1, 4097, 0}, Attributes: nil},
 			"RESOURCE:MEMORY", "The task needs 4097 MiB of memory, and an instance of its capacity provider has at most 4096.", false,
 		},
 		{
-			"no type has both", []Kind{small, large}, Task{Size{4096, 1, 1}, nil},
+			"no type has both", []Kind{small, large}, Task{Size: Size{4096, 1, 1}, Attributes: nil},
 			"RESOURCE:*", "No instance type of the task's capacity provider has enough GPUs, CPU and memory together.", false,
 		},
-		{"another type has it", []Kind{small, large}, Task{Size{4096, 1, 0}, nil}, "", "", false},
-		{"ordinary attributes", []Kind{small}, Task{Size{1, 1, 0}, attributes("ecs.capability.task-eni", "ecs.os-type=linux")}, "", "", false},
-		{"only an instance can tell", []Kind{small}, Task{Size{1, 1, 0}, attributes("ecs.capability.efs")}, "", "", true},
+		{"another type has it", []Kind{small, large}, Task{Size: Size{4096, 1, 0}, Attributes: nil}, "", "", false},
+		{"ordinary attributes", []Kind{small}, Task{Size: Size{1, 1, 0}, Attributes: attributes("ecs.capability.task-eni", "ecs.os-type=linux")}, "", "", false},
+		{"only an instance can tell", []Kind{small}, Task{Size: Size{1, 1, 0}, Attributes: attributes("ecs.capability.efs")}, "", "", true},
 		{
-			"instances lack it", []Kind{seen(small, "a")}, Task{Size{1, 1, 0}, attributes("a", "b", "c=d")},
+			"instances lack it", []Kind{seen(small, "a")}, Task{Size: Size{1, 1, 0}, Attributes: attributes("a", "b", "c=d")},
 			"ATTRIBUTE", "Missing attributes: b, c=d.", true,
 		},
-		{"instances have it", []Kind{seen(small, "b", "c=d")}, Task{Size{1, 1, 0}, attributes("b", "c=d")}, "", "", false},
-		{"another value", []Kind{seen(small, "c=e")}, Task{Size{1, 1, 0}, attributes("c=d")}, "ATTRIBUTE", "Missing attribute: c=d.", true},
-		{"one type lacks it, of another nobody knows", []Kind{seen(small), large}, Task{Size{1, 1, 0}, attributes("b")}, "", "", true},
+		{"instances have it", []Kind{seen(small, "b", "c=d")}, Task{Size: Size{1, 1, 0}, Attributes: attributes("b", "c=d")}, "", "", false},
+		{"another value", []Kind{seen(small, "c=e")}, Task{Size: Size{1, 1, 0}, Attributes: attributes("c=d")}, "ATTRIBUTE", "Missing attribute: c=d.", true},
+		{"one type lacks it, of another nobody knows", []Kind{seen(small), large}, Task{Size: Size{1, 1, 0}, Attributes: attributes("b")}, "", "", true},
 		{
-			"the type with room lacks it", []Kind{seen(small), seen(large, "b")}, Task{Size{1, 1, 1}, attributes("b")},
+			"the type with room lacks it", []Kind{seen(small), seen(large, "b")}, Task{Size: Size{1, 1, 1}, Attributes: attributes("b")},
 			"ATTRIBUTE", "Missing attribute: b.", true,
 		},
+		{
+			"another instance type", []Kind{typed}, of("attribute:ecs.instance-type == p5.48xlarge"),
+			UnmetConstraint, "No instance of its capacity provider meets attribute:ecs.instance-type == p5.48xlarge.", false,
+		},
+		{"its instance type", []Kind{typed}, of("attribute:ecs.instance-type =~ g4dn.*"), "", "", false},
+		{"one of its zones", []Kind{typed}, of("attribute:ecs.availability-zone == b"), "", "", true},
+		{
+			"no zone of its", []Kind{typed}, of("attribute:ecs.availability-zone == c"),
+			UnmetConstraint, "No instance of its capacity provider meets attribute:ecs.availability-zone == c.", false,
+		},
+		{"an attribute that only an instance can tell", []Kind{typed}, of("attribute:stack == prod"), "", "", true},
+		{
+			"instances have another value", []Kind{seen(typed, "stack=test")}, of("attribute:stack == prod"),
+			UnmetConstraint, "No instance of its capacity provider meets attribute:stack == prod.", false,
+		},
+		{"instances have that value", []Kind{seen(typed, "stack=prod")}, of("attribute:stack == prod"), "", "", false},
+		{"beside other tasks", []Kind{seen(typed)}, of("task:group == databases"), "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			reason, detail := Refusal(c.kinds, c.task)
@@ -85,7 +104,8 @@ func TestRefusal(t *testing.T) {
 func TestRefusalIsOfAll(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		some := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b=1", "b=2", "c"}), 0, 3, rapid.ID[string])
-		task := Task{size(r, "task", 4), attributes(some.Draw(r, "needs")...)}
+		task := Task{Size: size(r, "task", 4), Attributes: attributes(some.Draw(r, "needs")...)}
+		task.MemberOf = rapid.SliceOfN(rapid.SampledFrom([]string{"attribute:a exists", "attribute:b == 1", "task:group == g"}), 0, 2).Draw(r, "constraints")
 		var kinds []Kind
 		taken := false
 		for range rapid.IntRange(1, 4).Draw(r, "kinds") {

@@ -38,8 +38,18 @@ func (e *Expression) Eval(s Subject) bool { return e.root.eval(s) }
 // String returns the text that the expression was parsed from.
 func (e *Expression) String() string { return e.text }
 
+// Known is what is known of the attributes of an instance that isn't there yet. Of one that isn't known, value and has don't count.
+type Known func(attribute string) (value string, has, known bool)
+
+// Outcomes reports whether the expression may hold for an instance of which only some attributes are known, and whether it must. It may
+// where what isn't known decides.
+func (e *Expression) Outcomes(k Known) (may, must bool) { return e.root.outcomes(k) }
+
 // node is a part of an expression that is true or false.
-type node interface{ eval(Subject) bool }
+type node interface {
+	eval(Subject) bool
+	outcomes(Known) (may, must bool)
+}
 
 type and struct{ left, right node }
 type or struct{ left, right node }
@@ -48,6 +58,23 @@ type not struct{ of node }
 func (n and) eval(s Subject) bool { return n.left.eval(s) && n.right.eval(s) }
 func (n or) eval(s Subject) bool  { return n.left.eval(s) || n.right.eval(s) }
 func (n not) eval(s Subject) bool { return !n.of.eval(s) }
+
+func (n and) outcomes(k Known) (may, must bool) {
+	may, must = n.left.outcomes(k)
+	may2, must2 := n.right.outcomes(k)
+	return may && may2, must && must2
+}
+
+func (n or) outcomes(k Known) (may, must bool) {
+	may, must = n.left.outcomes(k)
+	may2, must2 := n.right.outcomes(k)
+	return may || may2, must || must2
+}
+
+func (n not) outcomes(k Known) (may, must bool) {
+	may, must = n.of.outcomes(k)
+	return !must, !may
+}
 
 // comparison is one subject compared with its arguments.
 type comparison struct {
@@ -161,6 +188,28 @@ func (b subject) order(arg string) (func(Subject) (order int, ok bool), error) {
 }
 
 func (c comparison) eval(s Subject) bool { return c.holds(s) != c.negated }
+
+func (c comparison) outcomes(k Known) (may, must bool) {
+	if c.subject.kind != attribute {
+		return true, false
+	}
+	value, has, known := k(c.subject.name)
+	if !known {
+		return true, false
+	}
+	holds := c.eval(single{value: value, has: has})
+	return holds, holds
+}
+
+// single is an instance of which only the attribute that is asked for counts.
+type single struct {
+	Subject
+	value string
+	has   bool
+}
+
+// Attribute implements Subject.
+func (s single) Attribute(string) (string, bool) { return s.value, s.has }
 
 func (c comparison) holds(s Subject) bool {
 	if c.order != nil {

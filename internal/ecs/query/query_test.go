@@ -27,6 +27,46 @@ func (instance) Attribute(name string) (string, bool) {
 	return v, ok
 }
 
+// TestOutcomes: what isn't known may be either way, and decides only where the rest doesn't.
+func TestOutcomes(t *testing.T) {
+	known := func(name string) (string, bool, bool) {
+		switch name {
+		case "type":
+			return "g4dn", true, true
+		case "absent":
+			return "", false, true
+		}
+		return "", false, false
+	}
+	for text, want := range map[string][2]bool{
+		`attribute:type == g4dn`:                                  {true, true},
+		`attribute:type == p3`:                                    {false, false},
+		`attribute:type =~ g4.* and not(attribute:absent exists)`: {true, true},
+		`attribute:absent == x`:                                   {false, false},
+		`attribute:absent != x`:                                   {true, true},
+		`attribute:absent > 3`:                                    {false, false},
+		`attribute:other == x`:                                    {true, false},
+		`attribute:other != x`:                                    {true, false},
+		`not(attribute:other == x)`:                               {true, false},
+		`attribute:type == p3 and attribute:other == x`:           {false, false},
+		`attribute:type == p3 or attribute:other == x`:            {true, false},
+		`attribute:type == g4dn or attribute:other == x`:          {true, true},
+		`attribute:type == g4dn and task:group == web`:            {true, false},
+		`attribute:type == p3 and runningTasksCount < 1`:          {false, false},
+		`not(attribute:type == p3 and agentVersion > 1.0)`:        {true, true},
+		`ec2InstanceId in [i-1] and agentConnected == true`:       {true, false},
+	} {
+		e, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if may, must := e.Outcomes(known); may != want[0] || must != want[1] {
+			t.Errorf("%s: may %v, must %v, want %v", text, may, must, want)
+		}
+	}
+}
+
 func TestEval(t *testing.T) {
 	cases := map[string]bool{
 		`attribute:ecs.instance-type == p3.16xlarge`:                                true,

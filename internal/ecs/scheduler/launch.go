@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/ecs/capacity"
+	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -52,13 +53,20 @@ func (l *Launch) request() Request {
 
 // Launch places a task and writes it, bound to its instance and GPUs. From then on its node gets it. If there is no
 // room, a task that may wait for its capacity provider to grow is written without an instance. PlaceWaiting places it
-// once there is room.
+// once there is room. Where others wait already, it waits for its turn, or those who ask most often would get all that becomes free.
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
+	waiting, others := s.mayWait(tx.View, l)
+	if others {
+		if t := s.waiting(l); Refusal(tx.View, t) == nil {
+			tx.Tasks.Put(t)
+			return t, nil
+		}
+	}
 	p, failures := s.Place(tx.View, l.request())
 	if len(failures) == 0 {
 		return s.bind(tx, l, p), nil
 	}
-	if !l.MayWait || !s.mayWait(tx.View, l) {
+	if !waiting {
 		return nil, failures
 	}
 	t := s.waiting(l)
@@ -83,36 +91,65 @@ func Refusal(v *state.View, t *state.Task) *types.Failure {
 	var kinds []capacity.Kind
 	for _, o := range v.Offers(p, g) {
 		if i, err := instancetype.Lookup(o.Type); err == nil {
-			kinds = append(kinds, capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen))
+			k := capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen)
+			k.Type, k.Zones = o.Type, g.AvailabilityZones
+			kinds = append(kinds, k)
 		}
 	}
 	reason, detail := capacity.Refusal(kinds, capacity.Task{
 		Size:       capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs},
 		Attributes: td.RequiredAttributes(),
+		MemberOf:   t.Waiting.MemberOf(td),
 	})
-	if reason == "" {
+	if reason == "" || reason == capacity.UnmetConstraint && isMet(v, t, td) {
 		return nil
 	}
 	return &types.Failure{Arn: p.CapacityProviderArn, Reason: &reason, Detail: &detail}
+}
+
+// isMet reports whether an instance that is there may meet a task's memberOf constraints all the same: it may have been given an attribute
+// since it came. Then the task waits until there is room on it.
+func isMet(v *state.View, t *state.Task, td *state.TaskDefinition) bool {
+	expressions := t.Waiting.MemberOf(td)
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, *t.ClusterArn) {
+		known := func(name string) (string, bool, bool) {
+			value, ok := subject{v, i}.Attribute(name)
+			return value, ok, true
+		}
+		excludes := func(expression string) bool {
+			e, err := query.Parse(expression)
+			if err != nil {
+				return true
+			}
+			may, _ := e.Outcomes(known)
+			return !may
+		}
+		ofProvider := aws.ToString(i.CapacityProviderName) == *t.CapacityProviderName && *i.Status == "ACTIVE"
+		if ofProvider && !slices.ContainsFunc(expressions, excludes) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxWaiting is how many tasks of a cluster may be PROVISIONING, from the service's quotas:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-quotas.html
 const maxWaiting = 500
 
-// mayWait reports whether a task's capacity provider grows for it, and the cluster has fewer than maxWaiting waiting
-// tasks.
-func (s *Scheduler) mayWait(v *state.View, l *Launch) bool {
-	if !Grows(v, l.CapacityProvider) {
-		return false
+// mayWait reports whether a task may wait: its capacity provider grows for it, and the cluster has fewer than maxWaiting waiting tasks.
+// If so, it also reports whether others wait for the provider.
+func (s *Scheduler) mayWait(v *state.View, l *Launch) (may, others bool) {
+	if !l.MayWait || !Grows(v, l.CapacityProvider) {
+		return false, false
 	}
 	n := 0
 	for t := range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
 		if *t.ClusterArn == l.ClusterArn && t.Waiting != nil {
 			n++
+			others = others || aws.ToString(t.CapacityProviderName) == l.CapacityProvider
 		}
 	}
-	return n < maxWaiting
+	return n < maxWaiting, others && n < maxWaiting
 }
 
 // Grows reports whether a capacity provider has managed scaling.
@@ -308,7 +345,9 @@ func withDetail(sentence string, f types.Failure) string {
 }
 
 // Hopeless words a refusal as a stopped reason.
-func Hopeless(refusal *types.Failure) string { return withDetail(*refusal.Reason+".", *refusal) }
+func Hopeless(refusal *types.Failure) string {
+	return withDetail(strings.TrimSuffix(*refusal.Reason, ".")+".", *refusal)
+}
 
 // Shortage returns why a task that waited for its capacity provider to grow found no instance there, as a stopped
 // reason: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html

@@ -324,3 +324,69 @@ func TestPlace(t *testing.T) {
 		}
 	})
 }
+
+// TestNewTasksTakeTheirTurn: while tasks wait for a provider, a service that has its share can't take what becomes free with the tasks that
+// replace those which ended.
+func TestNewTasksTakeTheirTurn(t *testing.T) {
+	running(t, func(w *world) {
+		w.provider("p")
+		w.node("node", "p", 1, nil)
+		launch := func(service string) string {
+			w.Helper()
+			time.Sleep(time.Millisecond) // the oldest comes first among equals
+			var task *state.Task
+			w.change(func(tx *state.Tx) {
+				td := tx.TaskDefinitions.Get("one")
+				overrides := &types.TaskOverride{}
+				task, _ = w.scheduler.Launch(tx, &scheduler.Launch{
+					ClusterArn:       cluster,
+					TaskDefinition:   td,
+					Overrides:        overrides,
+					Need:             scheduler.NeedOf(&td.TaskDefinition, overrides),
+					Group:            "service:" + service,
+					ServiceArn:       service,
+					CapacityProvider: "p",
+					MayWait:          true,
+					Now:              time.Now(),
+				})
+			})
+			if task == nil {
+				w.Fatal("the task is refused")
+			}
+			synctest.Wait()
+			return *task.TaskArn
+		}
+		first := launch("greedy")
+		w.expect(first, "PENDING", "node")
+		modest := launch("modest")
+		w.expect(modest, "PROVISIONING", "")
+		w.stop(first) // the loop looks a second later at most; the replacement comes before
+		again := launch("greedy")
+		w.expect(modest, "PENDING", "node")
+		w.expect(again, "PROVISIONING", "")
+		w.stop(modest)
+		time.Sleep(recheckEvery)
+		synctest.Wait()
+		w.expect(again, "PENDING", "node")
+	})
+}
+
+// stop ends a task.
+func (w *world) stop(task string) {
+	w.change(func(tx *state.Tx) {
+		tx.Tasks.Put(tx.Tasks.Get(task).Stopped(types.TaskStopCodeEssentialContainerExited, "", time.Now()))
+	})
+}
+
+// provider makes a capacity provider that grows.
+func (w *world) provider(name string) {
+	w.change(func(tx *state.Tx) {
+		tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: types.CapacityProvider{
+			CapacityProviderArn: &name,
+			Name:                &name,
+			AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
+				ManagedScaling: &types.ManagedScaling{Status: types.ManagedScalingStatusEnabled},
+			},
+		}})
+	})
+}

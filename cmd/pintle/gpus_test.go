@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// TestReadOnly: people are told why a control plane takes no changes, and nothing where it takes them or is Amazon's.
+func TestReadOnly(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"status": "read-only", "reason": "no space left on /data"}`: "no space left on /data",
+		`{"status": "ok"}`:        "",
+		`{"__type": "Forbidden"}`: "",
+		`<html>`:                  "",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/pintle/health" {
+				http.NotFound(w, r)
+				return
+			}
+			fmt.Fprint(w, answer)
+		}))
+		if got := (endpointFlags{server.URL}).readOnly(t.Context()); got != want {
+			t.Errorf("%s: %q, want %q", answer, got, want)
+		}
+		server.Close()
+	}
+	if got := (endpointFlags{}).readOnly(t.Context()); got != "" {
+		t.Errorf("AWS: %q", got)
+	}
+}
+
+// TestGPUsOfNoCluster: a misspelt cluster isn't one without GPUs.
+func TestGPUsOfNoCluster(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/pintle/gpus":
+			fmt.Fprint(w, `[]`)
+		default:
+			fmt.Fprint(w, `{"clusters": [], "failures": [{"reason": "MISSING"}]}`)
+		}
+	}))
+	defer server.Close()
+	c := gpuListCmd{endpointFlags{server.URL}, "nosuch"}
+	if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no cluster nosuch") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestReason: a task that waits says what for.
+func TestReason(t *testing.T) {
+	waiting := types.Task{LastStatus: aws.String("PROVISIONING"), CapacityProviderName: aws.String("gpus"), CreatedAt: new(time.Now())}
+	if got := reason(waiting); got != "waits for an instance of the capacity provider gpus" {
+		t.Errorf("it says %q", got)
+	}
+	waiting.ContainerInstanceArn = aws.String("arn") // it waits for its network
+	if got := reason(waiting); got != "" {
+		t.Errorf("it says %q", got)
+	}
+	if got := reason(types.Task{LastStatus: aws.String("STOPPED"), StoppedReason: aws.String("done")}); got != "done" {
+		t.Errorf("it says %q", got)
+	}
+}
