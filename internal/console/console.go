@@ -46,7 +46,7 @@ func New(store *state.Store, link *nodelink.Link, opts Options) *Console {
 func (c *Console) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/pintle/health":     http.HandlerFunc(c.health),
-		"/pintle/gpus":       c.signed(c.serveGPUs),
+		"/pintle/gpus":       c.signed(refusing(isNode, c.serveGPUs)),
 		"/pintle/gpus/fault": c.postedJSON(c.signed(ownersOnly(c.serveFault))),
 		"/pintle/tokens":     c.signed(ownersOnly(c.serveTokens)),
 		"/pintle/tokens/new": c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
@@ -73,8 +73,15 @@ type answer func(ctx context.Context, w http.ResponseWriter, body []byte)
 
 // ownersOnly refuses tasks and nodes.
 func ownersOnly(serve answer) answer {
+	return refusing(func(c call.Call) bool { return c.Task != "" || c.Node }, serve)
+}
+
+func isNode(c call.Call) bool { return c.Node }
+
+// refusing refuses some callers.
+func refusing(whom func(call.Call) bool, serve answer) answer {
 	return func(ctx context.Context, w http.ResponseWriter, body []byte) {
-		if c := call.From(ctx); c.Task != "" || c.Node {
+		if c := call.From(ctx); whom(c) {
 			http.Error(w, account.NotAuthorized(c.Principal, "pintle:"+c.Operation, "*", ""), http.StatusForbidden)
 			return
 		}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -225,6 +227,12 @@ func TestNodeKey(t *testing.T) {
 	if _, err := other.ListClusters(t.Context(), nil); code(err) != "AccessDeniedException" {
 		t.Errorf("a node lists clusters: %v", err)
 	}
+	if got := p.gpus(t, two.AccessKeyID, two.SecretAccessKey); got != http.StatusForbidden {
+		t.Errorf("a node that asks for everybody's GPUs gets %d", got)
+	}
+	if got := p.gpus(t, "AKID", "secret"); got != http.StatusOK {
+		t.Errorf("the owner who asks for the GPUs gets %d", got)
+	}
 	_, err = other.DeregisterContainerInstance(t.Context(), &awsecs.DeregisterContainerInstanceInput{ContainerInstance: &first})
 	if code(err) != "AccessDeniedException" {
 		t.Errorf("a node deregisters another: %v", err)
@@ -237,6 +245,26 @@ func TestNodeKey(t *testing.T) {
 	if _, err := other.DiscoverPollEndpoint(t.Context(), nil); code(err) != "UnrecognizedClientException" {
 		t.Errorf("the key of a deregistered instance: %v", err)
 	}
+}
+
+// gpus asks for the table of GPUs with a key, and returns the answer's status.
+func (p *Plane) gpus(t *testing.T, id, secret string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.Endpoint()+"/pintle/gpus", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}
+	const ofNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	if err := v4.NewSigner().SignHTTP(t.Context(), key, r, ofNothing, "pintle", "us-east-1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close() //nolint:errcheck // it was only read
+	return resp.StatusCode
 }
 
 // TestJoinTokens: a token says when it ends, ends when it's revoked, and its row gives nobody its secret.
