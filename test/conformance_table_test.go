@@ -88,6 +88,11 @@ var conformances = []conformance{
 		containers: `[{"name":"main","script":"exit 3","restartPolicy":{"enabled":true,"restartAttemptPeriod":60}}]`,
 		want:       over + "main: 3", processes: true,
 	},
+	{
+		name:       "chain",
+		containers: `[{"name":"a","essential":false,"script":"echo a"},{"name":"b","essential":false,"dependsOn":[{"containerName":"a","condition":"COMPLETE"}],"script":"echo b; exit 2"},{"name":"c","essential":false,"dependsOn":[{"containerName":"b","condition":"COMPLETE"}],"script":"echo c"},{"name":"main","dependsOn":[{"containerName":"c","condition":"SUCCESS"}],"script":"echo main"}]`,
+		want:       over + "a: 0 | a\nb: 2 | b\nc: 0 | c\nmain: 0 | main", processes: true,
+	},
 	// Health and stopping.
 	{
 		name:       "healthy",
@@ -206,6 +211,11 @@ var conformances = []conformance{
 		want:       over + "main: 1 | shared\nside: 0 | *",
 		amazon:     asWanted,
 	},
+	{
+		name:       "odd variables and labels",
+		containers: `[{"name":"main","dockerLabels":{"a.b":"c"},"environment":[{"name":"EMPTY","value":""},{"name":"EQ","value":"a=b=c"},{"name":"NL","value":"l1\nl2"},{"name":"Q","value":"'\"$HOME"}],"script":"echo \"$EMPTY|$EQ|$NL|$Q\"; sleep 0.5; wget -q -O - $ECS_CONTAINER_METADATA_URI_V4 | grep -o '\"a.b\":\"c\"'"}]`,
+		want:       over + `main: 0 | |a=b=c|l1; l2|'"$HOME; "a.b":"c"`,
+	},
 	// Files.
 	{
 		name:       "read only",
@@ -249,6 +259,13 @@ var conformances = []conformance{
 		name:       "volume of another driver",
 		containers: `[{"name":"main","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}],"script":"ls /v"}]`,
 		task:       `{"volumes":[{"name":"v","dockerVolumeConfiguration":{"scope":"task","driver":"rexray/ebs"}}]}`, want: "ATTRIBUTE",
+	},
+	{
+		name: "shared volume not there", words: true,
+		containers: `[{"name":"main","mountPoints":[{"sourceVolume":"conformance-none","containerPath":"/v"}],"script":"ls /v"}]`,
+		task:       `{"volumes":[{"name":"conformance-none","dockerVolumeConfiguration":{"scope":"shared","driver":"local"}}]}`,
+		want:       "task pulled ended stopped: TaskFailedToStart: CannotCreateContainerError: *\nmain: CannotCreateContainerError: *conformance-none does not exist*",
+		amazon:     "task pulled ended stopped: TaskFailedToStart: *conformance-none*does not exist*\nmain:", // its volumes come before its containers
 	},
 	// Networks.
 	{

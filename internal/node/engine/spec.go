@@ -206,7 +206,12 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 		} else {
 			out.Source = v.Name
 		}
-		if d := v.DockerVolumeConfiguration; d != nil && (d.Scope != "shared" || d.Autoprovision) { // else it should be there already
+		d := v.DockerVolumeConfiguration
+		switch {
+		case d == nil:
+		case d.Scope == "shared" && !d.Autoprovision:
+			out.MustExist = true
+		default:
 			out.Driver, out.DriverOpts, out.Labels = d.Driver, d.DriverOpts, d.Labels
 		}
 		return out, nil

@@ -6,6 +6,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -161,11 +162,17 @@ type Mount struct {
 	Destination string
 	ReadOnly    bool
 	Volume      bool
+	MustExist   bool // a missing volume is an error, and isn't made
 	// Driver, DriverOpts and Labels are what a volume gets that isn't there yet. An empty driver is local, whose options are type, o and
 	// device, as mount(8) has them.
 	Driver     string
 	DriverOpts map[string]string
 	Labels     map[string]string
+}
+
+// NoVolume is the error for a missing volume that MustExist.
+func NoVolume(name string) error {
+	return fmt.Errorf("volume %s does not exist on this node, and its autoprovision is false", name)
 }
 
 // VolumesFrom shows another container's image's volumes.

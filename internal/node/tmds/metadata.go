@@ -3,6 +3,7 @@ package tmds
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -156,7 +157,7 @@ func describe(r *engine.Record, name string) containerMetadata {
 		DockerName:    "ecs-" + r.Task.Family + "-" + r.Task.Version + "-" + id,
 		Image:         d.Image,
 		ImageID:       c.Digest,
-		Labels:        labels(r, name),
+		Labels:        labels(r, d),
 		DesiredStatus: desiredStatus(r),
 		KnownStatus:   string(c.Status),
 		ExitCode:      c.ExitCode,
@@ -205,14 +206,19 @@ func logConfig(d *acs.Container) *acs.LogConfig {
 	return h.LogConfig
 }
 
-func labels(r *engine.Record, name string) map[string]string {
-	return map[string]string{
+// labels returns the labels that Amazon's agent sets, and the container's own.
+func labels(r *engine.Record, d *acs.Container) map[string]string {
+	out := map[string]string{
 		"com.amazonaws.ecs.cluster":                 r.Task.TaskClusterArn,
-		"com.amazonaws.ecs.container-name":          name,
+		"com.amazonaws.ecs.container-name":          d.Name,
 		"com.amazonaws.ecs.task-arn":                r.Task.Arn,
 		"com.amazonaws.ecs.task-definition-family":  r.Task.Family,
 		"com.amazonaws.ecs.task-definition-version": r.Task.Version,
 	}
+	var own acs.Config
+	json.Unmarshal([]byte(d.DockerConfig.Config), &own) //nolint:errcheck // the control plane wrote it
+	maps.Copy(out, own.Labels)
+	return out
 }
 
 func network(r *engine.Record) networkMetadata {

@@ -90,9 +90,26 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	if err != nil {
 		return err
 	}
+	for _, m := range spec.Mounts {
+		if err := r.checkVolume(ctx, m); err != nil {
+			return err
+		}
+	}
 	_, err = r.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: spec.ID, Config: config, HostConfig: host})
 	if errdefs.IsConflict(err) { // it exists already
 		return nil
+	}
+	return orUnavailable(err)
+}
+
+// checkVolume returns an error for a missing volume that must exist: the engine would make it.
+func (r *Runtime) checkVolume(ctx context.Context, m runtime.Mount) error {
+	if !m.MustExist {
+		return nil
+	}
+	_, err := r.api.VolumeInspect(ctx, m.Source, client.VolumeInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return runtime.NoVolume(m.Source)
 	}
 	return orUnavailable(err)
 }

@@ -244,6 +244,9 @@ func (b *bundle) volume(m runtime.Mount) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
+	if m.MustExist {
+		return "", runtime.NoVolume(m.Source)
+	}
 	tmp, err := os.MkdirTemp(b.runtime.volumes(), file.Unfinished)
 	if err != nil {
 		return "", err
