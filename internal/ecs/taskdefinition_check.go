@@ -86,6 +86,10 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 			return clientError("Role is not valid: %s %q.", field, *role)
 		}
 	}
+	hasSecrets := slices.ContainsFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool { return len(c.Secrets) > 0 })
+	if hasSecrets && aws.ToString(td.ExecutionRoleArn) == "" {
+		return clientError("When you are specifying container secrets, you must also specify a value for 'executionRoleArn'.")
+	}
 	if err := checkVolumes(td.Volumes); err != nil {
 		return err
 	}
