@@ -190,6 +190,7 @@ var refusals = []refusal{
 	{"RegisterTaskDefinition", definition(ok+`},{`+ok, ""), "ClientException", "twice"},
 	{"RegisterTaskDefinition", definition(ok+`,"environment":[{"name":"A=B","value":"c"}]`, ""), "ClientException", "environment"},
 	{"RegisterTaskDefinition", definition(ok+`,"secrets":[{"name":"A"}]`, ""), "ClientException", "valueFrom"},
+	{"RegisterTaskDefinition", definition(ok+`,"secrets":[{"name":"A","valueFrom":"a"}]`, ""), "ClientException", "executionRoleArn"},
 	{"RegisterTaskDefinition", definition(ok, `,"networkMode":"tube"`), "ClientException", "tube"},
 	{"RegisterTaskDefinition", definition(ok, `,"cpu":"lots"`), "ClientException", "cpu"},
 	{"RegisterTaskDefinition", definition(ok, `,"memory":"32"`), "ClientException", "memory"},

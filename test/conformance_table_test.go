@@ -358,8 +358,8 @@ var conformances = []conformance{
 	},
 	// What only Amazon's agent can do isn't placed.
 	{
-		name:       "secrets",
-		containers: `[{"name":"main","secrets":[{"name":"S","valueFrom":"arn:aws:ssm:us-east-1:000000000000:parameter/p"}],"script":"env"}]`,
+		name:       "secrets of Secrets Manager",
+		containers: `[{"name":"main","secrets":[{"name":"S","valueFrom":"arn:aws:secretsmanager:us-east-1:000000000000:secret:s-AbCdEf"}],"script":"env"}]`,
 		task:       `{"executionRoleArn":"arn:aws:iam::000000000000:role/r"}`, want: "ATTRIBUTE", processes: true,
 	},
 	{

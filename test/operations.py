@@ -84,7 +84,7 @@ def when(t):
 
 ecs, logs, sts, cw, scaling, sqs = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client(
     "application-autoscaling"), client("sqs")
-ec2, asg = client("ec2"), client("autoscaling")
+ec2, asg, ssm = client("ec2"), client("autoscaling"), client("ssm")
 
 
 def refused(code, call, **arguments):
@@ -1102,6 +1102,37 @@ wait(ec2, "instance_terminated", InstanceIds=[first, second])
 assert until(lambda left: not left, lambda: asg.describe_auto_scaling_groups()["AutoScalingGroups"]) == []
 refused("ValidationError", asg.set_desired_capacity, **g, DesiredCapacity=0)
 ec2.delete_launch_template(LaunchTemplateName="gpu")
+
+# Parameter Store
+first = ssm.put_parameter(Name="/app/db/password", Value="hunter2", Type="SecureString", Tags=[{"Key": "k", "Value": "v"}])
+assert (first["Version"], first["Tier"]) == (1, "Standard"), first
+refused("ParameterAlreadyExists", ssm.put_parameter, Name="/app/db/password", Value="x", Type="SecureString")
+assert "hunter2" not in str(refused("InvalidKeyId", ssm.put_parameter, Name="/app/x", Value="hunter2", Type="SecureString", KeyId="alias/own"))
+assert ssm.put_parameter(Name="/app/db/password", Value="hunter3", Overwrite=True)["Version"] == 2
+ssm.put_parameter(Name="/app/hosts", Value="a,b", Type="StringList")
+assert ssm.label_parameter_version(Name="/app/db/password", ParameterVersion=1, Labels=["old", "1x"])["InvalidLabels"] == ["1x"]
+got = ssm.get_parameter(Name="/app/db/password:old", WithDecryption=True)["Parameter"]
+assert (got["Value"], got["Selector"], got["Version"]) == ("hunter2", ":old", 1), got
+assert "hunter" not in ssm.get_parameter(Name="/app/db/password")["Parameter"]["Value"]
+got = ssm.get_parameters(Names=["/app/hosts", "/none", got["ARN"]], WithDecryption=True)
+assert [p["Value"] for p in got["Parameters"]] == ["a,b", "hunter3"] and got["InvalidParameters"] == ["/none"], got
+pages = ssm.get_paginator("get_parameters_by_path").paginate(Path="/app", Recursive=True, PaginationConfig={"PageSize": 1})
+assert [p["Name"] for page in pages for p in page["Parameters"]] == ["/app/db/password", "/app/hosts"]
+history = [h["Version"] for page in ssm.get_paginator("get_parameter_history").paginate(Name="/app/db/password",
+    PaginationConfig={"PageSize": 1}) for h in page["Parameters"]]
+assert history == [1, 2], history
+described = ssm.describe_parameters(ParameterFilters=[{"Key": "tag:k", "Values": ["v"]}])["Parameters"]
+assert [(p["Name"], p["KeyId"]) for p in described] == [("/app/db/password", "alias/aws/ssm")], described
+assert ssm.unlabel_parameter_version(Name="/app/db/password", ParameterVersion=1, Labels=["old"])["RemovedLabels"] == ["old"]
+parameter = {"ResourceType": "Parameter", "ResourceId": "/app/db/password"}
+ssm.add_tags_to_resource(**parameter, Tags=[{"Key": "k2", "Value": "v2"}])
+ssm.remove_tags_from_resource(**parameter, TagKeys=["k"])
+assert ssm.list_tags_for_resource(**parameter)["TagList"] == [{"Key": "k2", "Value": "v2"}]
+image = ssm.get_parameter(Name="/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id")["Parameter"]["Value"]
+assert ec2.describe_images(ImageIds=[image])["Images"][0]["ImageId"] == image
+ssm.delete_parameter(Name="/app/hosts")
+refused("ParameterNotFound", ssm.get_parameter, Name="/app/hosts")
+assert ssm.delete_parameters(Names=["/app/db/password", "/none"])["DeletedParameters"] == ["/app/db/password"]
 
 # An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

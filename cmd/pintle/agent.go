@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -258,6 +259,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Credentials = config.Credentials
 	c.ECS = awsecs.NewFromConfig(config)
 	c.Logs = cloudwatchlogs.NewFromConfig(config)
+	c.Parameters = ssm.NewFromConfig(config)
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)
 		if err != nil {

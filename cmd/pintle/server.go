@@ -15,6 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/plane"
 	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/vault"
 )
 
 // serverFlags are the flags of every control plane.
@@ -32,6 +33,8 @@ type serverFlags struct {
 	AdvertiseURL    string
 	AccessKeyID     string
 	SecretAccessKey string
+	SecretsKey      string
+	SecretsKeyFile  string
 	TLS             string
 	TLSCertificate  string
 	TLSKey          string
@@ -64,6 +67,13 @@ func (c *serverFlags) define(f flags) {
 	f.env("access-key-id", "PINTLE_ACCESS_KEY_ID")
 	f.StringVar(&c.SecretAccessKey, "secret-access-key", "", "Its secret. Better in the environment than on the command line.")
 	f.env("secret-access-key", "PINTLE_SECRET_ACCESS_KEY")
+	f.StringVar(
+		&c.SecretsKey, "secrets-key", "",
+		"Key that encrypts parameters and secrets on disk: 32 bytes in base64. Without one, whoever can read the data directory can read "+
+			"them. Better in the environment than on the command line.",
+	)
+	f.env("secrets-key", "PINTLE_SECRETS_KEY")
+	f.file(&c.SecretsKeyFile, "secrets-key-file", "File with that key.")
 	f.choice(
 		&c.TLS, "tls", "off",
 		"Whether to serve HTTPS: auto makes a certificate authority in the data directory, which nodes learn from their join tokens.",
@@ -174,6 +184,9 @@ func (f serverFlags) options() (plane.Options, error) {
 		Log: log,
 	}
 	var err error
+	if o.SecretsKey, err = f.secretsKey(); err != nil {
+		return o, err
+	}
 	if o.WebhookTo, err = networks(f.WebhookTo); err != nil {
 		return o, fmt.Errorf("--webhook-to: %w", err)
 	}
@@ -186,6 +199,28 @@ func (f serverFlags) options() (plane.Options, error) {
 	}
 	o.Prices = prices
 	return o, nil
+}
+
+// secretsKey returns the operator's key of secrets, or nil if there is none.
+func (f serverFlags) secretsKey() ([]byte, error) {
+	name, text := "--secrets-key", f.SecretsKey
+	switch {
+	case f.SecretsKey != "" && f.SecretsKeyFile != "":
+		return nil, errors.New("--secrets-key and --secrets-key-file can't both be given")
+	case f.SecretsKeyFile != "":
+		b, err := os.ReadFile(f.SecretsKeyFile)
+		if err != nil {
+			return nil, err
+		}
+		name, text = "--secrets-key-file", string(b)
+	case f.SecretsKey == "":
+		return nil, nil
+	}
+	key, err := vault.ParseKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return key, nil
 }
 
 // checkTLS checks the flags of TLS.

@@ -95,6 +95,10 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 	if err := checkContainers(td); err != nil {
 		return err
 	}
+	hasSecrets := slices.ContainsFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool { return len(c.Secrets) > 0 })
+	if hasSecrets && aws.ToString(td.ExecutionRoleArn) == "" {
+		return clientError("When you are specifying container secrets, you must also specify a value for 'executionRoleArn'.")
+	}
 	return checkSizes(td)
 }
 

@@ -133,9 +133,9 @@ func TestRequiredAttributes(t *testing.T) {
 		},
 		{
 			"secrets",
-			ofContainer(func(c *types.ContainerDefinition) {
+			both(executionRole, ofContainer(func(c *types.ContainerDefinition) {
 				c.Secrets = []types.Secret{{Name: aws.String("a"), ValueFrom: asm}, {Name: aws.String("b"), ValueFrom: ssm}}
-			}),
+			})),
 			e + "secrets.asm.environment-variables " + e + "secrets.ssm.environment-variables",
 		},
 		{

@@ -65,6 +65,7 @@ type Config struct {
 	GPUs        gpu.Source
 	ECS         ECS
 	Logs        awslogs.Client
+	Parameters  Parameters              // nil if tasks with secrets can't run here
 	Credentials aws.CredentialsProvider // nil leaves web sockets unsigned
 	Authority   Authority               // of the control plane's certificate, if it isn't one that everybody knows
 	Log         *slog.Logger
@@ -190,6 +191,9 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		Connected:     a.sendNetwork,
 		Keep:          a.config.Keep,
 		Log:           a.log,
+	}
+	if a.config.Parameters != nil {
+		o.Secrets = a.secrets
 	}
 	for _, d := range a.config.GPUs.Devices() {
 		o.GPUs = append(o.GPUs, d.ID)

@@ -268,6 +268,9 @@ func (a *Agent) attributes() map[string]string {
 	for _, c := range capabilities {
 		m[c] = ""
 	}
+	if a.config.Parameters != nil {
+		m["ecs.capability.secrets.ssm.environment-variables"] = ""
+	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""
 	}

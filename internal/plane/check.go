@@ -103,6 +103,7 @@ var checks = []struct {
 	run    func(ctx context.Context, dir string, repair bool) ([]file.Damage, error)
 }{
 	{"", checkTaskKey},
+	{"", checkVault},
 	{"", sqlite.Check},
 	{"objects", objects.Check},
 	{"queues", withoutContext(queues.Check)},

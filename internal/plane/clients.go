@@ -4,11 +4,13 @@ import (
 	"context"
 
 	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/sqs"
@@ -43,6 +45,16 @@ func (c ecsClient) DeregisterContainerInstance(
 	ctx context.Context, in *awsecs.DeregisterContainerInstanceInput, _ ...func(*awsecs.Options),
 ) (*awsecs.DeregisterContainerInstanceOutput, error) {
 	return c.service.DeregisterContainerInstance(ctx, in)
+}
+
+type ec2Client struct{ service *ec2.Service }
+
+func (p *Plane) ec2() ec2Client { return ec2Client{p.EC2} }
+
+func (c ec2Client) DescribeImages(
+	ctx context.Context, in *awsec2.DescribeImagesInput, _ ...func(*awsec2.Options),
+) (*awsec2.DescribeImagesOutput, error) {
+	return c.service.DescribeImages(ctx, in)
 }
 
 type cloudwatchClient struct{ service *cloudwatch.Service }

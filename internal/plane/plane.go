@@ -49,8 +49,10 @@ import (
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
+	"github.com/pintle/pintle/internal/ssm"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store"
+	"github.com/pintle/pintle/internal/vault"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/sign"
@@ -68,6 +70,7 @@ type Options struct {
 	AccessKeyID     string
 	SecretAccessKey string
 	TLS             TLSOptions
+	SecretsKey      []byte // encrypts the key of parameters and secrets; without one, only the file's mode protects that
 
 	Heartbeat    time.Duration // between heartbeats to nodes; 0 means the default
 	Lost         time.Duration // how long a node may be away before its tasks are given up
@@ -104,6 +107,7 @@ type Plane struct {
 	Logs                   *logs.Service
 	S3                     *s3.Service
 	SQS                    *sqs.Service
+	SSM                    *ssm.Service
 	STS                    *sts.Service
 	Rollout                *rollout.Loop
 	Scaler                 *scaler.Loop
@@ -115,6 +119,7 @@ type Plane struct {
 	Queues  *queues.Store
 	streams *streams.Store
 	objects *objects.Store
+	vault   *vault.Vault
 	open    []io.Closer
 
 	Link      *nodelink.Link

@@ -27,6 +27,7 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
 	"github.com/pintle/pintle/internal/sqs"
+	"github.com/pintle/pintle/internal/ssm"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/model"
@@ -51,6 +52,7 @@ func (p *Plane) services() []Service {
 		{logs.API(p.Logs), loops(p.Logs.RunQueries, p.exportLogs)},
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
+		{ssm.API(p.SSM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), nil},
 		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
@@ -85,6 +87,7 @@ func (p *Plane) buildServices() {
 		QueueURL: p.queueURL,
 		Log:      p.log,
 	})
+	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2()})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.CloudFormation = cloudformation.New(cloudformation.Options{Objects: p.s3()})
 	p.buildScaling()

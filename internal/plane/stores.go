@@ -25,6 +25,9 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	if err := p.openState(ctx); err != nil {
 		return err
 	}
+	if err := p.openVault(); err != nil {
+		return err
+	}
 	folder := func(name string) string { return filepath.Join(p.options.Data, name) }
 	if p.streams, err = streams.Open(folder("logs")); err != nil {
 		return err

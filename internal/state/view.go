@@ -32,6 +32,8 @@ type View struct {
 	LaunchTemplates      Table[LaunchTemplate]
 	LogResourcePolicies  Table[LogResourcePolicy]
 	NodeKeys             Table[NodeKey]
+	Parameters           Table[Parameter]
+	ParameterVersions    Table[ParameterVersion]
 	QueryDefinitions     Table[QueryDefinition]
 	ScalableTargets      Table[ScalableTarget]
 	ScalingActivities    Table[ScalingActivity]
@@ -78,6 +80,8 @@ func newView(v *store.View) *View {
 		LaunchTemplates:      launchTemplates.In(v),
 		LogResourcePolicies:  logResourcePolicies.In(v),
 		NodeKeys:             nodeKeys.In(v),
+		Parameters:           parameters.In(v),
+		ParameterVersions:    parameterVersions.In(v),
 		QueryDefinitions:     queryDefinitions.In(v),
 		ScalableTargets:      scalableTargets.In(v),
 		ScalingActivities:    scalingActivities.In(v),
@@ -116,6 +120,8 @@ var schema = store.NewSchema(
 	launchTemplates,
 	logResourcePolicies,
 	nodeKeys,
+	parameters,
+	parameterVersions,
 	queryDefinitions,
 	scalableTargets,
 	scalingActivities,

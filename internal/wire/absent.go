@@ -64,7 +64,6 @@ var absent = map[string]string{
 	"servicequotas":        "Service Quotas",
 	"ses":                  "Amazon SES",
 	"sns":                  "Amazon SNS",
-	"ssm":                  "AWS Systems Manager",
 	"sso":                  "AWS IAM Identity Center",
 	"states":               "AWS Step Functions",
 	"synthetics":           "Amazon CloudWatch Synthetics",

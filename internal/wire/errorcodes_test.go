@@ -111,6 +111,7 @@ func TestErrorCodesAreAWSs(t *testing.T) {
 		{"../iam/sts", "sts", STS(nil).Constraints.Code, 0},
 		{"../logs", "logs", Logs(nil).Constraints.Code, 3},
 		{"../s3", "s3", S3(nil).Constraints.Code, 35},
+		{"../ssm", "ssm", SSM(nil).Constraints.Code, 10},
 		{"../sqs", "sqs", SQS(nil).Constraints.Code, 18},
 	} {
 		t.Run(c.botocore, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/sqs"
+	"github.com/pintle/pintle/internal/ssm"
 )
 
 // The services' APIs, under names that don't clash with the SDK's packages.
@@ -20,6 +21,7 @@ var (
 	CloudWatch             = cloudwatch.API
 	EC2                    = ec2.API
 	SQS                    = sqs.API
+	SSM                    = ssm.API
 	STS                    = sts.API
 	ApplicationAutoScaling = appautoscaling.API
 	S3                     = s3.API

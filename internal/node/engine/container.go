@@ -120,6 +120,9 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 	if err := t.addRouting(ctx, c, spec); err != nil {
 		return "", fmt.Errorf("ResourceInitializationError: %w", err)
 	}
+	if err := t.addSecrets(ctx, c, spec); err != nil {
+		return "", fmt.Errorf("ResourceInitializationError: unable to pull secrets or registry auth: %w", err)
+	}
 	note, err := t.prepareLogs(ctx, c)
 	if err != nil {
 		return "", fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)

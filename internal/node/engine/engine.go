@@ -31,6 +31,8 @@ type Options struct {
 	// Environment returns what a container gets besides its own variables: endpoints, region, credentials, and the metadata
 	// address for its token.
 	Environment func(task *acs.Task, token string) map[string]string
+	// Secrets fetches secrets with the credentials of a task's execution role, by their ValueFrom; nil if the node can't.
+	Secrets func(ctx context.Context, role acs.IAMRoleCredentials, wanted []acs.Secret) (map[string]string, error)
 	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
 	// checked. SimulatedGPUs says that they name no hardware.
 	CPU           int64

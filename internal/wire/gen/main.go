@@ -45,6 +45,7 @@ var services = []service{
 	{pkg: "autoscaling", folder: "autoscaling", constraints: "autoscaling", tables: statuses},
 	{pkg: "ec2", folder: "ec2", tables: ec2Names},
 	{pkg: "sqs", folder: "sqs", tables: formNames},
+	{pkg: "ssm", folder: "ssm", constraints: "ssm"},
 	{pkg: "s3", folder: "s3", tables: restPlaces},
 	{pkg: "cloudformation", folder: "cloudformation", constraints: "cloudformation", tables: statuses},
 }
