@@ -183,6 +183,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		},
 		Log: log,
 	}
+	keepOwnKeys()
 	var err error
 	if o.SecretsKey, err = f.secretsKey(); err != nil {
 		return o, err
@@ -199,6 +200,13 @@ func (f serverFlags) options() (plane.Options, error) {
 	}
 	o.Prices = prices
 	return o, nil
+}
+
+// keepOwnKeys takes the control plane's keys, which were read, out of the environment, which the agents and programs that it starts inherit.
+func keepOwnKeys() {
+	for _, name := range []string{"PINTLE_SECRETS_KEY", "PINTLE_SECRET_ACCESS_KEY"} {
+		os.Unsetenv(name) //nolint:errcheck // it never fails on Linux
+	}
 }
 
 // secretsKey returns the operator's key of secrets, or nil if there is none.
