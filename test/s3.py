@@ -124,7 +124,7 @@ refused("ObjectLockConfigurationNotFoundError", "get_object_lock_configuration",
 
 # Notifications
 sent = {"Id": "i", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "Events": ["s3:ObjectCreated:*"],
-    "Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": "in/"}]}}}
+    "Filter": {"Key": {"FilterRules": [{"Name": "Prefix", "Value": "in/"}]}}}
 call("put_bucket_notification_configuration", **B, NotificationConfiguration={"QueueConfigurations": [sent]},
     SkipDestinationValidation=True)
 assert call("get_bucket_notification_configuration", **B)["QueueConfigurations"] == [sent]

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/user"
@@ -263,7 +264,7 @@ func home() string {
 	return "/"
 }
 
-// makeData makes a data directory, for its owner alone.
+// makeData makes an agent's data directory, for its owner alone.
 func makeData(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the data directory: %w: choose another with --data", err)
@@ -271,12 +272,12 @@ func makeData(dir string) error {
 	return nil
 }
 
-// claimData makes a control plane's data directory. It refuses one with other programs' files, such as /tmp: it would be closed to them.
-func claimData(dir string) error {
-	if err := makeData(dir); err != nil {
-		return err
-	}
+// checkData refuses a control plane's data directory that has other programs' files, such as /tmp: it would be closed to them.
+func checkData(dir string) error {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("the data directory: %w", err)
 	}
@@ -288,8 +289,8 @@ func claimData(dir string) error {
 	return nil
 }
 
-// inData are what a control plane or its nodes make first in a data directory, and what an empty file system has.
-var inData = []string{"pintle.lock", "machine", "nodes", "lost+found"}
+// inData are what a control plane or its nodes make first in a data directory, what a copy of one has, and what an empty file system has.
+var inData = []string{"pintle.lock", "state.db", "machine", "nodes", "lost+found"}
 
 // bytes defines a flag for a size in bytes, written like 512MiB.
 func (f flags) bytes(to *int64, name string, otherwise int64, usage string) {

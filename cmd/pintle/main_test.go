@@ -156,19 +156,19 @@ func TestMakeData(t *testing.T) {
 	}
 }
 
-// TestClaimData: a directory of others is refused, and stays as it is.
-func TestClaimData(t *testing.T) {
+// TestCheckData: a directory of others is refused, and stays as it is.
+func TestCheckData(t *testing.T) {
 	dir := t.TempDir()
-	for name, ours := range map[string]bool{"": true, "lost+found": true, "pintle.lock": true, "letter": false} {
+	for name, ours := range map[string]bool{"": true, "lost+found": true, "pintle.lock": true, "state.db": true, "letter": false} {
 		data := filepath.Join(dir, "with-"+name)
 		if err := os.MkdirAll(filepath.Join(data, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := claimData(data); (err == nil) != ours {
+		if err := checkData(data); (err == nil) != ours {
 			t.Errorf("with %q in it: %v", name, err)
 		}
 	}
-	if err := claimData(filepath.Join(dir, "new")); err != nil {
+	if err := checkData(filepath.Join(dir, "new")); err != nil {
 		t.Error(err)
 	}
 }

@@ -23,7 +23,7 @@ func (c *serveCmd) verb() *cobra.Command {
 
 // Run serves a control plane without nodes of its own.
 func (c *serveCmd) Run(ctx context.Context) error {
-	if err := claimData(c.Data); err != nil {
+	if err := checkData(c.Data); err != nil {
 		return err
 	}
 	p, err := c.open(ctx)

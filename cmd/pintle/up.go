@@ -52,7 +52,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 	if err := c.prepareData(len(specs)); err != nil {
 		return err
 	}
-	if err := claimData(c.Data); err != nil {
+	if err := checkData(c.Data); err != nil {
 		return err
 	}
 	m, err := c.machine(ctx, filepath.Join(c.Data, "machine"))

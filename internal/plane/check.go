@@ -55,8 +55,10 @@ func SetAside(dir string, now time.Time) (aside string, err error) {
 // openData locks the data directory, with room to open the stores in it if that can be had.
 func (p *Plane) openData() (*os.File, error) {
 	dir := p.options.Data
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); errors.Is(err, syscall.EROFS) {
 		return nil, err
+	} else if err != nil {
+		return nil, fmt.Errorf("the data directory: %w: choose another with --data", err)
 	}
 	if p.options.Simulated == nil {
 		p.space = disk.OpenSpace(dir)
