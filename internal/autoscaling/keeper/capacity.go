@@ -24,10 +24,10 @@ func waitingTasks(v *state.View, p *state.CapacityProvider) (out []capacity.Task
 		if t.Waiting == nil || aws.ToString(t.CapacityProviderName) != *p.Name {
 			continue
 		}
-		needs := capacity.Task{Size: capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs}}
+		size := capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs}
+		needs := capacity.Task{Size: size}
 		if td := v.TaskDefinitions.Get(aws.ToString(t.TaskDefinitionArn)); td != nil {
-			needs.Attributes = td.RequiredAttributes()
-			needs.MemberOf = t.Waiting.MemberOf(td)
+			needs = capacity.NewTask(size, td.RequiredAttributes(), t.Waiting.MemberOf(td))
 		}
 		out = append(out, needs)
 	}
@@ -50,8 +50,7 @@ func demandOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGrou
 		if err != nil {
 			continue
 		}
-		k := capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen)
-		k.Type, k.Zones = o.Type, g.AvailabilityZones
+		k := capacity.NewKind(o.Type, g.AvailabilityZones, i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen)
 		kinds = append(kinds, k)
 		offered = append(offered, group.Size{Type: o.Type, CPU: k.CPU, MemoryMiB: k.MemoryMiB, GPUs: k.GPUs, Price: prices[o.Type]})
 	}

@@ -21,16 +21,32 @@ type Kind struct {
 	Zones []string
 }
 
-// NewKind returns what instances with so many vCPUs have.
-func NewKind(vcpus int, memoryMiB int64, gpus int, seen []types.Attribute) Kind {
-	return Kind{Size: Size{CPU: int64(vcpus) * 1024, MemoryMiB: memoryMiB, GPUs: gpus}, Seen: seen}
+// NewKind returns what instances of a type with so many vCPUs have, in any of the zones.
+func NewKind(name string, zones []string, vcpus int, memoryMiB int64, gpus int, seen []types.Attribute) Kind {
+	return Kind{
+		Size:  Size{CPU: int64(vcpus) * 1024, MemoryMiB: memoryMiB, GPUs: gpus},
+		Seen:  seen,
+		Type:  name,
+		Zones: zones,
+	}
 }
 
 // Task is what a task needs of an instance.
 type Task struct {
 	Size
 	Attributes []types.Attribute
-	MemberOf   []string // expressions, which have been validated
+	MemberOf   []*query.Expression
+}
+
+// NewTask returns what a task needs. The expressions have been validated.
+func NewTask(size Size, attributes []types.Attribute, memberOf []string) Task {
+	t := Task{Size: size, Attributes: attributes}
+	for _, text := range memberOf {
+		if e, err := query.Parse(text); err == nil {
+			t.MemberOf = append(t.MemberOf, e)
+		}
+	}
+	return t
 }
 
 // Refusal says why no instance that a provider could launch would ever take a task: with ECS's reason, and what exactly is missing.
@@ -82,17 +98,16 @@ func (k Kind) Takes(t Task) bool {
 }
 
 // unmet returns an expression that no instance of the kind could ever meet, in whichever zone it is launched, or "".
-func (k Kind) unmet(expressions []string) (unmet string) {
+func (k Kind) unmet(expressions []*query.Expression) (unmet string) {
 	for _, zone := range k.zones() {
-		may := func(e string) bool {
+		i := slices.IndexFunc(expressions, func(e *query.Expression) bool {
 			may, _ := k.outcomes(e, zone)
-			return may
-		}
-		i := slices.IndexFunc(expressions, func(e string) bool { return !may(e) })
+			return !may
+		})
 		if i < 0 {
 			return ""
 		}
-		unmet = expressions[i]
+		unmet = expressions[i].String()
 	}
 	return unmet
 }
@@ -106,11 +121,7 @@ func (k Kind) zones() []string {
 }
 
 // outcomes reports whether a new instance in a zone may meet an expression, and whether it must.
-func (k Kind) outcomes(expression, zone string) (may, must bool) {
-	e, err := query.Parse(expression)
-	if err != nil {
-		return true, false
-	}
+func (k Kind) outcomes(e *query.Expression, zone string) (may, must bool) {
 	return e.Outcomes(func(name string) (string, bool, bool) {
 		switch {
 		case name == "ecs.availability-zone":
@@ -127,7 +138,7 @@ func (k Kind) outcomes(expression, zone string) (may, must bool) {
 }
 
 // isCertain reports whether every instance of the kind meets all expressions.
-func (k Kind) isCertain(expressions []string) bool {
+func (k Kind) isCertain(expressions []*query.Expression) bool {
 	for _, zone := range k.zones() {
 		for _, e := range expressions {
 			if _, must := k.outcomes(e, zone); !must {

@@ -30,7 +30,7 @@ func TestRefusal(t *testing.T) {
 		return k
 	}
 	typed := Kind{Size: Size{2048, 4096, 1}, Type: "g4dn.xlarge", Zones: []string{"a", "b"}}
-	of := func(expression string) Task { return Task{Size: Size{1, 1, 0}, MemberOf: []string{expression}} }
+	of := func(expression string) Task { return NewTask(Size{1, 1, 0}, nil, []string{expression}) }
 	for _, c := range []struct {
 		name           string
 		kinds          []Kind
@@ -105,7 +105,8 @@ func TestRefusalIsOfAll(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		some := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b=1", "b=2", "c"}), 0, 3, rapid.ID[string])
 		task := Task{Size: size(r, "task", 4), Attributes: attributes(some.Draw(r, "needs")...)}
-		task.MemberOf = rapid.SliceOfN(rapid.SampledFrom([]string{"attribute:a exists", "attribute:b == 1", "task:group == g"}), 0, 2).Draw(r, "constraints")
+		memberOf := rapid.SliceOfN(rapid.SampledFrom([]string{"attribute:a exists", "attribute:b == 1", "task:group == g"}), 0, 2).Draw(r, "constraints")
+		task = NewTask(task.Size, task.Attributes, memberOf)
 		var kinds []Kind
 		taken := false
 		for range rapid.IntRange(1, 4).Draw(r, "kinds") {

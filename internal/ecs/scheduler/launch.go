@@ -91,17 +91,13 @@ func Refusal(v *state.View, t *state.Task) *types.Failure {
 	var kinds []capacity.Kind
 	for _, o := range v.Offers(p, g) {
 		if i, err := instancetype.Lookup(o.Type); err == nil {
-			k := capacity.NewKind(i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen)
-			k.Type, k.Zones = o.Type, g.AvailabilityZones
-			kinds = append(kinds, k)
+			kinds = append(kinds, capacity.NewKind(o.Type, g.AvailabilityZones, i.VCPUs, i.MemoryMiB, i.GPUs, o.Seen))
 		}
 	}
-	reason, detail := capacity.Refusal(kinds, capacity.Task{
-		Size:       capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs},
-		Attributes: td.RequiredAttributes(),
-		MemberOf:   t.Waiting.MemberOf(td),
-	})
-	if reason == "" || reason == capacity.UnmetConstraint && isMet(v, t, td) {
+	size := capacity.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs}
+	needs := capacity.NewTask(size, td.RequiredAttributes(), t.Waiting.MemberOf(td))
+	reason, detail := capacity.Refusal(kinds, needs)
+	if reason == "" || reason == capacity.UnmetConstraint && isMet(v, t, needs.MemberOf) {
 		return nil
 	}
 	return &types.Failure{Arn: p.CapacityProviderArn, Reason: &reason, Detail: &detail}
@@ -109,18 +105,13 @@ func Refusal(v *state.View, t *state.Task) *types.Failure {
 
 // isMet reports whether an instance that is there may meet a task's memberOf constraints all the same: it may have been given an attribute
 // since it came. Then the task waits until there is room on it.
-func isMet(v *state.View, t *state.Task, td *state.TaskDefinition) bool {
-	expressions := t.Waiting.MemberOf(td)
+func isMet(v *state.View, t *state.Task, expressions []*query.Expression) bool {
 	for i := range v.ContainerInstances.By(state.InstancesByCluster, *t.ClusterArn) {
 		known := func(name string) (string, bool, bool) {
 			value, ok := subject{v, i}.Attribute(name)
 			return value, ok, true
 		}
-		excludes := func(expression string) bool {
-			e, err := query.Parse(expression)
-			if err != nil {
-				return true
-			}
+		excludes := func(e *query.Expression) bool {
 			may, _ := e.Outcomes(known)
 			return !may
 		}
