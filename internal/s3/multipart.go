@@ -646,7 +646,7 @@ const afterAll = "\xff"
 func (s *Service) uploads(ctx context.Context, in *s3.ListMultipartUploadsInput, limit int) (listed []*objects.Upload, err error) {
 	prefix, delimiter := aws.ToString(in.Prefix), aws.ToString(in.Delimiter)
 	key, id := aws.ToString(in.KeyMarker), aws.ToString(in.UploadIdMarker)
-	if common := commonPrefix(key, prefix, delimiter); common != "" {
+	if common := objects.CommonPrefix(key, prefix, delimiter); common != "" {
 		key, id = common+afterAll, afterAll // a page before has listed it
 	} else if key != "" && id == "" {
 		id = afterAll
@@ -658,7 +658,7 @@ func (s *Service) uploads(ctx context.Context, in *s3.ListMultipartUploadsInput,
 		}
 		for _, u := range batch {
 			key, id = u.Key, u.ID
-			if common := commonPrefix(u.Key, prefix, delimiter); common != "" {
+			if common := objects.CommonPrefix(u.Key, prefix, delimiter); common != "" {
 				listed = append(listed, &objects.Upload{Key: common})
 				key, id = common+afterAll, afterAll
 				break
@@ -667,19 +667,6 @@ func (s *Service) uploads(ctx context.Context, in *s3.ListMultipartUploadsInput,
 		}
 	}
 	return listed, nil
-}
-
-// commonPrefix returns what stands for a key in a list with a delimiter, or "" if the key stands for itself.
-func commonPrefix(key, prefix, delimiter string) string {
-	rest, ok := strings.CutPrefix(key, prefix)
-	if !ok || delimiter == "" {
-		return ""
-	}
-	folder, _, found := strings.Cut(rest, delimiter)
-	if !found {
-		return ""
-	}
-	return prefix + folder + delimiter
 }
 
 // listedUpload describes an upload, without its key.

@@ -61,16 +61,19 @@ func (q Query) start() (from string, behind bool) {
 }
 
 // common returns a key's common prefix, "" if it has none.
-func (q Query) common(key string) string {
-	rest, ok := strings.CutPrefix(key, q.Prefix)
-	if !ok || q.Delimiter == "" {
+func (q Query) common(key string) string { return CommonPrefix(key, q.Prefix, q.Delimiter) }
+
+// CommonPrefix returns what stands for a key in a list of the keys with a prefix by delimiter, or "" if the key stands for itself.
+func CommonPrefix(key, prefix, delimiter string) string {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok || delimiter == "" {
 		return ""
 	}
-	i := strings.Index(rest, q.Delimiter)
+	i := strings.Index(rest, delimiter)
 	if i < 0 {
 		return ""
 	}
-	return key[:len(q.Prefix)+i+len(q.Delimiter)]
+	return key[:len(prefix)+i+len(delimiter)]
 }
 
 // worthSeeking is how many keys of a common prefix are read over, before it's quicker to seek the next key behind them.
