@@ -1,11 +1,9 @@
 package ssm
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -109,12 +107,7 @@ func (s *Service) version(v *state.View, name string, version int64) (*state.Par
 	if p == nil {
 		return nil, notFound(name)
 	}
-	version = cmp.Or(version, p.Version)
-	row := v.ParameterVersions.Get(state.ParameterVersionKey(p.Name, version))
-	if row == nil {
-		return nil, versionNotFound(p.Name, strconv.FormatInt(version, 10))
-	}
-	return row, nil
+	return versionOf(v, p, version)
 }
 
 func relabel(tx *state.Tx, row *state.ParameterVersion, labels []string) {

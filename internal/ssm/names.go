@@ -102,14 +102,20 @@ func (s *Service) find(v *state.View, ref reference) (*state.ParameterVersion, e
 		return nil, notFound(ref.names[0] + ref.given)
 	}
 	if ref.label == "" {
-		version := cmp.Or(ref.version, p.Version)
-		if row := v.ParameterVersions.Get(state.ParameterVersionKey(p.Name, version)); row != nil {
-			return row, nil
-		}
-		return nil, versionNotFound(p.Name, strconv.FormatInt(version, 10))
+		return versionOf(v, p, ref.version)
 	}
 	if row := labelled(v, p.Name, ref.label); row != nil {
 		return row, nil
 	}
 	return nil, versionNotFound(p.Name, ref.label)
+}
+
+// versionOf returns a version of a parameter; 0 means the latest.
+func versionOf(v *state.View, p *state.Parameter, version int64) (*state.ParameterVersion, error) {
+	version = cmp.Or(version, p.Version)
+	row := v.ParameterVersions.Get(state.ParameterVersionKey(p.Name, version))
+	if row == nil {
+		return nil, versionNotFound(p.Name, strconv.FormatInt(version, 10))
+	}
+	return row, nil
 }
