@@ -65,14 +65,18 @@ func (e *Evaluation) call(name string, argument *Value) (any, error) {
 	return nil, wrong("%s is only allowed in the Conditions block of the template", name)
 }
 
-// text evaluates what must be a string. isKnown is false for what isn't known yet.
+// known evaluates a value. isKnown is false for what isn't known yet.
+func (e *Evaluation) known(v *Value) (got any, isKnown bool, err error) {
+	got, err = e.value(v)
+	_, unknown := got.(Unknown)
+	return got, err == nil && !unknown, err
+}
+
+// text evaluates what must be a string.
 func (e *Evaluation) text(v *Value, needs string) (text string, isKnown bool, err error) {
-	got, err := e.value(v)
-	if err != nil {
+	got, isKnown, err := e.known(v)
+	if err != nil || !isKnown {
 		return "", false, err
-	}
-	if _, unknown := got.(Unknown); unknown {
-		return "", false, nil
 	}
 	text, isText := scalarText(got)
 	if !isText {
@@ -83,18 +87,14 @@ func (e *Evaluation) text(v *Value, needs string) (text string, isKnown bool, er
 
 // texts evaluates what must be a list of strings.
 func (e *Evaluation) texts(v *Value, needs string) (texts []string, isKnown bool, err error) {
-	got, err := e.value(v)
-	if err != nil {
+	got, isKnown, err := e.known(v)
+	if err != nil || !isKnown {
 		return nil, false, err
-	}
-	if _, unknown := got.(Unknown); unknown {
-		return nil, false, nil
 	}
 	items, isList := got.([]any)
 	if !isList {
 		return nil, false, wrong("%s", needs)
 	}
-	isKnown = true
 	for _, item := range items {
 		text, isText := scalarText(item)
 		if _, unknown := item.(Unknown); unknown {
@@ -203,8 +203,8 @@ func (e *Evaluation) pick(argument *Value) (any, error) {
 	if err != nil || !isKnown {
 		return Unknown{}, err
 	}
-	got, err := e.value(argument.Items[1])
-	if _, unknown := got.(Unknown); unknown || err != nil {
+	got, isKnown, err := e.known(argument.Items[1])
+	if err != nil || !isKnown {
 		return Unknown{}, err
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(index))
