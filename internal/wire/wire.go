@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -69,6 +70,7 @@ type Handler struct {
 	byTarget  map[string]*served
 	byName    map[string]*served
 	byVersion map[string]*served
+	byInput   map[reflect.Type]inside
 	rest      map[string]*rest.Handler // the REST APIs, by name
 	mux       *http.ServeMux           // everything that is no API
 	memory    *budget.Memory           // for bodies
@@ -87,6 +89,7 @@ func New(opts Options, apis ...model.API) (*Handler, error) {
 		byTarget:  map[string]*served{},
 		byName:    map[string]*served{},
 		byVersion: map[string]*served{},
+		byInput:   map[reflect.Type]inside{},
 		rest:      map[string]*rest.Handler{},
 	}
 	for _, api := range apis {
@@ -110,6 +113,7 @@ func (h *Handler) add(a *served) error {
 		return err
 	}
 	h.apis = append(h.apis, a)
+	h.index(a)
 	h.byName[a.Name] = a
 	if style != nil {
 		h.rest[a.Name] = rest.New(rest.API{

@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/refusal"
+)
+
+// inside finds the operation that takes an input.
+type inside struct {
+	api  *served
+	name string
+	op   *codec.Operation
+}
+
+// index adds an API's operations to those that Call finds.
+func (h *Handler) index(a *served) {
+	for name, o := range a.operations {
+		h.byInput[o.In.Type] = inside{a, name, o}
+	}
+}
+
+// Call runs an operation for somebody in this process, with the checks that a call from outside passes. It implements call.Caller. Whoever
+// calls is the identity in ctx.
+func (h *Handler) Call(ctx context.Context, in any) (out any, err error) {
+	t := reflect.TypeOf(in)
+	if t == nil || t.Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("wire: %T is no operation's input", in)
+	}
+	found, ok := h.byInput[t.Elem()]
+	if !ok {
+		return nil, fmt.Errorf("wire: %T is no operation's input", in)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, refusal.Panic(p)
+		}
+	}()
+	ctx = call.With(ctx, call.Call{
+		RequestID: uuid.NewString(),
+		Service:   found.api.Name,
+		Operation: found.name,
+		Identity:  call.From(ctx).Identity,
+	})
+	return found.op.Call(ctx, in)
+}
