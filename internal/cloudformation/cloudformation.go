@@ -1,5 +1,5 @@
-// Package cloudformation is AWS CloudFormation: a Service with the methods of the SDK's client. So far it reads templates and says what is
-// in them and what is wrong with them. There are no stacks yet. It knows nothing of HTTP, and Amazon S3 only as an interface.
+// Package cloudformation is AWS CloudFormation: a Service with the methods of the SDK's client. It reads templates and says what is in them
+// and what is wrong with them, and keeps the rows of stacks and change sets. Package stacks makes what they say. It knows nothing of HTTP.
 package cloudformation
 
 import (
@@ -14,7 +14,10 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // Objects holds templates that are too long for a call. It's Amazon S3.
@@ -24,14 +27,22 @@ type Objects interface {
 
 // Options are what the service needs of others.
 type Options struct {
-	Objects Objects
+	Account  account.Account
+	Objects  Objects
+	Services call.Caller // for parameters whose values are kept elsewhere
 }
 
 // Service is CloudFormation for one account in one region.
-type Service struct{ opts Options }
+type Service struct {
+	opts  Options
+	store *state.Store
+	loop  *stacks.Loop
+}
 
-// New returns the service.
-func New(opts Options) *Service { return &Service{opts} }
+// New returns the service. The loop carries out what it begins.
+func New(store *state.Store, loop *stacks.Loop, opts Options) *Service {
+	return &Service{opts, store, loop}
+}
 
 // The most bytes of a template in a call, and of one in a bucket.
 const (

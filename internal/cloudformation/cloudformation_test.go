@@ -29,7 +29,7 @@ func (b bucket) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s
 const queue = "Description: d\nMetadata: {b: 1, a: [x]}\nResources: {Q: {Type: AWS::SQS::Queue}}"
 
 func TestTemplateURL(t *testing.T) {
-	s := New(Options{Objects: bucket{"b x/y.yml": queue, "b big": "#" + strings.Repeat(" ", maxObject)}})
+	s := New(nil, nil, Options{Objects: bucket{"b x/y.yml": queue, "b big": "#" + strings.Repeat(" ", maxObject)}})
 	for _, c := range []struct{ location, want string }{
 		{"https://s3.amazonaws.com/b/x/y.yml", ""},
 		{"https://s3.us-east-1.amazonaws.com/b/x/y.yml", ""},
@@ -60,7 +60,7 @@ func check(t *testing.T, what string, err error, want string) {
 }
 
 func TestOneTemplate(t *testing.T) {
-	s := New(Options{})
+	s := New(nil, nil, Options{})
 	for _, c := range []struct {
 		in   cloudformation.ValidateTemplateInput
 		want string
@@ -82,7 +82,7 @@ func TestOneTemplate(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	s := New(Options{})
+	s := New(nil, nil, Options{})
 	out, err := s.GetTemplateSummary(t.Context(), &cloudformation.GetTemplateSummaryInput{TemplateBody: aws.String(queue)})
 	if err != nil || *out.Metadata != `{"b":1,"a":["x"]}` || *out.Description != "d" || out.Version != nil || out.Capabilities != nil {
 		t.Errorf("got %+v, %v", out, err)

@@ -7,7 +7,28 @@ import "github.com/pintle/pintle/internal/wire/call"
 // Operations returns the implemented operations.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
+		call.Op("CancelUpdateStack", s.CancelUpdateStack),
+		call.Op("ContinueUpdateRollback", s.ContinueUpdateRollback),
+		call.Op("CreateChangeSet", s.CreateChangeSet),
+		call.Op("CreateStack", s.CreateStack),
+		call.Op("DeleteChangeSet", s.DeleteChangeSet),
+		call.Op("DeleteStack", s.DeleteStack),
+		call.Op("DescribeChangeSet", s.DescribeChangeSet),
+		call.Op("DescribeStackEvents", s.DescribeStackEvents),
+		call.Op("DescribeStackResource", s.DescribeStackResource),
+		call.Op("DescribeStackResources", s.DescribeStackResources),
+		call.Op("DescribeStacks", s.DescribeStacks),
+		call.Op("ExecuteChangeSet", s.ExecuteChangeSet),
+		call.Op("GetTemplate", s.GetTemplate),
 		call.Op("GetTemplateSummary", s.GetTemplateSummary),
+		call.Op("ListChangeSets", s.ListChangeSets),
+		call.Op("ListExports", s.ListExports),
+		call.Op("ListImports", s.ListImports),
+		call.Op("ListStackResources", s.ListStackResources),
+		call.Op("ListStacks", s.ListStacks),
+		call.Op("SignalResource", s.SignalResource),
+		call.Op("UpdateStack", s.UpdateStack),
+		call.Op("UpdateTerminationProtection", s.UpdateTerminationProtection),
 		call.Op("ValidateTemplate", s.ValidateTemplate),
 	}
 }

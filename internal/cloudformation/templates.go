@@ -41,10 +41,8 @@ func (s *Service) GetTemplateSummary(
 	switch {
 	case in.StackSetName != nil:
 		return nil, &types.StackSetNotFoundException{Message: aws.String("StackSet " + *in.StackSetName + " not found")}
-	case in.StackName != nil:
-		return nil, invalid("Stack with id %s does not exist", *in.StackName)
 	}
-	t, err := s.parse(ctx, in.TemplateBody, in.TemplateURL)
+	t, err := s.summarized(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +66,19 @@ func (s *Service) GetTemplateSummary(
 		}
 	}
 	return out, nil
+}
+
+// summarized returns the template that a call is about: a new one, or a stack's.
+func (s *Service) summarized(ctx context.Context, in *cloudformation.GetTemplateSummaryInput) (*template.Template, error) {
+	if in.StackName == nil {
+		return s.parse(ctx, in.TemplateBody, in.TemplateURL)
+	}
+	got, err := s.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: in.StackName})
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.Parse([]byte(*got.TemplateBody))
+	return t, refused(err)
 }
 
 func declaration(p *template.Parameter) types.ParameterDeclaration {

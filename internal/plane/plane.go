@@ -27,6 +27,7 @@ import (
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
 	"github.com/pintle/pintle/internal/certificate"
 	"github.com/pintle/pintle/internal/cloudformation"
+	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
@@ -103,6 +104,7 @@ type Plane struct {
 	AutoScaling            *autoscaling.Service
 	ApplicationAutoScaling *appautoscaling.Service
 	CloudFormation         *cloudformation.Service
+	stacks                 *stacks.Loop
 	CloudWatch             *cloudwatch.Service
 	Logs                   *logs.Service
 	S3                     *s3.Service

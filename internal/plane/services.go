@@ -12,6 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
 	"github.com/pintle/pintle/internal/cloudformation"
+	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
@@ -54,7 +55,7 @@ func (p *Plane) services() []Service {
 		{sqs.API(p.SQS), nil},
 		{ssm.API(p.SSM), nil},
 		{sts.API(p.STS), nil},
-		{cloudformation.API(p.CloudFormation), nil},
+		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
 		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
 	}
 }
@@ -89,7 +90,8 @@ func (p *Plane) buildServices() {
 	})
 	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2()})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
-	p.CloudFormation = cloudformation.New(cloudformation.Options{Objects: p.s3()})
+	p.stacks = stacks.New(p.State, stacks.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
+	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
 }
@@ -155,6 +157,9 @@ func (p *Plane) mount() (err error) {
 	}
 	return nil
 }
+
+// Call implements call.Caller: it runs an operation of any service for somebody in this process.
+func (p *Plane) Call(ctx context.Context, in any) (any, error) { return p.handler.Call(ctx, in) }
 
 // Coverage generates docs/coverage.md, which lists the implemented operations of each service. It calls none, so the services
 // need no stores.

@@ -92,7 +92,7 @@ func (v *View) HasEncrypted() bool {
 			return true
 		}
 	}
-	return false
+	return v.hasEncryptedStacks()
 }
 
 var (

@@ -16,6 +16,7 @@ type View struct {
 	AnomalyDetectors     Table[AnomalyDetector]
 	AutoScalingGroups    Table[AutoScalingGroup]
 	CapacityProviders    Table[CapacityProvider]
+	ChangeSets           Table[ChangeSet]
 	Clusters             Table[Cluster]
 	ContainerInstances   Table[ContainerInstance]
 	Dashboards           Table[Dashboard]
@@ -42,6 +43,9 @@ type View struct {
 	ServiceDeployments   Table[ServiceDeployment]
 	ServiceRevisions     Table[ServiceRevision]
 	Services             Table[Service]
+	StackEvents          Table[StackEvent]
+	StackResources       Table[StackResource]
+	Stacks               Table[Stack]
 	TaskDefinitions      Table[TaskDefinition]
 	TaskFamilies         Table[TaskFamily]
 	Tasks                Table[Task]
@@ -64,6 +68,7 @@ func newView(v *store.View) *View {
 		AnomalyDetectors:     anomalyDetectors.In(v),
 		AutoScalingGroups:    autoScalingGroups.In(v),
 		CapacityProviders:    capacityProviders.In(v),
+		ChangeSets:           changeSets.In(v),
 		Clusters:             clusters.In(v),
 		ContainerInstances:   containerInstances.In(v),
 		Dashboards:           dashboards.In(v),
@@ -90,6 +95,9 @@ func newView(v *store.View) *View {
 		ServiceDeployments:   serviceDeployments.In(v),
 		ServiceRevisions:     serviceRevisions.In(v),
 		Services:             services.In(v),
+		StackEvents:          stackEvents.In(v),
+		StackResources:       stackResources.In(v),
+		Stacks:               stacks.In(v),
 		TaskDefinitions:      taskDefinitions.In(v),
 		TaskFamilies:         taskFamilies.In(v),
 		Tasks:                tasks.In(v),
@@ -131,6 +139,10 @@ var schema = store.NewSchema(
 	serviceDeployments,
 	serviceRevisions,
 	tasks,
+	stacks,
+	stackResources,
+	stackEvents,
+	changeSets,
 	taskDefinitions,
 	taskFamilies,
 )

@@ -189,6 +189,9 @@ func same(a, b any) bool {
 	return err == nil && errToo == nil && string(p) == string(q)
 }
 
+// Text returns an evaluated value as text, if it's a scalar.
+func Text(v any) (string, bool) { return scalarText(v) }
+
 // scalarText returns a scalar as text.
 func scalarText(v any) (string, bool) {
 	switch v := v.(type) {

@@ -58,6 +58,9 @@ func (t *Template) unresolved(block string, names []string) error {
 	return malformed("Unresolved resource dependencies %s in the %s block of the template", list(slices.Compact(names)), block)
 }
 
+// Resource returns the resource with a name, or nil.
+func (t *Template) Resource(name string) *Resource { return t.resources[name] }
+
 // Needs returns the resources that must be there before a resource is made: those that it refers to, and its DependsOn.
 func (t *Template) Needs(resource string) []string {
 	found, err := t.referencesOf(t.resources[resource])

@@ -1,0 +1,321 @@
+package cloudformation
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// maxChangeSets is how many change sets a stack may have.
+const maxChangeSets = 1000
+
+const noChanges = "The submitted information didn't contain changes. Submit different information to create a change set."
+
+// CreateChangeSet finds out what would change. Clients wait for it, though it's done before the call answers.
+func (s *Service) CreateChangeSet(
+	ctx context.Context, in *cloudformation.CreateChangeSetInput,
+) (*cloudformation.CreateChangeSetOutput, error) {
+	if err := refuseImport(in); err != nil {
+		return nil, err
+	}
+	kind := cmp.Or(in.ChangeSetType, types.ChangeSetTypeUpdate)
+	v := s.store.View()
+	stack, isNew, err := s.subject(v, *in.StackName, kind)
+	if err != nil {
+		return nil, err
+	}
+	src, err := s.source(ctx, stack, deployment{
+		body:             in.TemplateBody,
+		location:         in.TemplateURL,
+		previous:         aws.ToBool(in.UsePreviousTemplate),
+		parameters:       in.Parameters,
+		tags:             in.Tags,
+		notificationARNs: in.NotificationARNs,
+		capabilities:     in.Capabilities,
+		resourceTypes:    in.ResourceTypes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	changes, err := s.plan(ctx, v, stack, src)
+	if err != nil {
+		return nil, err
+	}
+	c := &state.ChangeSet{
+		ID:              s.opts.Account.ARN("cloudformation", "changeSet/"+*in.ChangeSetName+"/"+state.NewUUID()),
+		Name:            *in.ChangeSetName,
+		Stack:           *stack.StackId,
+		Type:            kind,
+		Description:     aws.ToString(in.Description),
+		Created:         s.opts.Account.Now(),
+		Status:          types.ChangeSetStatusCreateComplete,
+		ExecutionStatus: types.ExecutionStatusAvailable,
+		Source:          *src,
+		Changes:         changes,
+		OnFailure:       in.OnStackFailure,
+		RoleARN:         aws.ToString(in.RoleARN),
+	}
+	if len(changes) == 0 && stack.Source != nil && isSame(stack.Source, src) {
+		c.Status, c.ExecutionStatus, c.Reason = types.ChangeSetStatusFailed, types.ExecutionStatusUnavailable, noChanges
+	}
+	return &cloudformation.CreateChangeSetOutput{Id: &c.ID, StackId: stack.StackId}, s.keep(ctx, stack, isNew, c)
+}
+
+// refuseImport refuses what a change set can't do here.
+func refuseImport(in *cloudformation.CreateChangeSetInput) error {
+	switch {
+	case in.ChangeSetType == types.ChangeSetTypeImport || len(in.ResourcesToImport) > 0 || aws.ToBool(in.ImportExistingResources):
+		return invalid("Pintle does not import resources into stacks yet.")
+	case aws.ToBool(in.IncludeNestedStacks):
+		return invalid("Pintle has no nested stacks yet, so IncludeNestedStacks cannot be true.")
+	}
+	return refuseTriggers(in.RollbackConfiguration, in.NotificationARNs)
+}
+
+// refuseTriggers refuses what would be watched or told, and isn't yet.
+func refuseTriggers(r *types.RollbackConfiguration, notificationARNs []string) error {
+	switch {
+	case r != nil && len(r.RollbackTriggers) > 0:
+		return invalid("Pintle does not watch rollback triggers yet: leave RollbackTriggers out.")
+	case len(notificationARNs) > 0:
+		return invalid("Pintle has no Amazon SNS yet to notify: leave NotificationARNs out.")
+	}
+	return nil
+}
+
+// subject returns the stack that a change set is for: for one that creates a stack, a new one that is in review.
+func (s *Service) subject(v *state.View, name string, kind types.ChangeSetType) (stack *state.Stack, isNew bool, err error) {
+	stack = find(v, name)
+	if stack != nil && stack.Gone() {
+		stack = nil
+	}
+	switch {
+	case kind == types.ChangeSetTypeCreate && stack == nil:
+		stack, err = s.newStack(name)
+		return stack, true, err
+	case kind == types.ChangeSetTypeCreate && !stack.InReview():
+		return nil, false, invalid("Stack [%s] already exists and cannot be created again with the changeSet [%s].", name, kind)
+	case stack == nil:
+		return nil, false, invalid("Stack [%s] does not exist", name)
+	case kind == types.ChangeSetTypeUpdate && !isUpdatable(stack):
+		return nil, false, notNow(stack, "updated")
+	}
+	return stack, false, nil
+}
+
+// keep keeps a change set, and the stack if it's new.
+func (s *Service) keep(ctx context.Context, stack *state.Stack, isNew bool, c *state.ChangeSet) error {
+	return s.store.Update(ctx, func(tx *state.Tx) error {
+		if isNew {
+			if err := isFree(tx, *stack.StackName); err != nil {
+				return err
+			}
+			row := *stack
+			s.loop.Move(tx, &row, types.StackStatusReviewInProgress, "User Initiated")
+			tx.Stacks.Put(&row)
+		}
+		n := 0
+		for other := range tx.ChangeSets.By(state.ChangeSetsByStack, c.Stack) {
+			if other.Name == c.Name {
+				return &types.AlreadyExistsException{Message: account.Message("ChangeSet %s already exists", c.Name)}
+			}
+			n++
+		}
+		if n >= maxChangeSets {
+			return &types.LimitExceededException{Message: account.Message("ChangeSet limit exceeded: %d", maxChangeSets)}
+		}
+		tx.ChangeSets.Put(c)
+		return nil
+	})
+}
+
+// changeSet returns a change set by its ARN, or by its name and its stack's.
+func (s *Service) changeSet(v *state.View, name string, stack *string) (*state.ChangeSet, error) {
+	if strings.HasPrefix(name, "arn:") {
+		if c := v.ChangeSets.Get(name); c != nil {
+			return c, nil
+		}
+		return nil, &types.ChangeSetNotFoundException{Message: account.Message("ChangeSet [%s] does not exist", name)}
+	}
+	if stack == nil {
+		return nil, invalid("StackName must be specified if ChangeSetName is not specified as an ARN.")
+	}
+	row := find(v, *stack)
+	if row == nil {
+		return nil, invalid("Stack [%s] does not exist", *stack)
+	}
+	for c := range v.ChangeSets.By(state.ChangeSetsByStack, *row.StackId) {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return nil, &types.ChangeSetNotFoundException{Message: account.Message("ChangeSet [%s] does not exist", name)}
+}
+
+// DescribeChangeSet describes a change set, with a page of its changes.
+func (s *Service) DescribeChangeSet(
+	_ context.Context, in *cloudformation.DescribeChangeSetInput,
+) (*cloudformation.DescribeChangeSetOutput, error) {
+	v := s.store.View()
+	c, err := s.changeSet(v, *in.ChangeSetName, in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	list := listing("DescribeChangeSet "+c.ID, 100)
+	changes, next, err := account.Sorted(list, numbered(c.Changes), nil, in.NextToken, func(n numberedChange) string { return n.key })
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudformation.DescribeChangeSetOutput{
+		ChangeSetId:         &c.ID,
+		ChangeSetName:       &c.Name,
+		StackId:             &c.Stack,
+		StackName:           v.Stacks.Get(c.Stack).StackName,
+		Status:              c.Status,
+		StatusReason:        optional(c.Reason),
+		ExecutionStatus:     c.ExecutionStatus,
+		CreationTime:        &c.Created,
+		Description:         optional(c.Description),
+		Capabilities:        c.Source.Capabilities,
+		NotificationARNs:    append([]string{}, c.Source.NotificationARNs...),
+		Parameters:          c.Source.Parameters,
+		Tags:                c.Source.Tags,
+		OnStackFailure:      c.OnFailure,
+		IncludeNestedStacks: aws.Bool(false),
+		Changes:             []types.Change{},
+		NextToken:           next,
+	}
+	for _, n := range changes {
+		out.Changes = append(out.Changes, n.Change)
+	}
+	return out, nil
+}
+
+// numberedChange is a change with a key by which its list is paged.
+type numberedChange struct {
+	types.Change
+	key string
+}
+
+func numbered(changes []types.Change) (out []numberedChange) {
+	for _, c := range changes {
+		out = append(out, numberedChange{c, *c.ResourceChange.LogicalResourceId})
+	}
+	slices.SortFunc(out, func(a, b numberedChange) int { return cmp.Compare(a.key, b.key) })
+	return out
+}
+
+// ListChangeSets lists a stack's change sets.
+func (s *Service) ListChangeSets(_ context.Context, in *cloudformation.ListChangeSetsInput) (*cloudformation.ListChangeSetsOutput, error) {
+	v := s.store.View()
+	stack, err := live(v, *in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	rows := slices.Collect(v.ChangeSets.By(state.ChangeSetsByStack, *stack.StackId))
+	list := listing("ListChangeSets "+*stack.StackId, 100)
+	page, next, err := account.Sorted(list, rows, nil, in.NextToken, func(c *state.ChangeSet) string { return c.ID })
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudformation.ListChangeSetsOutput{Summaries: []types.ChangeSetSummary{}, NextToken: next}
+	for _, c := range page {
+		out.Summaries = append(out.Summaries, types.ChangeSetSummary{
+			ChangeSetId:         &c.ID,
+			ChangeSetName:       &c.Name,
+			StackId:             stack.StackId,
+			StackName:           stack.StackName,
+			Status:              c.Status,
+			StatusReason:        optional(c.Reason),
+			ExecutionStatus:     c.ExecutionStatus,
+			CreationTime:        &c.Created,
+			Description:         optional(c.Description),
+			IncludeNestedStacks: aws.Bool(false),
+		})
+	}
+	return out, nil
+}
+
+// DeleteChangeSet deletes a change set. That there is none is success.
+func (s *Service) DeleteChangeSet(
+	ctx context.Context, in *cloudformation.DeleteChangeSetInput,
+) (*cloudformation.DeleteChangeSetOutput, error) {
+	out := &cloudformation.DeleteChangeSetOutput{}
+	c, err := s.changeSet(s.store.View(), *in.ChangeSetName, in.StackName)
+	if missing := isMissingChangeSet(err); err != nil && !missing {
+		return nil, err
+	} else if missing {
+		return out, nil
+	}
+	return out, s.store.Update(ctx, func(tx *state.Tx) error {
+		tx.ChangeSets.Delete(c.ID)
+		return nil
+	})
+}
+
+func isMissingChangeSet(err error) bool {
+	_, missing := err.(*types.ChangeSetNotFoundException) //nolint:errorlint // changeSet returns it as it is
+	return missing
+}
+
+// ExecuteChangeSet begins to make what a change set has found. The stack's other change sets are over with that.
+func (s *Service) ExecuteChangeSet(
+	ctx context.Context, in *cloudformation.ExecuteChangeSetInput,
+) (*cloudformation.ExecuteChangeSetOutput, error) {
+	v := s.store.View()
+	c, err := s.changeSet(v, *in.ChangeSetName, in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	if c.ExecutionStatus != types.ExecutionStatusAvailable {
+		return nil, &types.InvalidChangeSetStatusException{Message: account.Message(
+			"ChangeSet [%s] cannot be executed in its current status of [%s]", c.ID, c.Status)}
+	}
+	stack, err := live(v, c.Stack)
+	if err != nil {
+		return nil, err
+	}
+	if !stack.InReview() && !isUpdatable(stack) {
+		return nil, notNow(stack, "updated")
+	}
+	return &cloudformation.ExecuteChangeSetOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
+		status := types.StackStatusUpdateInProgress
+		if stack.InReview() {
+			status = types.StackStatusCreateInProgress
+		} else {
+			stack.LastUpdatedTime = new(s.opts.Account.Now())
+		}
+		stack.Target, stack.ChangeSetId = &c.Source, &c.ID
+		stack.DisableRollback = in.DisableRollback
+		stack.Token = aws.ToString(in.ClientRequestToken)
+		onFailure(stack, c.OnFailure)
+		if c.RoleARN != "" {
+			stack.RoleARN = &c.RoleARN
+		}
+		for other := range tx.ChangeSets.By(state.ChangeSetsByStack, c.Stack) {
+			tx.ChangeSets.Delete(other.ID)
+		}
+		s.begin(tx, stack, status)
+	})
+}
+
+// onFailure sets what becomes of a stack that can't be made as a change set says.
+func onFailure(stack *state.Stack, say types.OnStackFailure) {
+	switch say {
+	case types.OnStackFailureDelete:
+		stack.OnFailure = types.OnFailureDelete
+	case types.OnStackFailureDoNothing:
+		stack.OnFailure = types.OnFailureDoNothing
+		stack.DisableRollback = aws.Bool(true)
+	case types.OnStackFailureRollback:
+		stack.OnFailure = types.OnFailureRollback
+	}
+}

@@ -1,0 +1,193 @@
+package resources
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pintle/pintle/internal/cloudformation/template"
+)
+
+// decoder puts evaluated properties into a struct. Like CloudFormation it takes numbers and Booleans that are written as strings, and the
+// other way round.
+type decoder struct {
+	faults  []string
+	unknown bool // whether something isn't known yet; it's left empty
+}
+
+// decode puts properties into a struct. The faults are worded as those of CloudFormation's schemas.
+func decode(properties map[string]any, into reflect.Value) (faults []string, unknown bool) {
+	d := &decoder{}
+	d.object("#", properties, into)
+	return d.faults, d.unknown
+}
+
+func (d *decoder) fault(path, format string, args ...any) {
+	d.faults = append(d.faults, path+": "+fmt.Sprintf(format, args...))
+}
+
+// property is what a field's tag says: `cfn:"required,create"`.
+type property struct {
+	name       string
+	index      int
+	required   bool
+	createOnly bool
+}
+
+// propertiesOf lists the properties that a struct has. Fields of the SDK's structs have no tags.
+func propertiesOf(t reflect.Type) []property {
+	var list []property
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() || f.Name == "ResultMetadata" {
+			continue
+		}
+		tag := strings.Split(f.Tag.Get("cfn"), ",")
+		list = append(list, property{f.Name, i, slices.Contains(tag, "required"), slices.Contains(tag, "create")})
+	}
+	return list
+}
+
+// renamed are members whose names differ between CloudFormation's schemas and the SDK.
+var renamed = map[string]string{
+	"EFSVolumeConfiguration":                  "EfsVolumeConfiguration",
+	"FSxWindowsFileServerVolumeConfiguration": "FsxWindowsFileServerVolumeConfiguration",
+	"FilesystemId":                            "FileSystemId",
+}
+
+func (d *decoder) object(path string, from map[string]any, to reflect.Value) {
+	list := propertiesOf(to.Type())
+	for _, name := range sorted(from) {
+		i := slices.IndexFunc(list, func(p property) bool { return p.name == name || p.name == renamed[name] })
+		if i < 0 {
+			d.fault(path, "extraneous key [%s] is not permitted", name)
+			continue
+		}
+		d.value(path+"/"+name, from[name], to.Field(list[i].index))
+	}
+	for _, p := range list {
+		if _, there := from[p.name]; p.required && !there {
+			d.fault(path, "required key [%s] not found", p.name)
+		}
+	}
+}
+
+// value puts a value into a field.
+func (d *decoder) value(path string, from any, to reflect.Value) {
+	if _, unknown := from.(template.Unknown); unknown {
+		d.unknown = true
+		return
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		to.Set(reflect.New(to.Type().Elem()))
+		d.value(path, from, to.Elem())
+	case reflect.Interface:
+		to.Set(reflect.ValueOf(from))
+	case reflect.Struct:
+		if object, ok := from.(map[string]any); ok {
+			d.object(path, object, to)
+			return
+		}
+		d.mistyped(path, "JSONObject", from)
+	case reflect.Map:
+		d.mapping(path, from, to)
+	case reflect.Slice:
+		d.list(path, from, to)
+	default:
+		d.scalar(path, from, to)
+	}
+}
+
+func (d *decoder) mapping(path string, from any, to reflect.Value) {
+	object, ok := from.(map[string]any)
+	if !ok {
+		d.mistyped(path, "JSONObject", from)
+		return
+	}
+	to.Set(reflect.MakeMapWithSize(to.Type(), len(object)))
+	for _, key := range sorted(object) {
+		element := reflect.New(to.Type().Elem()).Elem()
+		d.value(path+"/"+key, object[key], element)
+		to.SetMapIndex(reflect.ValueOf(key).Convert(to.Type().Key()), element)
+	}
+}
+
+func (d *decoder) list(path string, from any, to reflect.Value) {
+	items, ok := from.([]any)
+	if !ok {
+		d.mistyped(path, "JSONArray", from)
+		return
+	}
+	to.Set(reflect.MakeSlice(to.Type(), len(items), len(items)))
+	for i, item := range items {
+		d.value(path+"/"+strconv.Itoa(i), item, to.Index(i))
+	}
+}
+
+func (d *decoder) scalar(path string, from any, to reflect.Value) {
+	text, ok := textOf(from)
+	switch to.Kind() {
+	case reflect.String:
+		if to.SetString(text); !ok {
+			d.mistyped(path, "String", from)
+		}
+	case reflect.Bool:
+		is, err := strconv.ParseBool(strings.ToLower(text))
+		if to.SetBool(is); !ok || err != nil {
+			d.mistyped(path, "Boolean", from)
+		}
+	case reflect.Int32, reflect.Int64, reflect.Int:
+		n, err := strconv.ParseInt(strings.TrimSuffix(text, ".0"), 10, to.Type().Bits())
+		if to.SetInt(n); !ok || err != nil {
+			d.mistyped(path, "Integer", from)
+		}
+	case reflect.Float64, reflect.Float32:
+		n, err := strconv.ParseFloat(text, 64)
+		if to.SetFloat(n); !ok || err != nil {
+			d.mistyped(path, "Number", from)
+		}
+	default:
+		panic("a property of type " + to.Type().String()) // a mistake in a type's definition, which its tests meet
+	}
+}
+
+func (d *decoder) mistyped(path, want string, from any) {
+	found := "JSONObject"
+	switch from.(type) {
+	case []any:
+		found = "JSONArray"
+	case string:
+		found = "String"
+	case bool:
+		found = "Boolean"
+	case json.Number:
+		found = "Number"
+	}
+	d.fault(path, "expected type: %s, found: %s", want, found)
+}
+
+// textOf returns a scalar as text.
+func textOf(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

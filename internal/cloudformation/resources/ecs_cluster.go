@@ -1,0 +1,98 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// cluster has the properties of AWS::ECS::Cluster. Its physical ID is the name.
+type cluster struct {
+	ClusterName                     *string `cfn:"create"`
+	CapacityProviders               []string
+	ClusterSettings                 []types.ClusterSetting
+	Configuration                   *types.ClusterConfiguration
+	DefaultCapacityProviderStrategy []types.CapacityProviderStrategyItem
+	ServiceConnectDefaults          *types.ClusterServiceConnectDefaultsRequest
+	Tags                            []Tag
+}
+
+var _ = add(kind[cluster]{
+	name:       "AWS::ECS::Cluster",
+	attributes: []string{"Arn"},
+	id:         clusterName,
+	create: func(ctx context.Context, s Step, c *cluster) (string, error) {
+		out, err := call.Do[ecs.CreateClusterOutput](ctx, s.Services, &ecs.CreateClusterInput{
+			ClusterName:                     new(clusterName(s, c)),
+			CapacityProviders:               c.CapacityProviders,
+			Configuration:                   c.Configuration,
+			DefaultCapacityProviderStrategy: c.DefaultCapacityProviderStrategy,
+			ServiceConnectDefaults:          c.ServiceConnectDefaults,
+			Settings:                        c.ClusterSettings,
+			Tags:                            tagList(c.Tags, ecsTag),
+		})
+		if err != nil {
+			return "", err
+		}
+		return *out.Cluster.ClusterName, nil
+	},
+	update: updateCluster,
+	delete: func(ctx context.Context, s Step, name string, _ *cluster) error {
+		_, err := call.Do[ecs.DeleteClusterOutput](ctx, s.Services, &ecs.DeleteClusterInput{Cluster: &name})
+		return err
+	},
+	read: func(ctx context.Context, s Step, name string, _ *cluster) (Made, error) {
+		out, err := call.Do[ecs.DescribeClustersOutput](ctx, s.Services, &ecs.DescribeClustersInput{Clusters: []string{name}})
+		if err != nil {
+			return Made{}, err
+		}
+		if len(out.Clusters) == 0 || *out.Clusters[0].Status != "ACTIVE" {
+			return Made{}, errMissing
+		}
+		return Made{Attributes: map[string]any{"Arn": *out.Clusters[0].ClusterArn}}, nil
+	},
+})
+
+func clusterName(s Step, c *cluster) string { return s.named(c.ClusterName, 255) }
+
+func updateCluster(ctx context.Context, s Step, name string, before, after *cluster) error {
+	_, err := call.Do[ecs.UpdateClusterOutput](ctx, s.Services, &ecs.UpdateClusterInput{
+		Cluster:                &name,
+		Configuration:          after.Configuration,
+		ServiceConnectDefaults: after.ServiceConnectDefaults,
+		Settings:               after.ClusterSettings,
+	})
+	if err != nil {
+		return err
+	}
+	if len(before.CapacityProviders)+len(after.CapacityProviders) > 0 {
+		_, err := call.Do[ecs.PutClusterCapacityProvidersOutput](ctx, s.Services, &ecs.PutClusterCapacityProvidersInput{
+			Cluster:                         &name,
+			CapacityProviders:               append([]string{}, after.CapacityProviders...),
+			DefaultCapacityProviderStrategy: append([]types.CapacityProviderStrategyItem{}, after.DefaultCapacityProviderStrategy...),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return tagECS(ctx, s, s.Account.ARN("ecs", "cluster/"+name), before.Tags, after.Tags)
+}
+
+func ecsTag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
+
+// tagECS changes the tags of something of ECS's.
+func tagECS(ctx context.Context, s Step, arn string, before, after []Tag) error {
+	if gone := removed(before, after); len(gone) > 0 {
+		if _, err := call.Do[ecs.UntagResourceOutput](ctx, s.Services, &ecs.UntagResourceInput{ResourceArn: &arn, TagKeys: gone}); err != nil {
+			return err
+		}
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	_, err := call.Do[ecs.TagResourceOutput](ctx, s.Services, &ecs.TagResourceInput{ResourceArn: &arn, Tags: tagList(after, ecsTag)})
+	return err
+}

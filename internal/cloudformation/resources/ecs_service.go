@@ -1,0 +1,183 @@
+package resources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// service has the properties of AWS::ECS::Service. Its physical ID is the ARN.
+type service struct {
+	ServiceName                   *string                     `cfn:"create"`
+	Cluster                       *string                     `cfn:"create"`
+	DeploymentController          *types.DeploymentController `cfn:"create"`
+	LaunchType                    types.LaunchType            `cfn:"create"`
+	Role                          *string                     `cfn:"create"`
+	SchedulingStrategy            types.SchedulingStrategy    `cfn:"create"`
+	AvailabilityZoneRebalancing   types.AvailabilityZoneRebalancing
+	CapacityProviderStrategy      []types.CapacityProviderStrategyItem
+	DeploymentConfiguration       *types.DeploymentConfiguration
+	DesiredCount                  *int32
+	EnableECSManagedTags          bool
+	EnableExecuteCommand          bool
+	HealthCheckGracePeriodSeconds *int32
+	LoadBalancers                 []types.LoadBalancer
+	NetworkConfiguration          *types.NetworkConfiguration
+	PlacementConstraints          []types.PlacementConstraint
+	PlacementStrategies           []types.PlacementStrategy
+	PlatformVersion               *string
+	PropagateTags                 types.PropagateTags
+	ServiceConnectConfiguration   *types.ServiceConnectConfiguration
+	ServiceRegistries             []types.ServiceRegistry
+	TaskDefinition                *string
+	VolumeConfigurations          []types.ServiceVolumeConfiguration
+	VpcLatticeConfigurations      []types.VpcLatticeConfiguration
+	Tags                          []Tag
+}
+
+var _ = add(kind[service]{
+	name:       "AWS::ECS::Service",
+	attributes: []string{"Name", "ServiceArn"},
+	id: func(s Step, v *service) string {
+		cluster := state.NameOf(aws.ToString(v.Cluster))
+		if cluster == "" {
+			cluster = "default"
+		}
+		return s.Account.ARN("ecs", "service/"+cluster+"/"+s.named(v.ServiceName, 255))
+	},
+	create:  createService,
+	update:  updateService,
+	delete:  deleteService,
+	settled: isSteady,
+	read: func(ctx context.Context, s Step, arn string, v *service) (Made, error) {
+		found, err := describeService(ctx, s, arn, v)
+		if err != nil {
+			return Made{}, err
+		}
+		return Made{Attributes: map[string]any{"Name": *found.ServiceName, "ServiceArn": arn}}, nil
+	},
+})
+
+func createService(ctx context.Context, s Step, v *service) (string, error) {
+	out, err := call.Do[ecs.CreateServiceOutput](ctx, s.Services, &ecs.CreateServiceInput{
+		ServiceName:                   new(s.named(v.ServiceName, 255)),
+		AvailabilityZoneRebalancing:   v.AvailabilityZoneRebalancing,
+		CapacityProviderStrategy:      v.CapacityProviderStrategy,
+		ClientToken:                   &s.Token,
+		Cluster:                       v.Cluster,
+		DeploymentConfiguration:       v.DeploymentConfiguration,
+		DeploymentController:          v.DeploymentController,
+		DesiredCount:                  desiredCount(v),
+		EnableECSManagedTags:          v.EnableECSManagedTags,
+		EnableExecuteCommand:          v.EnableExecuteCommand,
+		HealthCheckGracePeriodSeconds: v.HealthCheckGracePeriodSeconds,
+		LaunchType:                    v.LaunchType,
+		LoadBalancers:                 v.LoadBalancers,
+		NetworkConfiguration:          v.NetworkConfiguration,
+		PlacementConstraints:          v.PlacementConstraints,
+		PlacementStrategy:             v.PlacementStrategies,
+		PlatformVersion:               v.PlatformVersion,
+		PropagateTags:                 v.PropagateTags,
+		Role:                          v.Role,
+		SchedulingStrategy:            v.SchedulingStrategy,
+		ServiceConnectConfiguration:   v.ServiceConnectConfiguration,
+		ServiceRegistries:             v.ServiceRegistries,
+		Tags:                          tagList(v.Tags, ecsTag),
+		TaskDefinition:                v.TaskDefinition,
+		VolumeConfigurations:          v.VolumeConfigurations,
+		VpcLatticeConfigurations:      v.VpcLatticeConfigurations,
+	})
+	if err != nil {
+		return "", err
+	}
+	return *out.Service.ServiceArn, nil
+}
+
+// desiredCount returns how many tasks a new service has: one, if the template doesn't say.
+func desiredCount(v *service) *int32 {
+	if v.DesiredCount == nil && v.SchedulingStrategy != types.SchedulingStrategyDaemon {
+		return aws.Int32(1)
+	}
+	return v.DesiredCount
+}
+
+func updateService(ctx context.Context, s Step, arn string, before, after *service) error {
+	_, err := call.Do[ecs.UpdateServiceOutput](ctx, s.Services, &ecs.UpdateServiceInput{
+		Service:                       &arn,
+		AvailabilityZoneRebalancing:   after.AvailabilityZoneRebalancing,
+		CapacityProviderStrategy:      after.CapacityProviderStrategy,
+		Cluster:                       after.Cluster,
+		DeploymentConfiguration:       after.DeploymentConfiguration,
+		DesiredCount:                  after.DesiredCount, // without one, whoever scales the service keeps the say
+		EnableECSManagedTags:          &after.EnableECSManagedTags,
+		EnableExecuteCommand:          &after.EnableExecuteCommand,
+		HealthCheckGracePeriodSeconds: after.HealthCheckGracePeriodSeconds,
+		LoadBalancers:                 after.LoadBalancers,
+		NetworkConfiguration:          after.NetworkConfiguration,
+		PlacementConstraints:          append([]types.PlacementConstraint{}, after.PlacementConstraints...),
+		PlacementStrategy:             append([]types.PlacementStrategy{}, after.PlacementStrategies...),
+		PlatformVersion:               after.PlatformVersion,
+		PropagateTags:                 after.PropagateTags,
+		ServiceConnectConfiguration:   after.ServiceConnectConfiguration,
+		ServiceRegistries:             after.ServiceRegistries,
+		TaskDefinition:                after.TaskDefinition,
+		VolumeConfigurations:          after.VolumeConfigurations,
+		VpcLatticeConfigurations:      after.VpcLatticeConfigurations,
+	})
+	if err != nil {
+		return err
+	}
+	return tagECS(ctx, s, arn, before.Tags, after.Tags)
+}
+
+// deleteService stops a service's tasks and deletes it once none is left.
+func deleteService(ctx context.Context, s Step, arn string, v *service) error {
+	in := &ecs.DeleteServiceInput{Service: &arn, Cluster: v.Cluster, Force: aws.Bool(true)}
+	_, err := call.Do[ecs.DeleteServiceOutput](ctx, s.Services, in)
+	if notActive := (*types.ServiceNotActiveException)(nil); err != nil && !errors.As(err, &notActive) {
+		return err
+	}
+	switch _, err = describeService(ctx, s, arn, v); {
+	case errors.Is(err, errMissing):
+		return nil
+	case err != nil:
+		return err
+	}
+	return ErrPending
+}
+
+// describeService returns a service that isn't deleted.
+func describeService(ctx context.Context, s Step, arn string, v *service) (*types.Service, error) {
+	in := &ecs.DescribeServicesInput{Services: []string{arn}, Cluster: v.Cluster}
+	out, err := call.Do[ecs.DescribeServicesOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Services) == 0 || *out.Services[0].Status == "INACTIVE" {
+		return nil, errMissing
+	}
+	return &out.Services[0], nil
+}
+
+// isSteady reports whether a service runs what it's to run. A deployment that has failed has it fail.
+func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error) {
+	found, err := describeService(ctx, s, arn, v)
+	if err != nil {
+		return false, err
+	}
+	for _, d := range found.Deployments {
+		if d.RolloutState == types.DeploymentRolloutStateFailed {
+			return false, fmt.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+ //nolint:staticcheck // AWS's text
+				"triggered'.\" (HandlerErrorCode: GeneralServiceException): %s", aws.ToString(d.RolloutStateReason))
+		}
+	}
+	return len(found.Deployments) == 1 && found.RunningCount == found.DesiredCount &&
+		found.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted, nil
+}

@@ -1,0 +1,73 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// taskDefinition has the properties of AWS::ECS::TaskDefinition. Its physical ID is the ARN with the revision.
+type taskDefinition struct {
+	ContainerDefinitions    []types.ContainerDefinition               `cfn:"create"`
+	Cpu                     *string                                   `cfn:"create"`
+	EnableFaultInjection    *bool                                     `cfn:"create"`
+	EphemeralStorage        *types.EphemeralStorage                   `cfn:"create"`
+	ExecutionRoleArn        *string                                   `cfn:"create"`
+	Family                  *string                                   `cfn:"create"`
+	InferenceAccelerators   []types.InferenceAccelerator              `cfn:"create"`
+	IpcMode                 types.IpcMode                             `cfn:"create"`
+	Memory                  *string                                   `cfn:"create"`
+	NetworkMode             types.NetworkMode                         `cfn:"create"`
+	PidMode                 types.PidMode                             `cfn:"create"`
+	PlacementConstraints    []types.TaskDefinitionPlacementConstraint `cfn:"create"`
+	ProxyConfiguration      *types.ProxyConfiguration                 `cfn:"create"`
+	RequiresCompatibilities []types.Compatibility                     `cfn:"create"`
+	RuntimePlatform         *types.RuntimePlatform                    `cfn:"create"`
+	TaskRoleArn             *string                                   `cfn:"create"`
+	Volumes                 []types.Volume                            `cfn:"create"`
+	Tags                    []Tag
+}
+
+var _ = add(kind[taskDefinition]{
+	name:       "AWS::ECS::TaskDefinition",
+	attributes: []string{"TaskDefinitionArn"},
+	create: func(ctx context.Context, s Step, d *taskDefinition) (string, error) {
+		out, err := call.Do[ecs.RegisterTaskDefinitionOutput](ctx, s.Services, &ecs.RegisterTaskDefinitionInput{
+			Family:                  new(s.named(d.Family, 255)),
+			ContainerDefinitions:    d.ContainerDefinitions,
+			Cpu:                     d.Cpu,
+			EnableFaultInjection:    d.EnableFaultInjection,
+			EphemeralStorage:        d.EphemeralStorage,
+			ExecutionRoleArn:        d.ExecutionRoleArn,
+			InferenceAccelerators:   d.InferenceAccelerators,
+			IpcMode:                 d.IpcMode,
+			Memory:                  d.Memory,
+			NetworkMode:             d.NetworkMode,
+			PidMode:                 d.PidMode,
+			PlacementConstraints:    d.PlacementConstraints,
+			ProxyConfiguration:      d.ProxyConfiguration,
+			RequiresCompatibilities: d.RequiresCompatibilities,
+			RuntimePlatform:         d.RuntimePlatform,
+			Tags:                    tagList(d.Tags, ecsTag),
+			TaskRoleArn:             d.TaskRoleArn,
+			Volumes:                 d.Volumes,
+		})
+		if err != nil {
+			return "", err
+		}
+		return *out.TaskDefinition.TaskDefinitionArn, nil
+	},
+	update: func(ctx context.Context, s Step, arn string, before, after *taskDefinition) error {
+		return tagECS(ctx, s, arn, before.Tags, after.Tags)
+	},
+	delete: func(ctx context.Context, s Step, arn string, _ *taskDefinition) error {
+		_, err := call.Do[ecs.DeregisterTaskDefinitionOutput](ctx, s.Services, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn})
+		return err
+	},
+	read: func(ctx context.Context, s Step, arn string, _ *taskDefinition) (Made, error) {
+		return Made{Attributes: map[string]any{"TaskDefinitionArn": arn}}, nil
+	},
+})

@@ -1,0 +1,149 @@
+package resources
+
+import (
+	"context"
+	"maps"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// queue has the properties of AWS::SQS::Queue. Its physical ID is the queue's URL.
+type queue struct {
+	QueueName                     *string `cfn:"create"`
+	FifoQueue                     *bool   `cfn:"create"`
+	ContentBasedDeduplication     *bool
+	DeduplicationScope            *string
+	DelaySeconds                  *int32
+	FifoThroughputLimit           *string
+	KmsDataKeyReusePeriodSeconds  *int32
+	KmsMasterKeyId                *string
+	MaximumMessageSize            *int32
+	MessageRetentionPeriod        *int32
+	ReceiveMessageWaitTimeSeconds *int32
+	RedriveAllowPolicy            any
+	RedrivePolicy                 any
+	SqsManagedSseEnabled          *bool
+	Tags                          []Tag
+	VisibilityTimeout             *int32
+}
+
+// queueDefaults are the attributes that a queue has whose template doesn't say more.
+var queueDefaults = map[string]string{
+	"ContentBasedDeduplication":     "false",
+	"DeduplicationScope":            "queue",
+	"DelaySeconds":                  "0",
+	"FifoThroughputLimit":           "perQueue",
+	"KmsDataKeyReusePeriodSeconds":  "300",
+	"KmsMasterKeyId":                "",
+	"MaximumMessageSize":            "1048576",
+	"MessageRetentionPeriod":        "345600",
+	"ReceiveMessageWaitTimeSeconds": "0",
+	"RedriveAllowPolicy":            "",
+	"RedrivePolicy":                 "",
+	"SqsManagedSseEnabled":          "true",
+	"VisibilityTimeout":             "30",
+}
+
+// attributes returns what the template says as attributes.
+func (q *queue) attributes() map[string]string {
+	out := map[string]string{}
+	for name, v := range map[string]*int32{
+		"DelaySeconds":                  q.DelaySeconds,
+		"KmsDataKeyReusePeriodSeconds":  q.KmsDataKeyReusePeriodSeconds,
+		"MaximumMessageSize":            q.MaximumMessageSize,
+		"MessageRetentionPeriod":        q.MessageRetentionPeriod,
+		"ReceiveMessageWaitTimeSeconds": q.ReceiveMessageWaitTimeSeconds,
+		"VisibilityTimeout":             q.VisibilityTimeout,
+	} {
+		if v != nil {
+			out[name] = strconv.Itoa(int(*v))
+		}
+	}
+	for name, v := range map[string]*bool{
+		"ContentBasedDeduplication": q.ContentBasedDeduplication, "SqsManagedSseEnabled": q.SqsManagedSseEnabled,
+	} {
+		if v != nil {
+			out[name] = strconv.FormatBool(*v)
+		}
+	}
+	for name, v := range map[string]*string{
+		"DeduplicationScope":  q.DeduplicationScope,
+		"FifoThroughputLimit": q.FifoThroughputLimit,
+		"KmsMasterKeyId":      q.KmsMasterKeyId,
+		"RedriveAllowPolicy":  document(q.RedriveAllowPolicy),
+		"RedrivePolicy":       document(q.RedrivePolicy),
+	} {
+		if v != nil {
+			out[name] = *v
+		}
+	}
+	return out
+}
+
+func (q *queue) isFIFO() bool { return q.FifoQueue != nil && *q.FifoQueue }
+
+var _ = add(kind[queue]{
+	name:       "AWS::SQS::Queue",
+	attributes: []string{"Arn", "QueueName", "QueueUrl"},
+	create: func(ctx context.Context, s Step, q *queue) (string, error) {
+		attributes := q.attributes()
+		if q.isFIFO() {
+			attributes["FifoQueue"] = "true"
+		}
+		in := &sqs.CreateQueueInput{QueueName: new(queueName(s, q)), Attributes: attributes, Tags: tagMap(q.Tags)}
+		out, err := call.Do[sqs.CreateQueueOutput](ctx, s.Services, in)
+		if err != nil {
+			return "", err
+		}
+		return *out.QueueUrl, nil
+	},
+	update: func(ctx context.Context, s Step, url string, before, after *queue) error {
+		attributes := after.attributes()
+		for name := range before.attributes() {
+			if _, stays := attributes[name]; !stays {
+				attributes[name] = queueDefaults[name]
+			}
+		}
+		if len(attributes) > 0 {
+			in := &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attributes}
+			if _, err := call.Do[sqs.SetQueueAttributesOutput](ctx, s.Services, in); err != nil {
+				return err
+			}
+		}
+		return tagQueue(ctx, s, url, before.Tags, after.Tags)
+	},
+	delete: func(ctx context.Context, s Step, url string, _ *queue) error {
+		_, err := call.Do[sqs.DeleteQueueOutput](ctx, s.Services, &sqs.DeleteQueueInput{QueueUrl: &url})
+		return err
+	},
+	read: func(ctx context.Context, s Step, url string, q *queue) (Made, error) {
+		name := queueName(s, q)
+		if _, err := call.Do[sqs.GetQueueUrlOutput](ctx, s.Services, &sqs.GetQueueUrlInput{QueueName: &name}); err != nil {
+			return Made{}, err
+		}
+		return Made{Attributes: map[string]any{"Arn": s.Account.ARN("sqs", name), "QueueName": name, "QueueUrl": url}}, nil
+	},
+})
+
+func queueName(s Step, q *queue) string {
+	if q.QueueName != nil || !q.isFIFO() {
+		return s.named(q.QueueName, 80)
+	}
+	return s.generated(75) + ".fifo"
+}
+
+func tagQueue(ctx context.Context, s Step, url string, before, after []Tag) error {
+	if gone := removed(before, after); len(gone) > 0 {
+		if _, err := call.Do[sqs.UntagQueueOutput](ctx, s.Services, &sqs.UntagQueueInput{QueueUrl: &url, TagKeys: gone}); err != nil {
+			return err
+		}
+	}
+	if len(after) == 0 || maps.Equal(tagMap(before), tagMap(after)) {
+		return nil
+	}
+	_, err := call.Do[sqs.TagQueueOutput](ctx, s.Services, &sqs.TagQueueInput{QueueUrl: &url, Tags: tagMap(after)})
+	return err
+}

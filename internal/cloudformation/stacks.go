@@ -1,0 +1,359 @@
+package cloudformation
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/cloudformation/stacks"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// maxStacks is how many stacks there may be, as in AWS's quotas.
+const maxStacks = 2000
+
+var stackName = regexp.MustCompile(`^[a-zA-Z][-a-zA-Z0-9]{0,127}$`)
+
+// CreateStack begins to make a stack.
+func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStackInput) (*cloudformation.CreateStackOutput, error) {
+	if in.OnFailure != "" && in.DisableRollback != nil {
+		return nil, invalid("You cannot specify both DisableRollback and OnFailure.")
+	}
+	stack, err := s.newStack(*in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	stack.OnFailure = in.OnFailure
+	stack.DisableRollback = in.DisableRollback
+	stack.TimeoutInMinutes = in.TimeoutInMinutes
+	stack.EnableTerminationProtection = in.EnableTerminationProtection
+	stack.RoleARN = in.RoleARN
+	stack.RollbackConfiguration = in.RollbackConfiguration
+	stack.Token = aws.ToString(in.ClientRequestToken)
+	if err := refusePolicy(in.StackPolicyBody, in.StackPolicyURL); err != nil {
+		return nil, err
+	}
+	if err := refuseTriggers(in.RollbackConfiguration, in.NotificationARNs); err != nil {
+		return nil, err
+	}
+	stack.Target, err = s.source(ctx, stack, deployment{
+		body:             in.TemplateBody,
+		location:         in.TemplateURL,
+		parameters:       in.Parameters,
+		tags:             in.Tags,
+		notificationARNs: in.NotificationARNs,
+		capabilities:     in.Capabilities,
+		resourceTypes:    in.ResourceTypes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.plan(ctx, s.store.View(), stack, stack.Target); err != nil {
+		return nil, err
+	}
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		if err := isFree(tx, *in.StackName); err != nil {
+			return err
+		}
+		s.begin(tx, stack, types.StackStatusCreateInProgress)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &cloudformation.CreateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}, nil
+}
+
+// isFree refuses a name that a stack has, and a stack too many.
+func isFree(tx *state.Tx, name string) error {
+	if other := tx.StackNamed(name); other != nil {
+		return &types.AlreadyExistsException{Message: account.Message("Stack [%s] already exists", name)}
+	}
+	n := 0
+	for stack := range tx.Stacks.All() {
+		if !stack.Gone() {
+			n++
+		}
+	}
+	if n >= maxStacks {
+		return &types.LimitExceededException{Message: account.Message("Limit for stack has been exceeded: %d", maxStacks)}
+	}
+	return nil
+}
+
+// newStack returns a stack that isn't kept yet.
+func (s *Service) newStack(name string) (*state.Stack, error) {
+	if !stackName.MatchString(name) {
+		return nil, invalid("1 validation error detected: Value '%s' at 'stackName' failed to satisfy constraint: "+
+			"Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*", name)
+	}
+	now := s.opts.Account.Now()
+	return &state.Stack{
+		Stack: types.Stack{
+			StackId:      new(s.stackARN(name, state.NewUUID())),
+			StackName:    &name,
+			CreationTime: &now,
+		},
+		Since: now,
+	}, nil
+}
+
+// refusePolicy refuses stack policies, which nothing would hold updates to.
+func refusePolicy(given ...*string) error {
+	if slices.ContainsFunc(given, func(s *string) bool { return s != nil }) {
+		return invalid("Pintle does not hold updates to stack policies yet: leave the stack policy out.")
+	}
+	return nil
+}
+
+// begin begins an operation on a stack.
+func (s *Service) begin(tx *state.Tx, stack *state.Stack, status types.StackStatus) {
+	stack.Since = s.opts.Account.Now()
+	stacks.Forgive(tx, stack)
+	s.loop.Move(tx, stack, status, "User Initiated")
+	tx.Stacks.Put(stack)
+}
+
+// find returns a stack by its name or its ID. Only by its ID a stack is found that was deleted.
+func find(v *state.View, nameOrID string) *state.Stack {
+	if strings.HasPrefix(nameOrID, "arn:") {
+		return v.Stacks.Get(nameOrID)
+	}
+	return v.StackNamed(nameOrID)
+}
+
+// live returns a stack that isn't deleted.
+func live(v *state.View, nameOrID string) (*state.Stack, error) {
+	stack := find(v, nameOrID)
+	if stack == nil || stack.Gone() {
+		return nil, invalid("Stack [%s] does not exist", nameOrID)
+	}
+	return stack, nil
+}
+
+// isUpdatable reports whether a stack's status allows an update.
+func isUpdatable(stack *state.Stack) bool {
+	switch stack.StackStatus {
+	case types.StackStatusCreateComplete, types.StackStatusUpdateComplete, types.StackStatusUpdateRollbackComplete,
+		types.StackStatusImportComplete, types.StackStatusImportRollbackComplete:
+		return true
+	}
+	return false
+}
+
+func notNow(stack *state.Stack, verb string) error {
+	return invalid("Stack:%s is in %s state and can not be %s.", *stack.StackId, stack.StackStatus, verb)
+}
+
+// UpdateStack begins to make something else of a stack.
+func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStackInput) (*cloudformation.UpdateStackOutput, error) {
+	v := s.store.View()
+	stack, err := live(v, *in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	if !isUpdatable(stack) {
+		return nil, notNow(stack, "updated")
+	}
+	if err := refusePolicy(in.StackPolicyBody, in.StackPolicyURL, in.StackPolicyDuringUpdateBody, in.StackPolicyDuringUpdateURL); err != nil {
+		return nil, err
+	}
+	if err := refuseTriggers(in.RollbackConfiguration, in.NotificationARNs); err != nil {
+		return nil, err
+	}
+	target, err := s.source(ctx, stack, deployment{
+		body:             in.TemplateBody,
+		location:         in.TemplateURL,
+		previous:         aws.ToBool(in.UsePreviousTemplate),
+		parameters:       in.Parameters,
+		tags:             in.Tags,
+		notificationARNs: in.NotificationARNs,
+		capabilities:     in.Capabilities,
+		resourceTypes:    in.ResourceTypes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	changes, err := s.plan(ctx, v, stack, target)
+	if err != nil {
+		return nil, err
+	}
+	if len(changes) == 0 && isSame(stack.Source, target) {
+		return nil, invalid("No updates are to be performed.")
+	}
+	err = s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
+		stack.Target = target
+		stack.DisableRollback = in.DisableRollback
+		stack.Token = aws.ToString(in.ClientRequestToken)
+		if in.RoleARN != nil {
+			stack.RoleARN = in.RoleARN
+		}
+		if in.RollbackConfiguration != nil {
+			stack.RollbackConfiguration = in.RollbackConfiguration
+		}
+		stack.LastUpdatedTime = new(s.opts.Account.Now())
+		s.begin(tx, stack, types.StackStatusUpdateInProgress)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &cloudformation.UpdateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}, nil
+}
+
+// isSame reports whether two sources differ in nothing that isn't a resource's: outputs, tags, parameters, metadata.
+func isSame(a, b *state.StackSource) bool {
+	return a.Template == b.Template && sameTags(a.Tags, b.Tags)
+}
+
+func sameTags(a, b []types.Tag) bool {
+	values := map[string]string{}
+	for _, t := range a {
+		values[*t.Key] = *t.Value
+	}
+	for _, t := range b {
+		if value, there := values[*t.Key]; !there || value != *t.Value {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// update changes a stack's row, unless somebody has changed its status since it was read.
+func (s *Service) update(ctx context.Context, read *state.Stack, change func(*state.Tx, *state.Stack)) error {
+	return s.store.Update(ctx, func(tx *state.Tx) error {
+		row := tx.Stacks.Get(*read.StackId)
+		if row == nil || row.StackStatus != read.StackStatus || row.Events != read.Events {
+			return &types.StaleRequestException{Message: aws.String("The stack changed while the call was answered.")}
+		}
+		next := *row
+		change(tx, &next)
+		tx.Stacks.Put(&next)
+		return nil
+	})
+}
+
+// DeleteStack begins to delete a stack. That there is none is success.
+func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStackInput) (*cloudformation.DeleteStackOutput, error) {
+	out := &cloudformation.DeleteStackOutput{}
+	v := s.store.View()
+	stack := find(v, *in.StackName)
+	switch {
+	case stack == nil || stack.Gone() || stack.StackStatus == types.StackStatusDeleteInProgress:
+		return out, nil
+	case aws.ToBool(stack.EnableTerminationProtection):
+		return nil, invalid("Stack [%s] cannot be deleted while TerminationProtection is enabled", *stack.StackName)
+	case len(in.RetainResources) > 0 && stack.StackStatus != types.StackStatusDeleteFailed:
+		return nil, invalid("Invalid operation on stack [%s]. RetainResources can be specified only for stacks in DELETE_FAILED state", *stack.StackId)
+	case stack.Busy() && stack.StackStatus != types.StackStatusCreateInProgress:
+		return nil, notNow(stack, "deleted")
+	}
+	if err := unused(v, stack); err != nil {
+		return nil, err
+	}
+	return out, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
+		stack.Token = aws.ToString(in.ClientRequestToken)
+		stack.Retain = in.RetainResources
+		if in.RoleARN != nil {
+			stack.RoleARN = in.RoleARN
+		}
+		if stack.InReview() {
+			s.loop.Move(tx, stack, types.StackStatusDeleteComplete, "User Initiated")
+			return
+		}
+		s.begin(tx, stack, types.StackStatusDeleteInProgress)
+	})
+}
+
+// unused refuses to take away what other stacks import.
+func unused(v *state.View, stack *state.Stack) error {
+	for _, out := range stack.Outputs {
+		if out.ExportName == nil {
+			continue
+		}
+		if users := importers(v, *out.ExportName); len(users) > 0 {
+			return invalid("Export %s cannot be deleted as it is in use by %s", *out.ExportName, strings.Join(users, ", "))
+		}
+	}
+	return nil
+}
+
+// CancelUpdateStack rolls an update back that is under way.
+func (s *Service) CancelUpdateStack(
+	ctx context.Context, in *cloudformation.CancelUpdateStackInput,
+) (*cloudformation.CancelUpdateStackOutput, error) {
+	stack, err := live(s.store.View(), *in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	if stack.StackStatus != types.StackStatusUpdateInProgress {
+		return nil, invalid("CancelUpdateStack cannot be called from current stack status")
+	}
+	return &cloudformation.CancelUpdateStackOutput{}, s.loop.Cancel(ctx, *stack.StackId)
+}
+
+// ContinueUpdateRollback goes on with a rollback that has failed.
+func (s *Service) ContinueUpdateRollback(
+	ctx context.Context, in *cloudformation.ContinueUpdateRollbackInput,
+) (*cloudformation.ContinueUpdateRollbackOutput, error) {
+	v := s.store.View()
+	stack, err := live(v, *in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	if stack.StackStatus != types.StackStatusUpdateRollbackFailed {
+		return nil, invalid("Stack [%s] is in %s state and can not continue update rollback.", *stack.StackId, stack.StackStatus)
+	}
+	for _, name := range in.ResourcesToSkip {
+		if !isFailed(v, stack, name) {
+			return nil, invalid("Resource [%s] does not exist in the stack, or has not failed.", name)
+		}
+	}
+	return &cloudformation.ContinueUpdateRollbackOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
+		stack.Skip = in.ResourcesToSkip
+		s.begin(tx, stack, types.StackStatusUpdateRollbackInProgress)
+	})
+}
+
+func isFailed(v *state.View, stack *state.Stack, name string) bool {
+	for r := range v.ResourcesOf(*stack.StackId) {
+		if r.Name == name && r.Status == types.ResourceStatusUpdateFailed {
+			return true
+		}
+	}
+	return false
+}
+
+// UpdateTerminationProtection protects a stack from deletion, or doesn't any more.
+func (s *Service) UpdateTerminationProtection(
+	ctx context.Context, in *cloudformation.UpdateTerminationProtectionInput,
+) (*cloudformation.UpdateTerminationProtectionOutput, error) {
+	stack, err := live(s.store.View(), *in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	err = s.update(ctx, stack, func(_ *state.Tx, stack *state.Stack) {
+		stack.EnableTerminationProtection = in.EnableTerminationProtection
+	})
+	return &cloudformation.UpdateTerminationProtectionOutput{StackId: stack.StackId}, err
+}
+
+// SignalResource tells a resource that waits for signals that there is one.
+func (s *Service) SignalResource(
+	ctx context.Context, in *cloudformation.SignalResourceInput,
+) (*cloudformation.SignalResourceOutput, error) {
+	stack, err := live(s.store.View(), *in.StackName)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.loop.Signal(ctx, stack, *in.LogicalResourceId, *in.UniqueId, in.Status)
+	if err == nil && !found {
+		err = invalid("Resource %s does not exist for stack %s", *in.LogicalResourceId, *in.StackName)
+	}
+	return &cloudformation.SignalResourceOutput{}, err
+}

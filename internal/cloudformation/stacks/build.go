@@ -1,0 +1,397 @@
+package stacks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/cloudformation/resources"
+	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// atOnce is how many resources of a stack are worked on at once.
+const atOnce = 8
+
+// build brings a stack's resources nearer to what its source says.
+func (l *Loop) build(ctx context.Context, s *state.Stack) (moved bool, err error) {
+	v := l.rows.View()
+	src, err := l.parsed(ctx, v, s, goal(s))
+	if err != nil {
+		return true, l.abandon(ctx, s, err)
+	}
+	if failed := failures(v, s); len(failed) > 0 {
+		return true, l.giveUp(ctx, s, failed)
+	}
+	if l.isLate(s) {
+		return true, l.abandon(ctx, s, errors.New("Stack creation time exceeded the specified timeout")) //nolint:staticcheck // AWS's text
+	}
+	b := &building{Loop: l, stack: s, src: src, done: map[string]bool{}}
+	for i := range src.Resources {
+		if _, err := b.isDone(ctx, &src.Resources[i]); err != nil {
+			return false, err
+		}
+	}
+	if len(b.todo) == 0 {
+		return true, l.built(ctx, s, src)
+	}
+	return together(ctx, b.todo)
+}
+
+// job is something that can be done for a resource now. It reports whether anything came of it.
+type job func(context.Context) (moved bool, err error)
+
+// together does jobs at the same time.
+func together(ctx context.Context, jobs []job) (moved bool, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	results := make([]bool, len(jobs))
+	for i, do := range jobs {
+		group.Go(func() (err error) {
+			results[i], err = do(ctx)
+			return err
+		})
+	}
+	err = group.Wait()
+	for _, r := range results {
+		moved = moved || r
+	}
+	return moved, err
+}
+
+// building finds out what can be done for a stack's resources.
+type building struct {
+	*Loop
+	stack *state.Stack
+	src   *source
+	done  map[string]bool // by name, of those that were looked at
+	todo  []job
+}
+
+// isDone reports whether a resource is as it's to be. If it isn't, and can be worked on, that is put on the list.
+func (b *building) isDone(ctx context.Context, r *template.Resource) (bool, error) {
+	if !b.src.Has(r.Condition) {
+		return true, nil
+	}
+	if done, known := b.done[r.Name]; known {
+		return done, nil
+	}
+	ready := true
+	for _, name := range b.src.Needs(r.Name) {
+		done, err := b.isDone(ctx, b.src.Resource(name))
+		if err != nil {
+			return false, err
+		}
+		ready = ready && done
+	}
+	if !ready {
+		b.done[r.Name] = false
+		return false, nil
+	}
+	do, err := b.next(ctx, r)
+	if do != nil {
+		b.todo = append(b.todo, do)
+	}
+	b.done[r.Name] = do == nil && err == nil
+	return b.done[r.Name], err
+}
+
+// next returns what is to be done for a resource whose needs are done, or nil if nothing is.
+func (b *building) next(ctx context.Context, r *template.Resource) (job, error) {
+	c := &construction{building: b, resource: r, kind: resources.Lookup(r.Type), row: b.src.rows[r.Name]}
+	if c.row != nil && isSkipped(b.stack, c.row) {
+		return nil, nil
+	}
+	if c.row != nil && isUnderWay(c.row) {
+		return c.goOn, nil
+	}
+	var err error
+	if c.properties, c.shown, err = b.wanted(ctx, b.src, r); err != nil {
+		return c.refused(err), nil
+	}
+	if c.row == nil {
+		return c.begin, nil
+	}
+	if isBack(b.stack) {
+		if old, err := c.former(); old != nil || err != nil {
+			return c.takeBack(old), err
+		}
+	}
+	return c.change()
+}
+
+// construction is a resource that is being made or changed.
+type construction struct {
+	*building
+	resource   *template.Resource
+	kind       *resources.Type
+	row        *state.StackResource // nil if there is none yet
+	properties map[string]any       // as they are to be
+	shown      string
+}
+
+// refused returns the job that notes that a resource's properties can't be evaluated.
+func (c *construction) refused(err error) job {
+	return func(ctx context.Context) (bool, error) {
+		row := c.row
+		if row == nil {
+			row = c.fresh()
+		}
+		return true, c.fail(ctx, row, err)
+	}
+}
+
+// fresh returns the row of a resource that isn't made yet.
+func (c *construction) fresh() *state.StackResource {
+	return &state.StackResource{
+		Stack:               *c.stack.StackId,
+		Name:                c.resource.Name,
+		Token:               state.NewID(),
+		Type:                c.resource.Type,
+		Status:              types.ResourceStatusCreateInProgress,
+		At:                  c.opts.Account.Now(),
+		Needs:               c.src.Needs(c.resource.Name),
+		Metadata:            c.src.metadata(c.resource),
+		DeletionPolicy:      c.resource.DeletionPolicy,
+		UpdateReplacePolicy: c.resource.UpdateReplacePolicy,
+	}
+}
+
+// begin makes a resource that isn't there.
+func (c *construction) begin(ctx context.Context) (bool, error) {
+	return true, c.start(ctx, c.fresh(), "")
+}
+
+// start notes that a resource is about to be made, and makes it.
+func (c *construction) start(ctx context.Context, row *state.StackResource, reason string) error {
+	old := c.row
+	if taken, err := c.isTaken(ctx, row); err != nil || taken {
+		if err == nil {
+			err = fmt.Errorf("%s already exists", c.kind.ID(c.step(row), c.properties))
+		}
+		return c.fail(ctx, row, err)
+	}
+	sealed, err := c.Seal(row.Stack, row.Name, c.properties)
+	if err != nil {
+		return err
+	}
+	row.Next = sealed
+	err = c.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
+		if old != nil {
+			replaced := *old
+			replaced.Superseded = true
+			tx.StackResources.Put(&replaced)
+		}
+		put(tx, s, row, reason, c.shown)
+	})
+	if err != nil {
+		return err
+	}
+	c.row = row
+	_, err = c.goOn(ctx)
+	return err
+}
+
+// isTaken reports whether somebody else has a resource with the ID that this one would get.
+func (c *construction) isTaken(ctx context.Context, row *state.StackResource) (bool, error) {
+	s := c.step(row)
+	id := c.kind.ID(s, c.properties)
+	if id == "" {
+		return false, nil
+	}
+	return c.kind.Exists(ctx, s, id, c.properties)
+}
+
+func (c *construction) step(row *state.StackResource) resources.Step { return c.stepOf(c.stack, row) }
+
+// stepOf returns what the calls for a resource need to know.
+func (l *Loop) stepOf(s *state.Stack, row *state.StackResource) resources.Step {
+	return resources.Step{
+		Services: l.opts.Services,
+		Account:  l.opts.Account,
+		Stack:    *s.StackName,
+		StackID:  *s.StackId,
+		Name:     row.Name,
+		Token:    row.Token,
+	}
+}
+
+// goOn makes or changes a resource whose row says that this has begun, and notes that it's complete once it is.
+func (c *construction) goOn(ctx context.Context) (moved bool, err error) {
+	if c.row.Next != nil {
+		if err := c.act(ctx); err != nil || c.row.Status == failedStatus(c.row) {
+			return true, err
+		}
+		moved = true
+	}
+	settled, err := c.settle(ctx)
+	return moved || settled, err
+}
+
+// act makes the call that makes or changes the resource, and notes that it was made.
+func (c *construction) act(ctx context.Context) error {
+	next, err := c.unseal(c.row.Stack, c.row.Name, c.row.Next)
+	if err != nil {
+		return err
+	}
+	row := *c.row
+	if row.PhysicalID == "" {
+		row.PhysicalID, err = c.make(ctx, next)
+	} else {
+		err = c.modify(ctx, next)
+	}
+	if err != nil {
+		return c.fail(ctx, c.row, err)
+	}
+	made := c.row.PhysicalID == ""
+	row.Properties, row.Next = row.Next, nil
+	c.row = &row
+	return c.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
+		tx.StackResources.Put(&row)
+		if made {
+			event(tx, s, &row, "Resource creation Initiated", c.shown)
+		}
+	})
+}
+
+// make creates the resource. One that an earlier process made before it was killed is found again.
+func (c *construction) make(ctx context.Context, properties map[string]any) (string, error) {
+	s := c.step(c.row)
+	if id := c.kind.ID(s, properties); id != "" {
+		if there, err := c.kind.Exists(ctx, s, id, properties); there || err != nil {
+			return id, err
+		}
+	}
+	return c.kind.Create(ctx, s, properties)
+}
+
+func (c *construction) modify(ctx context.Context, next map[string]any) error {
+	before, err := c.unseal(c.row.Stack, c.row.Name, c.row.Properties)
+	if err != nil {
+		return err
+	}
+	return c.kind.Update(ctx, c.step(c.row), c.row.PhysicalID, before, next)
+}
+
+// settle notes that a resource is complete, if it is.
+func (c *construction) settle(ctx context.Context) (bool, error) {
+	properties, err := c.unseal(c.row.Stack, c.row.Name, c.row.Properties)
+	if err != nil {
+		return false, err
+	}
+	s := c.step(c.row)
+	settled, err := c.kind.Settled(ctx, s, c.row.PhysicalID, properties)
+	if err == nil && settled {
+		settled, err = c.signalled()
+	}
+	if err != nil {
+		return true, c.fail(ctx, c.row, err)
+	}
+	if !settled {
+		return false, nil
+	}
+	made, err := c.kind.Read(ctx, s, c.row.PhysicalID, properties)
+	if err != nil {
+		return true, c.fail(ctx, c.row, err)
+	}
+	row := *c.row
+	row.Status, row.At, row.Reason = completeStatus(&row), c.opts.Account.Now(), ""
+	row.Ref, row.Attributes = made.Ref, made.Attributes
+	return true, c.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &row, "", c.shown) })
+}
+
+// change returns what changes a resource that is complete into what it's to be, or nil if it's that.
+func (c *construction) change() (job, error) {
+	have, err := c.unseal(c.row.Stack, c.row.Name, c.row.Properties)
+	if err != nil {
+		return nil, err
+	}
+	changes := c.kind.Changes(have, c.properties)
+	switch {
+	case c.row.Type != c.resource.Type || resources.IsReplacement(changes):
+		return c.replace, nil
+	case len(changes) > 0 || c.row.Next != nil:
+		return c.modifyInPlace, nil
+	case c.isRestated():
+		return c.restate, nil
+	}
+	return nil, nil
+}
+
+// isRestated reports whether something changes that no call tells anybody.
+func (c *construction) isRestated() bool {
+	fresh := c.fresh()
+	return fresh.Metadata != c.row.Metadata || fresh.DeletionPolicy != c.row.DeletionPolicy ||
+		fresh.UpdateReplacePolicy != c.row.UpdateReplacePolicy || fmt.Sprint(fresh.Needs) != fmt.Sprint(c.row.Needs)
+}
+
+// restate notes what changes without a call.
+func (c *construction) restate(ctx context.Context) (bool, error) {
+	row := c.restated()
+	return true, c.update(ctx, row.Stack, func(tx *state.Tx, _ *state.Stack) { tx.StackResources.Put(row) })
+}
+
+// restated returns the row with what the template says of it now.
+func (c *construction) restated() *state.StackResource {
+	fresh, row := c.fresh(), *c.row
+	row.Needs, row.Metadata, row.DeletionPolicy, row.UpdateReplacePolicy = fresh.Needs, fresh.Metadata, fresh.DeletionPolicy, fresh.UpdateReplacePolicy
+	return &row
+}
+
+const replacing = "Requested update requires the creation of a new physical resource; hence creating one."
+
+func (c *construction) replace(ctx context.Context) (bool, error) {
+	row := c.fresh()
+	row.Status = types.ResourceStatusUpdateInProgress
+	return true, c.start(ctx, row, replacing)
+}
+
+func (c *construction) modifyInPlace(ctx context.Context) (bool, error) {
+	row := c.restated()
+	sealed, err := c.Seal(row.Stack, row.Name, c.properties)
+	if err != nil {
+		return false, err
+	}
+	row.Status, row.At, row.Reason, row.Next = types.ResourceStatusUpdateInProgress, c.opts.Account.Now(), "", sealed
+	if err := c.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, row, "", c.shown) }); err != nil {
+		return false, err
+	}
+	c.row = row
+	return c.goOn(ctx)
+}
+
+// former returns the resource that the one that stands has replaced, if that is what a rollback wants back.
+func (c *construction) former() (*state.StackResource, error) {
+	for r := range c.rows.View().ResourcesOf(c.row.Stack) {
+		if r.Name != c.row.Name || !r.Superseded || isGone(r) || r.PhysicalID == "" || r.Type != c.resource.Type {
+			continue
+		}
+		have, err := c.unseal(r.Stack, r.Name, r.Properties)
+		if err != nil {
+			return nil, err
+		}
+		if changes := c.kind.Changes(have, c.properties); !resources.IsReplacement(changes) {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+// takeBack returns the job that puts a former resource in the place of the one that replaced it.
+func (c *construction) takeBack(old *state.StackResource) job {
+	if old == nil {
+		return nil
+	}
+	return func(ctx context.Context) (bool, error) {
+		back, gone := *old, *c.row
+		back.Superseded, gone.Superseded = false, true
+		back.Status, back.At = types.ResourceStatusUpdateComplete, c.opts.Account.Now()
+		return true, c.update(ctx, back.Stack, func(tx *state.Tx, s *state.Stack) {
+			tx.StackResources.Put(&gone)
+			put(tx, s, &back, "", c.shown)
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package stacks
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/cloudformation/resources"
+	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Changes checks a source and lists what it would change in a stack. Errors are of type *template.Error or of the resources' types.
+func (l *Loop) Changes(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) ([]types.Change, error) {
+	src, err := l.parsed(ctx, v, s, row)
+	if err != nil {
+		return nil, err
+	}
+	p := &preview{Loop: l, src: src, stands: src.rows, seen: map[string]bool{}}
+	src.rows = map[string]*state.StackResource{}
+	for i := range src.Resources {
+		if err := p.look(&src.Resources[i]); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := l.outputs(src, s); err != nil && p.known() {
+		return nil, err
+	}
+	return append(p.list, p.removed()...), nil
+}
+
+// preview finds out what a source would change.
+type preview struct {
+	*Loop
+	src    *source // its rows are those that stay, so that what refers to others is unknown
+	stands map[string]*state.StackResource
+	seen   map[string]bool
+	list   []types.Change
+}
+
+// known reports whether outputs can be evaluated: nothing changes.
+func (p *preview) known() bool { return len(p.list) == 0 }
+
+// look compares a resource, after those that it needs.
+func (p *preview) look(r *template.Resource) error {
+	if p.seen[r.Name] || !p.src.Has(r.Condition) {
+		return nil
+	}
+	p.seen[r.Name] = true
+	for _, name := range p.src.Needs(r.Name) {
+		if err := p.look(p.src.Resource(name)); err != nil {
+			return err
+		}
+	}
+	properties, err := object(p.src.Evaluation, r.Properties)
+	if err != nil {
+		return err
+	}
+	kind := resources.Lookup(r.Type)
+	if kind.HasTags() {
+		addTags(properties, p.src.row.Tags)
+	}
+	if err := kind.Check(r.Name, properties); err != nil {
+		return err
+	}
+	row := p.stands[r.Name]
+	if row == nil {
+		p.add(types.ResourceChange{Action: types.ChangeActionAdd, LogicalResourceId: &r.Name, ResourceType: &r.Type})
+		return nil
+	}
+	return p.compare(r, kind, row, properties)
+}
+
+func (p *preview) add(c types.ResourceChange) {
+	if c.Scope == nil {
+		c.Scope = []types.ResourceAttribute{}
+	}
+	if c.Details == nil {
+		c.Details = []types.ResourceChangeDetail{}
+	}
+	p.list = append(p.list, types.Change{Type: types.ChangeTypeResource, ResourceChange: &c})
+}
+
+// compare compares a resource that stands with what it's to be.
+func (p *preview) compare(r *template.Resource, kind *resources.Type, row *state.StackResource, properties map[string]any) error {
+	have, err := p.unseal(row.Stack, row.Name, row.Properties)
+	if err != nil {
+		return err
+	}
+	c := types.ResourceChange{
+		Action:             types.ChangeActionModify,
+		LogicalResourceId:  &r.Name,
+		PhysicalResourceId: &row.PhysicalID,
+		ResourceType:       &r.Type,
+		Replacement:        types.ReplacementFalse,
+	}
+	for _, change := range kind.Changes(have, properties) {
+		c.Details = append(c.Details, detail(change, isUnknown(properties[change.Name])))
+		c.Replacement = worse(c.Replacement, change, isUnknown(properties[change.Name]))
+		c.Scope = append(c.Scope, scopeOf(change))
+	}
+	if row.Type != r.Type {
+		c.Replacement = types.ReplacementTrue
+	}
+	slices.Sort(c.Scope)
+	c.Scope = slices.Compact(c.Scope)
+	if len(c.Details) == 0 && row.Type == r.Type && row.Next == nil {
+		p.src.rows[r.Name] = row
+		return nil
+	}
+	if c.Replacement == types.ReplacementFalse {
+		kept := *row
+		kept.Next, kept.Attributes = nil, map[string]any{}
+		for _, name := range kind.Attributes {
+			kept.Attributes[name] = template.Unknown{}
+		}
+		p.src.rows[r.Name] = &kept
+	}
+	p.add(c)
+	return nil
+}
+
+// worse returns the graver of what is known so far of a resource's replacement and what a change means.
+func worse(r types.Replacement, c resources.Change, unknown bool) types.Replacement {
+	switch {
+	case !c.Replaces || r == types.ReplacementTrue:
+		return r
+	case unknown:
+		return types.ReplacementConditional
+	}
+	return types.ReplacementTrue
+}
+
+func scopeOf(c resources.Change) types.ResourceAttribute {
+	if c.Name == "Tags" {
+		return types.ResourceAttributeTags
+	}
+	return types.ResourceAttributeProperties
+}
+
+func detail(c resources.Change, unknown bool) types.ResourceChangeDetail {
+	d := types.ResourceChangeDetail{
+		ChangeSource: types.ChangeSourceDirectModification,
+		Evaluation:   types.EvaluationTypeStatic,
+		Target: &types.ResourceTargetDefinition{
+			Attribute:          scopeOf(c),
+			Name:               optional(c.Name),
+			RequiresRecreation: types.RequiresRecreationNever,
+		},
+	}
+	if unknown {
+		d.Evaluation = types.EvaluationTypeDynamic
+	}
+	switch {
+	case c.Replaces && unknown:
+		d.Target.RequiresRecreation = types.RequiresRecreationConditionally
+	case c.Replaces:
+		d.Target.RequiresRecreation = types.RequiresRecreationAlways
+	}
+	return d
+}
+
+// isUnknown reports whether a part of a value isn't known yet.
+func isUnknown(v any) bool {
+	switch v := v.(type) {
+	case template.Unknown:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, isUnknown)
+	case map[string]any:
+		for _, element := range v {
+			if isUnknown(element) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// removed lists the resources that the source doesn't have.
+func (p *preview) removed() (list []types.Change) {
+	for name, row := range p.stands {
+		if p.src.has(name) {
+			continue
+		}
+		list = append(list, types.Change{Type: types.ChangeTypeResource, ResourceChange: &types.ResourceChange{
+			Action:             types.ChangeActionRemove,
+			LogicalResourceId:  &row.Name,
+			PhysicalResourceId: &row.PhysicalID,
+			ResourceType:       &row.Type,
+			Scope:              []types.ResourceAttribute{},
+			Details:            []types.ResourceChangeDetail{},
+		}})
+	}
+	slices.SortFunc(list, func(a, b types.Change) int {
+		return cmp.Compare(*a.ResourceChange.LogicalResourceId, *b.ResourceChange.LogicalResourceId)
+	})
+	return list
+}

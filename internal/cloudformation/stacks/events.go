@@ -1,0 +1,109 @@
+package stacks
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// update changes rows of a stack that is still there.
+func (l *Loop) update(ctx context.Context, stack string, change func(*state.Tx, *state.Stack)) error {
+	return l.rows.Update(ctx, func(tx *state.Tx) error {
+		s := tx.Stacks.Get(stack)
+		if s == nil {
+			return nil
+		}
+		next := *s
+		change(tx, &next)
+		tx.Stacks.Put(&next)
+		return nil
+	})
+}
+
+// put puts a resource's row, and an event that tells of its status.
+func put(tx *state.Tx, s *state.Stack, row *state.StackResource, reason, shown string) {
+	tx.StackResources.Put(row)
+	event(tx, s, row, reason, shown)
+}
+
+// event adds an event about a resource.
+func event(tx *state.Tx, s *state.Stack, row *state.StackResource, reason, shown string) {
+	e := types.StackEvent{
+		LogicalResourceId:    &row.Name,
+		PhysicalResourceId:   &row.PhysicalID,
+		ResourceType:         &row.Type,
+		ResourceStatus:       row.Status,
+		ResourceStatusReason: optional(reason),
+		ResourceProperties:   optional(shown),
+		Timestamp:            &row.At,
+		EventId:              aws.String(row.Name + "-" + string(row.Status) + "-" + account.UUID(row.Key(), string(row.Status), row.At.String())),
+	}
+	Event(tx, s, e)
+}
+
+// Event adds an event to a stack's.
+func Event(tx *state.Tx, s *state.Stack, e types.StackEvent) {
+	s.Events++
+	e.StackId, e.StackName = s.StackId, s.StackName
+	e.ClientRequestToken = optional(s.Token)
+	tx.StackEvents.Put(&state.StackEvent{StackEvent: e, Number: s.Events})
+}
+
+// Move puts a stack into another status, and adds the event that tells so.
+func (l *Loop) Move(tx *state.Tx, s *state.Stack, status types.StackStatus, reason string) {
+	now := l.opts.Account.Now()
+	s.StackStatus, s.StackStatusReason = status, optional(reason)
+	if status == types.StackStatusDeleteComplete {
+		s.DeletionTime = &now
+	}
+	Event(tx, s, types.StackEvent{
+		LogicalResourceId:    s.StackName,
+		PhysicalResourceId:   s.StackId,
+		ResourceType:         aws.String("AWS::CloudFormation::Stack"),
+		ResourceStatus:       types.ResourceStatus(status),
+		ResourceStatusReason: optional(reason),
+		Timestamp:            &now,
+		EventId:              aws.String(account.UUID(*s.StackId, string(status), now.String())),
+	})
+}
+
+// fail notes that a resource couldn't be made, changed or deleted. An error that isn't the call's is returned, to be tried again.
+func (l *Loop) fail(ctx context.Context, row *state.StackResource, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var refused smithy.APIError
+	if errors.As(err, &refused) && refused.ErrorFault() == smithy.FaultServer {
+		return err
+	}
+	failed := *row
+	failed.Status, failed.Failed, failed.At = failedStatus(row), true, l.opts.Account.Now()
+	failed.Reason = reasonOf(err)
+	if failed.PhysicalID == "" {
+		failed.Next = nil // it was refused, so there is nothing
+	}
+	*row = failed
+	return l.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &failed, failed.Reason, "") })
+}
+
+// reasonOf words the reason of a failure.
+func reasonOf(err error) string {
+	var refused smithy.APIError
+	if errors.As(err, &refused) {
+		return "Resource handler returned message: \"" + refused.ErrorMessage() + "\" (HandlerErrorCode: " + handlerCode(refused) + ")"
+	}
+	return err.Error()
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

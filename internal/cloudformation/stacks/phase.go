@@ -1,0 +1,212 @@
+package stacks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// isCleanup reports whether what an update, or its rollback, has left over is being deleted.
+func isCleanup(s *state.Stack) bool {
+	switch s.StackStatus {
+	case types.StackStatusUpdateCompleteCleanupInProgress, types.StackStatusUpdateRollbackCompleteCleanupInProgress:
+		return true
+	}
+	return false
+}
+
+// isLate reports whether a creation takes longer than it may.
+func (l *Loop) isLate(s *state.Stack) bool {
+	if s.StackStatus != types.StackStatusCreateInProgress || s.TimeoutInMinutes == nil {
+		return false
+	}
+	return l.opts.Account.Now().Sub(s.Since) > time.Duration(*s.TimeoutInMinutes)*time.Minute
+}
+
+// built ends the part of an operation in which resources are made and changed.
+func (l *Loop) built(ctx context.Context, s *state.Stack, src *source) error {
+	outputs, err := l.outputs(src, s)
+	if err != nil {
+		return l.abandon(ctx, s, err)
+	}
+	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) {
+		s.Outputs = outputs
+		s.Imports = sortedKeys(src.imports)
+		switch s.StackStatus {
+		case types.StackStatusCreateInProgress:
+			s.Source, s.Target = s.Target, nil
+			l.Move(tx, s, types.StackStatusCreateComplete, "")
+		case types.StackStatusUpdateInProgress:
+			s.Source, s.Target = s.Target, nil
+			l.Move(tx, s, types.StackStatusUpdateCompleteCleanupInProgress, "")
+		case types.StackStatusUpdateRollbackInProgress:
+			s.Target, s.Skip = nil, nil
+			l.Move(tx, s, types.StackStatusUpdateRollbackCompleteCleanupInProgress, "")
+		}
+	})
+}
+
+// outputs evaluates a stack's outputs.
+func (l *Loop) outputs(src *source, s *state.Stack) ([]types.Output, error) {
+	var out []types.Output
+	for _, o := range src.Outputs {
+		if !src.Has(o.Condition) {
+			continue
+		}
+		value, err := textOf(src.Evaluation, o.Name, o.Value)
+		if err != nil {
+			return nil, err
+		}
+		made := types.Output{OutputKey: &o.Name, OutputValue: &value, Description: optional(o.Description)}
+		if o.Export != nil {
+			name, err := textOf(src.Evaluation, o.Name, o.Export)
+			if err != nil {
+				return nil, err
+			}
+			if other, _ := Export(l.rows.View(), name); other != nil && *other.StackId != *s.StackId {
+				return nil, fmt.Errorf("Export with name %s is already exported by stack %s. Rollback requested by user.", name, *other.StackName) //nolint:staticcheck // AWS's text
+			}
+			made.ExportName = &name
+		}
+		out = append(out, made)
+	}
+	return out, nil
+}
+
+// textOf evaluates what must be text.
+func textOf(e *template.Evaluation, output string, v *template.Value) (string, error) {
+	got, err := e.Value(v)
+	if err != nil {
+		return "", err
+	}
+	text, ok := template.Text(got)
+	if !ok {
+		return "", &template.Error{Message: "Template format error: Output " + output + " is malformed. The Value field of every Outputs member must evaluate to a String."}
+	}
+	return text, nil
+}
+
+// abandon ends building for a reason that is no resource's.
+func (l *Loop) abandon(ctx context.Context, s *state.Stack, err error) error {
+	var wrong *template.Error
+	if !errors.As(err, &wrong) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) { l.turn(tx, s, err.Error()) })
+}
+
+// giveUp ends building because resources failed.
+func (l *Loop) giveUp(ctx context.Context, s *state.Stack, failed []*state.StackResource) error {
+	var names []string
+	for _, r := range failed {
+		names = append(names, r.Name)
+	}
+	verb := "update"
+	if s.StackStatus == types.StackStatusCreateInProgress {
+		verb = "create"
+	}
+	reason := fmt.Sprintf("The following resource(s) failed to %s: [%s]. ", verb, strings.Join(names, ", "))
+	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) { l.turn(tx, s, reason) })
+}
+
+// turn gives a building stack the status that follows a failure. What was still under way counts as cancelled.
+func (l *Loop) turn(tx *state.Tx, s *state.Stack, reason string) {
+	for r := range tx.ResourcesOf(*s.StackId) {
+		if isUnderWay(r) && !r.Superseded {
+			cancelled := *r
+			cancelled.Status, cancelled.At = failedStatus(r), l.opts.Account.Now()
+			cancelled.Reason = "Resource creation cancelled"
+			if !isCreation(r) {
+				cancelled.Reason = "Resource update cancelled"
+			}
+			put(tx, s, &cancelled, cancelled.Reason, "")
+		}
+	}
+	rollback := reason + "Rollback requested by user."
+	switch {
+	case isBack(s):
+		l.Move(tx, s, types.StackStatusUpdateRollbackFailed, reason)
+		return
+	case s.StackStatus == types.StackStatusUpdateInProgress && aws.ToBool(s.DisableRollback):
+		l.Move(tx, s, types.StackStatusUpdateFailed, reason)
+		return
+	case s.StackStatus == types.StackStatusUpdateInProgress:
+		l.Move(tx, s, types.StackStatusUpdateRollbackInProgress, strings.TrimSuffix(reason, " "))
+	case s.OnFailure == types.OnFailureDoNothing || aws.ToBool(s.DisableRollback):
+		l.Move(tx, s, types.StackStatusCreateFailed, reason)
+		return
+	case s.OnFailure == types.OnFailureDelete:
+		l.Move(tx, s, types.StackStatusDeleteInProgress, rollback)
+	default:
+		l.Move(tx, s, types.StackStatusRollbackInProgress, rollback)
+	}
+	Forgive(tx, s)
+}
+
+// Forgive begins a part of an operation: what failed in an earlier one doesn't count.
+func Forgive(tx *state.Tx, s *state.Stack) {
+	for r := range tx.ResourcesOf(*s.StackId) {
+		if r.Failed {
+			row := *r
+			row.Failed = false
+			tx.StackResources.Put(&row)
+		}
+	}
+}
+
+// cleared ends the part of an operation in which resources are deleted. Those that are left couldn't be.
+func (l *Loop) cleared(ctx context.Context, s *state.Stack, left []*state.StackResource) error {
+	reason := ""
+	if len(left) > 0 {
+		var names []string
+		for _, r := range left {
+			names = append(names, r.Name)
+		}
+		reason = fmt.Sprintf("The following resource(s) failed to delete: [%s]. ", strings.Join(slices.Compact(names), ", "))
+	}
+	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) {
+		switch s.StackStatus {
+		case types.StackStatusUpdateCompleteCleanupInProgress:
+			forget(tx, left)
+			l.Move(tx, s, types.StackStatusUpdateComplete, "")
+		case types.StackStatusUpdateRollbackCompleteCleanupInProgress:
+			forget(tx, left)
+			l.Move(tx, s, types.StackStatusUpdateRollbackComplete, "")
+		case types.StackStatusRollbackInProgress:
+			l.Move(tx, s, ending(reason, types.StackStatusRollbackComplete, types.StackStatusRollbackFailed), reason)
+		case types.StackStatusDeleteInProgress:
+			l.Move(tx, s, ending(reason, types.StackStatusDeleteComplete, types.StackStatusDeleteFailed), reason)
+		}
+	})
+}
+
+func ending(reason string, good, bad types.StackStatus) types.StackStatus {
+	if reason == "" {
+		return good
+	}
+	return bad
+}
+
+// forget strikes resources out that an update left over and that couldn't be deleted, as CloudFormation does: its events tell of them.
+func forget(tx *state.Tx, left []*state.StackResource) {
+	for _, r := range left {
+		tx.StackResources.Delete(r.Key())
+	}
+}
+
+func sortedKeys(m map[string]bool) (names []string) {
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

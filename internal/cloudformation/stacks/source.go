@@ -1,0 +1,255 @@
+package stacks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/pintle/pintle/internal/cloudformation/resources"
+	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/vault"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// source is a stack's source with everything that evaluating it needs.
+type source struct {
+	*template.Template
+	*template.Evaluation
+	shown *template.Evaluation // with the values of NoEcho parameters masked
+	row   *state.StackSource
+	rows  map[string]*state.StackResource // the resources that stand, by name
+	// imports are the exports that were asked for so far.
+	imports map[string]bool
+}
+
+// masked is what NoEcho parameters are shown as.
+const masked = "****"
+
+// parsed parses a source's template and evaluates its conditions, with the resources that stand.
+func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) (*source, error) {
+	t, err := template.Parse([]byte(row.Template))
+	if err != nil {
+		return nil, err
+	}
+	values, err := l.values(s, row)
+	if err != nil {
+		return nil, err
+	}
+	src := &source{Template: t, row: row, rows: standing(v, *s.StackId), imports: map[string]bool{}}
+	scope := template.Scope{
+		Parameters:       values,
+		AccountID:        l.opts.Account.ID,
+		Region:           l.opts.Account.Region,
+		StackName:        *s.StackName,
+		StackID:          *s.StackId,
+		NotificationARNs: row.NotificationARNs,
+		Zones:            func(string) []string { return l.zones(ctx) },
+		Ref:              src.ref,
+		Attribute:        src.attribute,
+		Import:           func(name string) (any, error) { return src.imported(v, *s.StackId, name) },
+	}
+	if src.Evaluation, err = t.Evaluate(scope); err != nil {
+		return nil, err
+	}
+	scope.Parameters = map[string]any{}
+	for name, value := range values {
+		scope.Parameters[name] = value
+	}
+	for i := range t.Parameters {
+		if p := &t.Parameters[i]; p.NoEcho {
+			scope.Parameters[p.Name] = masked
+		}
+	}
+	src.shown, err = t.Evaluate(scope)
+	return src, err
+}
+
+// standing returns the resources of a stack that stand under their names.
+func standing(v *state.View, stack string) map[string]*state.StackResource {
+	rows := map[string]*state.StackResource{}
+	for r := range v.ResourcesOf(stack) {
+		if !r.Superseded && !isGone(r) {
+			rows[r.Name] = r
+		}
+	}
+	return rows
+}
+
+// ref returns what Ref of a resource is.
+func (src *source) ref(name string) any {
+	if r := src.rows[name]; r != nil && isComplete(r) {
+		return r.Ref
+	}
+	return template.Unknown{}
+}
+
+// attribute returns an attribute of a resource.
+func (src *source) attribute(name, attribute string) (any, error) {
+	r := src.rows[name]
+	if r == nil || !isComplete(r) {
+		return template.Unknown{}, nil
+	}
+	got, there := r.Attributes[attribute]
+	if !there {
+		return nil, &template.Error{Message: fmt.Sprintf(
+			"Template error: resource %s does not support attribute type %s in Fn::GetAtt", name, attribute)}
+	}
+	return got, nil
+}
+
+// imported returns what another stack exports.
+func (src *source) imported(v *state.View, stack, name string) (any, error) {
+	src.imports[name] = true
+	if other, out := Export(v, name); other != nil && *other.StackId != stack {
+		return *out.OutputValue, nil
+	}
+	return nil, &template.Error{Message: "No export named " + name + " found. Rollback requested by user."}
+}
+
+// Export returns the stack that exports a name, and the output that does; nil if none does.
+func Export(v *state.View, name string) (*state.Stack, *types.Output) {
+	for s := range v.Stacks.All() {
+		if s.Gone() {
+			continue
+		}
+		for i := range s.Outputs {
+			if aws.ToString(s.Outputs[i].ExportName) == name {
+				return s, &s.Outputs[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// zones lists the Availability Zones.
+func (l *Loop) zones(ctx context.Context) (names []string) {
+	out, err := call.Do[ec2.DescribeAvailabilityZonesOutput](ctx, l.opts.Services, &ec2.DescribeAvailabilityZonesInput{})
+	if err != nil {
+		return nil
+	}
+	for _, z := range out.AvailabilityZones {
+		names = append(names, *z.ZoneName)
+	}
+	return names
+}
+
+// wanted evaluates a resource's properties: those that it gets, and those that are shown.
+func (l *Loop) wanted(ctx context.Context, src *source, r *template.Resource) (properties map[string]any, shown string, err error) {
+	properties, err = object(src.Evaluation, r.Properties)
+	if err != nil {
+		return nil, "", err
+	}
+	masked, err := object(src.shown, r.Properties)
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := json.Marshal(masked)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := l.resolve(ctx, properties); err != nil {
+		return nil, "", err
+	}
+	if t := resources.Lookup(r.Type); t.HasTags() {
+		addTags(properties, src.row.Tags)
+	}
+	return properties, string(text), nil
+}
+
+func object(e *template.Evaluation, v *template.Value) (map[string]any, error) {
+	if v == nil {
+		return map[string]any{}, nil
+	}
+	got, err := e.Value(v)
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := got.(map[string]any); ok {
+		return o, nil
+	}
+	return map[string]any{}, nil
+}
+
+// addTags adds a stack's tags to a resource's own, which come first.
+func addTags(properties map[string]any, tags []types.Tag) {
+	own, _ := properties["Tags"].([]any)
+	has := map[string]bool{}
+	for _, t := range own {
+		if o, ok := t.(map[string]any); ok {
+			key, _ := o["Key"].(string)
+			has[key] = true
+		}
+	}
+	for _, t := range tags {
+		if !has[*t.Key] {
+			own = append(own, map[string]any{"Key": *t.Key, "Value": *t.Value})
+		}
+	}
+	if own != nil {
+		properties["Tags"] = own
+	}
+}
+
+// Seal encrypts what a stack must not show.
+func (l *Loop) Seal(stack, what string, v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return l.opts.Vault.Encrypt(string(text), vault.Purpose("stack", stack, what)), nil
+}
+
+// unseal decrypts what Seal has encrypted.
+func (l *Loop) unseal(stack, what string, sealed []byte) (map[string]any, error) {
+	if len(sealed) == 0 {
+		return map[string]any{}, nil
+	}
+	text, err := l.opts.Vault.Decrypt(sealed, vault.Purpose("stack", stack, what))
+	if err != nil {
+		return nil, fmt.Errorf("read the %s of a stack: %w", what, err)
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.UseNumber()
+	v := map[string]any{}
+	return v, d.Decode(&v)
+}
+
+// parameterValues are the values of a source's parameters: as references see them, and as they were given.
+type parameterValues struct {
+	Typed map[string]any
+	Given map[string]string
+}
+
+const ofParameters = "parameters"
+
+// values returns the values of a source's parameters.
+func (l *Loop) values(s *state.Stack, row *state.StackSource) (map[string]any, error) {
+	all, err := l.unseal(*s.StackId, ofParameters, row.Values)
+	typed, _ := all["Typed"].(map[string]any)
+	return typed, err
+}
+
+// Given returns the values that a stack's parameters were given, without defaults.
+func (l *Loop) Given(s *state.Stack) (map[string]string, error) {
+	if s.Source == nil {
+		return nil, nil
+	}
+	all, err := l.unseal(*s.StackId, ofParameters, s.Source.Values)
+	values := map[string]string{}
+	given, _ := all["Given"].(map[string]any)
+	for name, v := range given {
+		values[name], _ = v.(string)
+	}
+	return values, err
+}
+
+// SealValues encrypts the values of a stack's parameters.
+func (l *Loop) SealValues(stack string, typed map[string]any, given map[string]string) ([]byte, error) {
+	return l.Seal(stack, ofParameters, parameterValues{typed, given})
+}

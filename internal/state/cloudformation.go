@@ -1,0 +1,211 @@
+package state
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/store"
+)
+
+// Stack is a stack of AWS CloudFormation. What it was made from is in Source alone, not in the embedded struct.
+type Stack struct {
+	types.Stack
+	// Source is what the stack was last made from with success; nil if it never was.
+	Source *StackSource `json:",omitempty"`
+	// Target is what the stack is being made into, until that succeeded or was rolled back.
+	Target    *StackSource `json:",omitempty"`
+	OnFailure types.OnFailure
+	// Token is the caller's for the operation that runs, and Since when that began.
+	Token string `json:",omitempty"`
+	Since time.Time
+	// Skip lists resources that a rollback leaves as they are.
+	Skip []string `json:",omitempty"`
+	// Retain lists resources that a deletion leaves alone.
+	Retain []string `json:",omitempty"`
+	// Imports are the names of the exports of other stacks that it uses.
+	Imports []string `json:",omitempty"`
+	Events  int64    // how many there were
+}
+
+// StackSource is what a stack is made from.
+type StackSource struct {
+	Template         string
+	Description      string             `json:",omitempty"`
+	Values           []byte             `json:",omitempty"` // the parameters' values as JSON, encrypted
+	Parameters       []types.Parameter  `json:",omitempty"` // as they are shown
+	Tags             []types.Tag        `json:",omitempty"`
+	NotificationARNs []string           `json:",omitempty"`
+	Capabilities     []types.Capability `json:",omitempty"`
+}
+
+// StackResource is a resource that a stack made, or is making. While one takes another's place, both stand under one name.
+type StackResource struct {
+	Stack string // its ID
+	Name  string // the logical ID
+	// Token is new for each resource that is made. A call that is made again after a crash has the token of the first.
+	Token       string
+	Type        string
+	PhysicalID  string `json:",omitempty"`
+	Status      types.ResourceStatus
+	Reason      string `json:",omitempty"`
+	At          time.Time
+	Properties  []byte `json:",omitempty"` // as they are, as JSON, encrypted
+	Next        []byte `json:",omitempty"` // as they will be once the change in progress is complete, or were to be if it failed
+	Ref         string `json:",omitempty"`
+	Attributes  map[string]any
+	Needs       []string `json:",omitempty"` // the names of the resources that must stay while this one is there
+	Description string   `json:",omitempty"`
+	Metadata    string   `json:",omitempty"` // JSON
+	// Superseded is whether another resource has taken the place of this one, which is to be deleted.
+	Superseded bool `json:",omitzero"`
+	// Failed is whether the resource failed in the part of the stack's operation that runs.
+	Failed              bool   `json:",omitzero"`
+	DeletionPolicy      string `json:",omitempty"`
+	UpdateReplacePolicy string `json:",omitempty"`
+	// Signals are the statuses that were signalled, by the unique ID of who did.
+	Signals map[string]types.ResourceSignalStatus `json:",omitempty"`
+}
+
+// Key returns the stack's ID, the name and the token.
+func (r *StackResource) Key() string { return r.Stack + " " + r.Name + " " + r.Token }
+
+// StackEvent is an event of a stack.
+type StackEvent struct {
+	types.StackEvent
+	Number int64
+}
+
+// Key returns the stack's ID and the number, by which they sort.
+func (e *StackEvent) Key() string { return eventKey(aws.ToString(e.StackId), e.Number) }
+
+func eventKey(stack string, number int64) string { return fmt.Sprintf("%s %019d", stack, number) }
+
+// ChangeSet is a change set of a stack.
+type ChangeSet struct {
+	ID              string // its ARN
+	Name            string
+	Stack           string // its ID
+	Type            types.ChangeSetType
+	Description     string `json:",omitempty"`
+	Created         time.Time
+	Status          types.ChangeSetStatus
+	ExecutionStatus types.ExecutionStatus
+	Reason          string `json:",omitempty"`
+	Source          StackSource
+	Changes         []types.Change       `json:",omitempty"`
+	OnFailure       types.OnStackFailure `json:",omitempty"`
+	RoleARN         string               `json:",omitempty"`
+}
+
+// ResourcesOf returns the resources of a stack by their names.
+func (v *View) ResourcesOf(stack string) iter.Seq[*StackResource] {
+	return under(v.StackResources, stack+" ", func(r *StackResource) string { return r.Stack })
+}
+
+// EventsOf returns a stack's events after a number, from old to new.
+func (v *View) EventsOf(stack string, after int64) iter.Seq[*StackEvent] {
+	return under(v.StackEvents, eventKey(stack, after), func(e *StackEvent) string { return *e.StackId })
+}
+
+// under returns the rows behind a key that belong to the stack with which the key begins.
+func under[R any](t Table[R], key string, of func(*R) string) iter.Seq[*R] {
+	stack, _, _ := strings.Cut(key, " ")
+	return func(yield func(*R) bool) {
+		for row := range t.Behind(key) {
+			if of(row) != stack || !yield(row) {
+				return
+			}
+		}
+	}
+}
+
+func (v *View) hasEncryptedStacks() bool {
+	for s := range v.Stacks.All() {
+		if s.Source != nil || s.Target != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// StackNamed returns the stack with a name that isn't deleted, or nil.
+func (v *View) StackNamed(name string) *Stack {
+	for s := range v.Stacks.By(StacksByName, name) {
+		return s
+	}
+	return nil
+}
+
+// Gone reports whether the stack was deleted.
+func (s *Stack) Gone() bool { return s.StackStatus == types.StackStatusDeleteComplete }
+
+// Busy reports whether an operation is under way.
+func (s *Stack) Busy() bool {
+	return strings.HasSuffix(string(s.StackStatus), "_IN_PROGRESS") && !s.InReview()
+}
+
+// InReview reports whether there is no more of the stack than change sets that would create it.
+func (s *Stack) InReview() bool { return s.StackStatus == types.StackStatusReviewInProgress }
+
+// keepStacks is how long deleted stacks are shown.
+const keepStacks = 90 * 24 * time.Hour
+
+var (
+	// StacksByName finds the stack that has a name, of those that aren't deleted.
+	StacksByName = Index[Stack]{Name: "name", Value: func(s *Stack) string {
+		if s.Gone() {
+			return ""
+		}
+		return *s.StackName
+	}}
+	// BusyStacks finds the stacks with an operation under way, by "busy".
+	BusyStacks = Index[Stack]{Name: "busy", Value: func(s *Stack) string {
+		if s.Busy() {
+			return "busy"
+		}
+		return ""
+	}}
+	// ChangeSetsByStack finds a stack's change sets by its ID.
+	ChangeSetsByStack = Index[ChangeSet]{Name: "stack", Value: func(c *ChangeSet) string { return c.Stack }}
+
+	stacks = &store.Definition[Stack]{
+		Name:     "stacks",
+		Key:      func(s *Stack) string { return *s.StackId },
+		Indexes:  []Index[Stack]{StacksByName, BusyStacks},
+		Lifetime: store.KeepFor(keepStacks, func(s *Stack) *time.Time { return s.DeletionTime }),
+	}
+	stackResources = &store.Definition[StackResource]{
+		Name:     "stack_resources",
+		Key:      (*StackResource).Key,
+		Lifetime: withStack(func(r *StackResource) (key, stack string) { return r.Key(), r.Stack }),
+	}
+	stackEvents = &store.Definition[StackEvent]{
+		Name:     "stack_events",
+		Key:      (*StackEvent).Key,
+		Lifetime: withStack(func(e *StackEvent) (key, stack string) { return e.Key(), *e.StackId }),
+	}
+	changeSets = &store.Definition[ChangeSet]{
+		Name:     "change_sets",
+		Key:      func(c *ChangeSet) string { return c.ID },
+		Indexes:  []Index[ChangeSet]{ChangeSetsByStack},
+		Lifetime: withStack(func(c *ChangeSet) (key, stack string) { return c.ID, c.Stack }),
+	}
+)
+
+// withStack keeps rows as long as their stack.
+func withStack[R any](of func(*R) (key, stack string)) store.Lifetime[R] {
+	return func(t Table[R], _ time.Time) (expired []string) {
+		all := stacks.In(t.View())
+		for row := range t.All() {
+			if key, stack := of(row); all.Get(stack) == nil {
+				expired = append(expired, key)
+			}
+		}
+		return expired
+	}
+}
