@@ -2,6 +2,8 @@ package resources
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -35,6 +37,9 @@ var _ = add(kind[taskDefinition]{
 	name:       "AWS::ECS::TaskDefinition",
 	attributes: []string{"TaskDefinitionArn"},
 	create: func(ctx context.Context, s Step, d *taskDefinition) (string, error) {
+		if arn, err := registered(ctx, s, d); arn != "" || err != nil {
+			return arn, err
+		}
 		out, err := call.Do[ecs.RegisterTaskDefinitionOutput](ctx, s.Services, &ecs.RegisterTaskDefinitionInput{
 			Family:                  new(s.named(d.Family, 255)),
 			ContainerDefinitions:    d.ContainerDefinitions,
@@ -71,3 +76,20 @@ var _ = add(kind[taskDefinition]{
 		return Made{Attributes: map[string]any{"TaskDefinitionArn": arn}}, nil
 	},
 })
+
+// registered returns the revision that a process registered before it was killed, if one did.
+func registered(ctx context.Context, s Step, d *taskDefinition) (string, error) {
+	if s.Since.IsZero() {
+		return "", nil
+	}
+	in := &ecs.DescribeTaskDefinitionInput{TaskDefinition: new(s.named(d.Family, 255))}
+	out, err := call.Do[ecs.DescribeTaskDefinitionOutput](ctx, s.Services, in)
+	if err != nil {
+		return "", nil //nolint:nilerr // the family has no revision
+	}
+	arn := *out.TaskDefinition.TaskDefinitionArn
+	if out.TaskDefinition.RegisteredAt.Before(s.Since.Truncate(time.Millisecond)) || slices.Contains(s.Former, arn) {
+		return "", nil
+	}
+	return arn, nil
+}

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/smithy-go"
 
@@ -38,8 +39,10 @@ type Step struct {
 	Name     string // the logical ID
 	// Token is the resource's own. A creation that is repeated after a crash has the first one's.
 	Token string
-	// Signals has the statuses that were signalled for this resource, by who did.
-	Signals map[string]string
+	// Since is when an earlier process began to make the resource, which may have been made; zero if none did.
+	Since time.Time
+	// Former has the physical IDs of the resources whose place this one takes.
+	Former []string
 }
 
 // Made is what is known of a resource that is there.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"golang.org/x/sync/errgroup"
@@ -106,6 +107,7 @@ func (b *building) next(ctx context.Context, r *template.Resource) (job, error) 
 		return nil, nil
 	}
 	if c.row != nil && isUnderWay(c.row) {
+		c.since = c.row.At
 		return c.goOn, nil
 	}
 	var err error
@@ -131,6 +133,7 @@ type construction struct {
 	row        *state.StackResource // nil if there is none yet
 	properties map[string]any       // as they are to be
 	shown      string
+	since      time.Time // when an earlier process began to make it
 }
 
 // refused returns the job that notes that a resource's properties can't be evaluated.
@@ -168,10 +171,7 @@ func (c *construction) begin(ctx context.Context) (bool, error) {
 // start notes that a resource is about to be made, and makes it.
 func (c *construction) start(ctx context.Context, row *state.StackResource, reason string) error {
 	old := c.row
-	if taken, err := c.isTaken(ctx, row); err != nil || taken {
-		if err == nil {
-			err = fmt.Errorf("%s already exists", c.kind.ID(c.step(row), c.properties))
-		}
+	if err := c.refuseTaken(ctx, row); err != nil {
 		return c.fail(ctx, row, err)
 	}
 	sealed, err := c.Seal(row.Stack, row.Name, c.properties)
@@ -195,17 +195,36 @@ func (c *construction) start(ctx context.Context, row *state.StackResource, reas
 	return err
 }
 
-// isTaken reports whether somebody else has a resource with the ID that this one would get.
-func (c *construction) isTaken(ctx context.Context, row *state.StackResource) (bool, error) {
+// refuseTaken refuses to make a resource whose ID another one has.
+func (c *construction) refuseTaken(ctx context.Context, row *state.StackResource) error {
 	s := c.step(row)
 	id := c.kind.ID(s, c.properties)
 	if id == "" {
-		return false, nil
+		return nil
 	}
-	return c.kind.Exists(ctx, s, id, c.properties)
+	there, err := c.kind.Exists(ctx, s, id, c.properties)
+	switch {
+	case err != nil || !there:
+		return err
+	case c.row != nil && c.row.PhysicalID == id:
+		return fmt.Errorf("CloudFormation cannot update a stack when a custom-named resource requires replacing. "+ //nolint:staticcheck // AWS's text
+			"Rename %s and update the stack again.", id)
+	}
+	return fmt.Errorf("%s already exists", id)
 }
 
-func (c *construction) step(row *state.StackResource) resources.Step { return c.stepOf(c.stack, row) }
+func (c *construction) step(row *state.StackResource) resources.Step {
+	s := c.stepOf(c.stack, row)
+	if s.Since = c.since; s.Since.IsZero() {
+		return s
+	}
+	for r := range c.rows.View().ResourcesOf(row.Stack) {
+		if r.Name == row.Name && r.Superseded {
+			s.Former = append(s.Former, r.PhysicalID)
+		}
+	}
+	return s
+}
 
 // stepOf returns what the calls for a resource need to know.
 func (l *Loop) stepOf(s *state.Stack, row *state.StackResource) resources.Step {

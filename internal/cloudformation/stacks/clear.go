@@ -64,7 +64,10 @@ func (src *source) has(name string) bool {
 func (l *Loop) remove(ctx context.Context, s *state.Stack, r *state.StackResource) (moved bool, err error) {
 	row := *r
 	if l.isKept(s, r) {
-		return true, l.struck(ctx, s, &row, types.ResourceStatusDeleteSkipped)
+		return true, l.struck(ctx, &row, types.ResourceStatusDeleteSkipped)
+	}
+	if r.PhysicalID == "" && r.Next == nil {
+		return true, l.struck(ctx, &row, types.ResourceStatusDeleteComplete) // it was never made
 	}
 	if r.Status != types.ResourceStatusDeleteInProgress {
 		row.Status, row.At, row.Reason = types.ResourceStatusDeleteInProgress, l.opts.Account.Now(), ""
@@ -79,7 +82,7 @@ func (l *Loop) remove(ctx context.Context, s *state.Stack, r *state.StackResourc
 	case err != nil:
 		return true, l.fail(ctx, &row, err)
 	}
-	return true, l.struck(ctx, s, &row, types.ResourceStatusDeleteComplete)
+	return true, l.struck(ctx, &row, types.ResourceStatusDeleteComplete)
 }
 
 // isKept reports whether a resource is only forgotten, not deleted.
@@ -108,14 +111,11 @@ func (l *Loop) delete(ctx context.Context, s *state.Stack, row *state.StackResou
 	}
 	step := l.stepOf(s, row)
 	if row.PhysicalID == "" {
-		if row.Next == nil {
-			return nil
-		}
 		next, err := l.unseal(row.Stack, row.Name, row.Next)
 		if err != nil {
 			return err
 		}
-		c := &construction{building: &building{Loop: l, stack: s}, kind: kind, row: row}
+		c := &construction{building: &building{Loop: l, stack: s}, kind: kind, row: row, since: row.At}
 		if row.PhysicalID, err = c.make(ctx, next); err != nil {
 			return nil //nolint:nilerr // it can't be made, so there's nothing to delete
 		}
@@ -129,7 +129,7 @@ func (l *Loop) delete(ctx context.Context, s *state.Stack, row *state.StackResou
 }
 
 // struck notes that a resource isn't the stack's any more. Those of a stack that stays are forgotten.
-func (l *Loop) struck(ctx context.Context, _ *state.Stack, row *state.StackResource, status types.ResourceStatus) error {
+func (l *Loop) struck(ctx context.Context, row *state.StackResource, status types.ResourceStatus) error {
 	row.Status, row.At = status, l.opts.Account.Now()
 	row.Properties, row.Next, row.Attributes = nil, nil, nil
 	return l.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {

@@ -169,7 +169,9 @@ func (l *Loop) cleared(ctx context.Context, s *state.Stack, left []*state.StackR
 	if len(left) > 0 {
 		var names []string
 		for _, r := range left {
-			names = append(names, r.Name)
+			if r.Failed {
+				names = append(names, r.Name)
+			}
 		}
 		reason = fmt.Sprintf("The following resource(s) failed to delete: [%s]. ", strings.Join(slices.Compact(names), ", "))
 	}

@@ -1,0 +1,322 @@
+package cloudformation
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/cloudformation/stacks"
+	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/ssm"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/store/journaltest"
+	"github.com/pintle/pintle/internal/vault"
+	"github.com/pintle/pintle/internal/wire"
+)
+
+// world is CloudFormation with ECS and Parameter Store, on a journal in memory.
+type world struct {
+	*Service
+	t     *testing.T
+	loop  *stacks.Loop
+	wrote []journaltest.Rows // after each write of the journal
+}
+
+func newWorld(t *testing.T, rows journaltest.Rows) *world {
+	t.Helper()
+	w := &world{t: t}
+	journal := journaltest.NewMemory(rows)
+	journal.OnWrite(func(r journaltest.Rows) { w.wrote = append(w.wrote, r) })
+	placing := scheduler.New(1)
+	store := statetest.OpenOn(t, journal, placing)
+	v, err := vault.New(bytes.Repeat([]byte{7}, vault.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := accounttest.New(time.Now)
+	services, err := wire.New(wire.Options{}, ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
+		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: services, Vault: v, Log: slog.New(slog.DiscardHandler)})
+	w.Service = New(store, w.loop, Options{Account: owner, Services: services})
+	return w
+}
+
+// settle carries all operations out.
+func (w *world) settle() {
+	w.t.Helper()
+	for s := range w.store.View().Stacks.All() {
+		for i := 0; ; i++ {
+			moved, err := w.loop.Step(w.t.Context(), *s.StackId)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if !moved {
+				break
+			}
+			if i > 1000 {
+				w.t.Fatal("the operation never ends")
+			}
+		}
+	}
+}
+
+func (w *world) create(name, text string) {
+	w.t.Helper()
+	in := &cloudformation.CreateStackInput{StackName: &name, TemplateBody: &text}
+	if _, err := w.CreateStack(w.t.Context(), in); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+func (w *world) become(name, text string) {
+	w.t.Helper()
+	in := &cloudformation.UpdateStackInput{StackName: &name, TemplateBody: &text}
+	if _, err := w.UpdateStack(w.t.Context(), in); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+func (w *world) remove(name string) {
+	w.t.Helper()
+	if _, err := w.DeleteStack(w.t.Context(), &cloudformation.DeleteStackInput{StackName: &name}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+// summary tells what there is: stacks, their resources, and what they are.
+func (w *world) summary() string {
+	var lines []string
+	v := w.store.View()
+	for s := range v.Stacks.All() {
+		lines = append(lines, fmt.Sprint("stack ", *s.StackName, " ", s.StackStatus, " ", len(s.Outputs)))
+		for r := range v.ResourcesOf(*s.StackId) {
+			lines = append(lines, fmt.Sprint("resource ", r.Name, " ", r.Status, " ", r.Superseded, " ", r.Failed))
+		}
+		for _, o := range s.Outputs {
+			lines = append(lines, "output "+*o.OutputKey+" "+shape(*o.OutputValue))
+		}
+	}
+	for p := range v.Parameters.All() {
+		version := v.ParameterVersions.Get(state.ParameterVersionKey(p.Name, p.Version))
+		lines = append(lines, "parameter "+shape(p.Name)+" "+shape(version.Value))
+	}
+	for c := range v.Clusters.All() {
+		lines = append(lines, fmt.Sprint("cluster ", shape(*c.ClusterName), " ", *c.Status))
+	}
+	for d := range v.TaskDefinitions.All() {
+		lines = append(lines, fmt.Sprint("task definition ", shape(*d.Family), " ", d.Revision, " ", d.Status))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// shape is a generated name without what is random in it.
+func shape(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '/' })
+	for i, word := range words {
+		if len(word) == 12 && strings.ToUpper(word) == word {
+			words[i] = "*"
+		}
+	}
+	return strings.Join(words, "-")
+}
+
+const before = `
+Resources:
+  A: {Type: AWS::SSM::Parameter, Properties: {Name: /a, Type: String, Value: one}}
+  B: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !GetAtt A.Value}}
+  Gone: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !Ref C}}
+  C: {Type: AWS::ECS::Cluster, Properties: {ClusterName: first}}
+  T:
+    Type: AWS::ECS::TaskDefinition
+    DependsOn: B
+    Properties: {Family: f, ContainerDefinitions: [{Name: a, Image: i, Memory: '4', Environment: [{Name: C, Value: !GetAtt C.Arn}]}]}
+Outputs:
+  T: {Value: !Ref T}
+  B: {Value: !GetAtt B.Value}
+`
+
+// after changes A and with it B in place, replaces C and with it T, drops Gone and adds New.
+var after = strings.NewReplacer("Value: one", "Value: two", "first", "second", "Gone:", "New:").Replace(before)
+
+// TestKilledAtEachWrite: whatever write of the journal was the last before a kill, the operation ends as it would have without.
+func TestKilledAtEachWrite(t *testing.T) {
+	bad := strings.Replace(after, "  C:", "  X: {Type: AWS::SSM::Parameter, DependsOn: T, Properties: {Name: taken, Type: String, Value: x}}\n  C:", 1)
+	for _, c := range []struct {
+		name  string
+		begin func(*world)
+		want  types.StackStatus
+	}{
+		{"create", func(w *world) { w.create("s", before) }, types.StackStatusCreateComplete},
+		{"create, failing", func(w *world) { w.create("s", bad) }, types.StackStatusRollbackComplete},
+		{"update", func(w *world) { w.create("s", before); w.become("s", after) }, types.StackStatusUpdateComplete},
+		{"update, failing", func(w *world) { w.create("s", before); w.become("s", bad) }, types.StackStatusUpdateRollbackComplete},
+		{"delete", func(w *world) { w.create("s", before); w.remove("s") }, types.StackStatusDeleteComplete},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.take("taken")
+			c.begin(w)
+			want := w.summary()
+			if s := find(w.store.View(), w.onlyStack()); s.StackStatus != c.want {
+				t.Fatalf("the stack is %s: %s", s.StackStatus, aws.ToString(s.StackStatusReason))
+			}
+			for i, rows := range w.wrote {
+				again := newWorld(t, rows)
+				if s := again.onlyStack(); s == "" || !again.goesOn(s, c.want) {
+					continue // killed before the last operation had begun
+				}
+				again.settle()
+				if got := again.summary(); got != want {
+					t.Fatalf("killed after write %d of %d:\n%s\n\nwithout:\n%s", i+1, len(w.wrote), got, want)
+				}
+			}
+		})
+	}
+}
+
+// take makes a parameter that is nobody's.
+func (w *world) take(name string) {
+	statetest.Update(w.t, w.store, func(tx *state.Tx) {
+		tx.Parameters.Put(&state.Parameter{Name: name, Version: 1})
+		tx.ParameterVersions.Put(&state.ParameterVersion{Name: name, Version: 1, Value: "mine", Type: "String"})
+	})
+}
+
+func (w *world) onlyStack() string {
+	for s := range w.store.View().Stacks.All() {
+		return *s.StackId
+	}
+	return ""
+}
+
+// goesOn reports whether a stack is in the operation that ends with a status.
+func (w *world) goesOn(id string, end types.StackStatus) bool {
+	verb, _, _ := strings.Cut(string(end), "_")
+	status := string(w.store.View().Stacks.Get(id).StackStatus)
+	if verb == "ROLLBACK" {
+		return true
+	}
+	return strings.HasPrefix(status, verb)
+}
+
+// TestRollback: an update that fails leaves all as it was: what it changed, what it replaced and what it made.
+func TestRollback(t *testing.T) {
+	w := newWorld(t, nil)
+	w.take("taken")
+	w.create("s", before)
+	was := w.standing()
+	w.become("s", strings.Replace(after, "  C:", "  X: {Type: AWS::SSM::Parameter, DependsOn: T, Properties: {Name: taken, Type: String, Value: x}}\n  C:", 1))
+	if got := w.standing(); got != was {
+		t.Errorf("got:\n%s\nwas:\n%s", got, was)
+	}
+}
+
+// standing tells what a stack's resources are, by their physical IDs.
+func (w *world) standing() string {
+	var lines []string
+	v := w.store.View()
+	for r := range v.StackResources.All() {
+		lines = append(lines, fmt.Sprint(r.Name, " ", r.PhysicalID, " ", r.Attributes, " ", r.Superseded))
+	}
+	for p := range v.Parameters.All() {
+		lines = append(lines, p.Name+" "+v.ParameterVersions.Get(state.ParameterVersionKey(p.Name, p.Version)).Value)
+	}
+	for c := range v.Clusters.All() {
+		if *c.Status == "ACTIVE" {
+			lines = append(lines, *c.ClusterName)
+		}
+	}
+	for d := range v.TaskDefinitions.All() {
+		if d.Status == "ACTIVE" {
+			lines = append(lines, *d.TaskDefinitionArn)
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// TestRefusedBeforeAnythingIsMade: what is wrong with a deployment is told at once, in CloudFormation's words, and nothing is kept.
+func TestRefusedBeforeAnythingIsMade(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, c := range []struct{ text, want string }{
+		{"Resources: {X: {Type: AWS::SSM::Nothing}}", "Template format error: Unrecognized resource types: [AWS::SSM::Nothing]. Of the same service there are: AWS::SSM::Parameter"},
+		{"Resources: {X: {Type: AWS::SQS::Queue, Properties: {Nope: 1}}}", "Properties validation failed for resource X with message:\n#: extraneous key [Nope] is not permitted"},
+		{"Resources: {X: {Type: AWS::SQS::Queue, Properties: {DelaySeconds: soon}}}", "Properties validation failed for resource X with message:\n#/DelaySeconds: expected type: Integer, found: String"},
+		{"Resources: {X: {Type: AWS::SQS::Queue, Properties: {Tags: {a: b}}}}", "Properties validation failed for resource X with message:\n#/Tags: expected type: JSONArray, found: JSONObject"},
+		{"Resources: {X: {Type: AWS::SSM::Parameter, Properties: {Type: String}}}", "Properties validation failed for resource X with message:\n#: required key [Value] not found"},
+		{"Parameters: {P: {Type: String}}\nResources: {X: {Type: AWS::SQS::Queue}}", "Parameters: [P] must have values"},
+		{"Resources: {X: {Type: AWS::SQS::Queue, Properties: {QueueName: !ImportValue nope}}}", "No export named nope found. Rollback requested by user."},
+		{"Parameters: {P: {Type: 'AWS::SSM::Parameter::Value<String>', Default: nope}}\nResources: {X: {Type: AWS::SQS::Queue}}", "Unable to fetch parameters [nope] from parameter store for this account."},
+		{"Parameters: {P: {Type: String, Default: a}}\nRules: {R: {Assertions: [{Assert: !Equals [!Ref P, b], AssertDescription: not b}]}}\nResources: {X: {Type: AWS::SQS::Queue}}", "Template validation error: Rule R: not b"},
+	} {
+		_, err := w.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: &c.text})
+		check(t, c.text, err, c.want)
+	}
+	_, err := w.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: aws.String("1"), TemplateBody: aws.String(queue)})
+	check(t, "a name", err, "1 validation error detected: Value '1' at 'stackName' failed to satisfy constraint: "+
+		"Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*")
+	for range w.store.View().Stacks.All() {
+		t.Error("a refused call keeps a stack")
+	}
+}
+
+// TestChangeSet: what a change set says is what its execution does, and one that changes nothing has failed.
+func TestChangeSet(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := t.Context()
+	w.changeSet(ctx, types.ChangeSetTypeCreate, before, "A Add , C Add , B Add , Gone Add , T Add ")
+	if _, err := w.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.changeSet(ctx, types.ChangeSetTypeUpdate, before, "")
+	if _, err := w.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")}); err != nil {
+		t.Fatal(err)
+	}
+	w.changeSet(ctx, types.ChangeSetTypeUpdate, after, "A Modify False, B Modify False, C Modify True, New Add , T Modify Conditional, Gone Remove ")
+}
+
+// changeSet creates a change set and compares what it would change.
+func (w *world) changeSet(ctx context.Context, kind types.ChangeSetType, text, want string) {
+	w.t.Helper()
+	in := &cloudformation.CreateChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s"), TemplateBody: &text, ChangeSetType: kind}
+	if _, err := w.CreateChangeSet(ctx, in); err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := w.DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var got []string
+	for _, c := range out.Changes {
+		got = append(got, fmt.Sprint(*c.ResourceChange.LogicalResourceId, " ", c.ResourceChange.Action, " ", c.ResourceChange.Replacement))
+	}
+	wanted := strings.Split(want, ", ")
+	slices.Sort(wanted)
+	slices.Sort(got)
+	if strings.Join(got, ", ") != strings.Join(wanted, ", ") {
+		w.t.Errorf("got %v, want %v", got, wanted)
+	}
+	if failed := out.Status == types.ChangeSetStatusFailed; failed != (want == "") {
+		w.t.Errorf("the change set is %s: %s", out.Status, aws.ToString(out.StatusReason))
+	}
+}
