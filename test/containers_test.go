@@ -87,6 +87,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("Volume", c.volume)
 	t.Run("Stop", c.stop)
 	t.Run("Inside", c.inside)
+	t.Run("AtOnce", c.atOnce)
 	t.Run("OwnNetwork", c.ownNetwork)
 }
 
@@ -174,8 +175,7 @@ func (c *containers) stop(t *testing.T) {
 
 // lookAround reads what a container can find out by itself: its metadata and its role's credentials. It also calls the control
 // plane. All addresses come from the environment.
-const lookAround = `sleep 0.5
-wget -q -O - $ECS_CONTAINER_METADATA_URI_V4/task; echo
+const lookAround = `wget -q -O - $ECS_CONTAINER_METADATA_URI_V4/task; echo
 wget -q -O - http://169.254.170.2$AWS_CONTAINER_CREDENTIALS_RELATIVE_URI; echo
 wget -q -O - --header 'X-Amz-Target: AmazonEC2ContainerServiceV20141113.ListClusters' \
 	--header 'Content-Type: application/x-amz-json-1.1' --post-data '{}' $AWS_ENDPOINT_URL; echo`
@@ -201,6 +201,23 @@ func (c *containers) awaitLog(task, text string) (log string) {
 		return strings.Contains(log, text)
 	})
 	return log
+}
+
+// atOnce checks that containers find their credentials with the first thing that they do, however soon that is after their start.
+func (c *containers) atOnce(t *testing.T) {
+	c.register(t, "hasty", "exec wget -q -O /dev/null http://169.254.170.2$AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "",
+		`,"taskRoleArn":"arn:aws:iam::000000000000:role/worker"`)
+	for range 3 {
+		tasks := strings.Fields(c.AWS("ecs", "run-task", "--task-definition", "hasty", "--count", "10", "--query", "tasks[].taskArn",
+			"--output", "text"))
+		for _, task := range tasks {
+			c.Await(task, "STOPPED")
+		}
+		describe := append([]string{"ecs", "describe-tasks", "--query", "tasks[].containers[0].exitCode", "--output", "text", "--tasks"}, tasks...)
+		if got, want := c.AWS(describe...), strings.Repeat("0\t", 9)+"0"; got != want {
+			t.Errorf("containers that ask for their credentials at once end with %q, want %q", got, want)
+		}
+	}
 }
 
 func (c *containers) checkInside(t *testing.T, task string) {

@@ -92,6 +92,9 @@ func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {
 	if err != nil {
 		return machine{}, err
 	}
+	if err := rt.HoldBack(ctx); err != nil && os.Geteuid() == 0 { // without root there is nothing to wait for
+		slog.Warn("containers in network mode bridge that ask for their metadata or credentials at once may be refused", "reason", err)
+	}
 	m := machine{runtime: rt, groups: orNoGroups(rt.TaskGroups(ctx))}
 	networks, err := f.dockerNetworks(ctx, dir, rt)
 	if err != nil {

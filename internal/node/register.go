@@ -90,7 +90,8 @@ func (a *Agent) register(ctx context.Context) error {
 			if id.Owner == "" {
 				id.Owner = id.ContainerInstanceArn
 			}
-			a.log.Info("registered", "cluster", id.Cluster, "containerInstance", id.ContainerInstanceArn, "endpoint", a.config.Endpoint)
+			a.log.Info("registered", "cluster", id.Cluster, "containerInstance", id.ContainerInstanceArn, "endpoint", a.config.Endpoint,
+				"runtime", a.config.Runtime.Name())
 			return errors.Join(a.claim(id), a.storeIdentity(id))
 		}
 		if isRefused(err) {

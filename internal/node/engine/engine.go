@@ -101,6 +101,10 @@ func (e *Engine) readRecords() error {
 		if err != nil {
 			return fmt.Errorf("engine: %s: %w", path, err)
 		}
+		if own := e.opts.Runtime.Name(); rec.Runtime != "" && rec.Runtime != own && !rec.stopped() {
+			return fmt.Errorf("containers of task %s run with %s, where an agent with %s would take them for gone, and give others what they "+
+				"hold: start the agent with --runtime %[2]s", rec.Task.Arn, rec.Runtime, own)
+		}
 		e.add(newTask(e, rec))
 	}
 	return nil
@@ -278,7 +282,13 @@ func (e *Engine) Take(in acs.Task) error {
 		return &Invalid{err}
 	}
 	// A task that is to stop but was never here gets a record too, so that it is reported STOPPED.
-	rec := &Record{Task: in, TakenAt: time.Now().UTC(), Stop: in.DesiredStatus == "STOPPED", Containers: map[string]*Container{}}
+	rec := &Record{
+		Task:       in,
+		TakenAt:    time.Now().UTC(),
+		Runtime:    e.opts.Runtime.Name(),
+		Stop:       in.DesiredStatus == "STOPPED",
+		Containers: map[string]*Container{},
+	}
 	for _, c := range in.Containers {
 		rec.Containers[c.Name] = &Container{Token: rand.Text()}
 	}

@@ -16,7 +16,8 @@ import (
 type Record struct {
 	Task       acs.Task
 	TakenAt    time.Time
-	Stop       bool // the task is to stop
+	Runtime    string `json:",omitempty"` // that has its containers
+	Stop       bool   // the task is to stop
 	Containers map[string]*Container
 	Network    *Network `json:",omitempty"` // its own, in mode awsvpc
 	Failure    string   `json:",omitempty"` // why the task cannot run

@@ -42,6 +42,31 @@ func TestABadRecordIsNotPassedOver(t *testing.T) {
 	}
 }
 
+// TestContainersOfAnotherRuntime: an agent takes whatever container engine it finds, and that of the last agent may not be up yet. It must
+// not take the containers there for gone.
+func TestContainersOfAnotherRuntime(t *testing.T) {
+	for _, test := range []struct {
+		runtime string
+		status  Status
+		opens   bool
+	}{
+		{"docker", Running, false},
+		{"docker", Waiting, false},
+		{"docker", Stopped, true},
+		{"fake", Running, true},
+	} {
+		dir := t.TempDir()
+		rec := &Record{Task: newFakeTask("t", box("a", "run")), Runtime: test.runtime, Containers: map[string]*Container{"a": {Status: test.status}}}
+		if err := rec.write(filepath.Join(dir, "t.json")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(Options{Dir: dir, Runtime: &agent{}})
+		if (err == nil) != test.opens {
+			t.Errorf("with a container that is %q with %s: %v", test.status, test.runtime, err)
+		}
+	}
+}
+
 func TestATaskThatCannotBeWrittenIsNotTaken(t *testing.T) {
 	alone(t, func(t *testing.T, a *agent) {
 		works := a.engine.write

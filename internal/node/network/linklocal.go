@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"strconv"
@@ -26,32 +27,43 @@ const (
 	APIPort      = 51678 // forwards to a control plane on the machine's loopback
 )
 
-// Listen opens both ports in a network namespace, and redirects port 80 to MetadataPort.
+// Listen opens both ports in a network namespace, and redirects port 80 to MetadataPort. The address comes last: its packets that were held
+// back until then find everything there.
 func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 	address := netip.MustParseAddr(LinkLocal)
 	err = within(netnsPath, func(ns netns.NsHandle, h *netlink.Handle, lo netlink.Link) error {
 		if err := h.LinkSetUp(lo); err != nil {
 			return err
 		}
-		if err := h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())}); err != nil {
+		if metadata, api, err = listenIn(ns); err != nil {
 			return err
 		}
-		if err := redirect(int(ns), address, 80, MetadataPort); err != nil {
+		err := redirect(int(ns), address, 80, MetadataPort)
+		if err == nil {
+			err = h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())})
+		}
+		if err != nil {
+			return errors.Join(err, metadata.Close(), api.Close())
+		}
+		return nil
+	})
+	return metadata, api, err
+}
+
+// listenIn opens both ports.
+func listenIn(ns netns.NsHandle) (metadata, api net.Listener, err error) {
+	err = kernel.OnThread(func() error {
+		if err := netns.Set(ns); err != nil {
 			return err
 		}
-		return kernel.OnThread(func() error {
-			if err := netns.Set(ns); err != nil {
-				return err
-			}
-			if metadata, err = listen(MetadataPort); err != nil {
-				return err
-			}
-			metadata = netutil.LimitListener(metadata, maxOpen)
-			if api, err = listen(APIPort); err != nil {
-				metadata.Close()
-			}
+		if metadata, err = listen(MetadataPort); err != nil {
 			return err
-		})
+		}
+		metadata = netutil.LimitListener(metadata, maxOpen)
+		if api, err = listen(APIPort); err != nil {
+			metadata.Close()
+		}
+		return err
 	})
 	return metadata, api, err
 }
@@ -61,13 +73,13 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 const maxOpen = 64
 
 // listen opens a port that only the namespace's own processes reach. It binds to the loopback device, because Linux answers for a
-// loopback address on every other device too.
+// loopback address on every other device too. The address need not be there yet.
 func listen(port int) (net.Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		if controlErr := raw.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "lo") }); controlErr != nil {
-			return controlErr
-		}
-		return err
+		controlErr := raw.Control(func(fd uintptr) {
+			err = errors.Join(unix.BindToDevice(int(fd), "lo"), unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1))
+		})
+		return errors.Join(controlErr, err)
 	}}
 	return c.Listen(context.Background(), "tcp4", net.JoinHostPort(LinkLocal, strconv.Itoa(port)))
 }

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
 	"github.com/vishvananda/netns"
 
 	"github.com/pintle/pintle/internal/node/kernel"
@@ -73,7 +75,13 @@ func unique(t *testing.T, name string) string {
 // inside calls do on a thread inside a network namespace.
 func inside(t *testing.T, a Address, do func() error) {
 	t.Helper()
-	err := kernel.OnThread(func() error {
+	if err := onThreadInside(a, do); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func onThreadInside(a Address, do func() error) error {
+	return kernel.OnThread(func() error {
 		ns, err := netns.GetFromPath(a.NetNS)
 		if err != nil {
 			return err
@@ -84,9 +92,6 @@ func inside(t *testing.T, a Address, do func() error) {
 		}
 		return do()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // greet serves a greeting on a port inside a network namespace.
@@ -333,6 +338,85 @@ func TestOtherContainersCannotReachTheAgent(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestHoldBack calls the agent in namespaces where it doesn't listen yet. The calls wait for it.
+func TestHoldBack(t *testing.T) {
+	n := open(t, t.TempDir())
+	for range 2 { // two agents
+		rule, err := HoldBack(bridgeName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rule.Close()
+	}
+	for _, port := range []int{80, APIPort} {
+		a := attach(t, n, fmt.Sprint(port))
+		answered := make(chan string, 1)
+		go func() {
+			var c net.Conn
+			err := onThreadInside(a, func() (err error) {
+				c, err = net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", LinkLocal, port), patience)
+				return err
+			})
+			answered <- get(LinkLocal, "/v4", func() (net.Conn, error) { return c, err })
+		}()
+		awaitCall(t, a, answered)
+		metadata, api, err := Listen(a.NetNS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(t, metadata, "80")
+		serve(t, api, fmt.Sprint(APIPort))
+		if got, want := <-answered, fmt.Sprint(port, "/v4"); got != want {
+			t.Errorf("port %d answers %q, want %q", port, got, want)
+		}
+	}
+}
+
+// awaitCall waits until a call from a namespace is on its way.
+func awaitCall(t *testing.T, a Address, ended chan string) {
+	t.Helper()
+	const synSent = " 02 "
+	inside(t, a, func() error {
+		for len(ended) == 0 {
+			b, err := os.ReadFile("/proc/thread-self/net/tcp")
+			if err != nil || strings.Contains(string(b), synSent) {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	})
+}
+
+// TestHoldBackLeavesNothing: the rule ends with its agent, however that ends.
+func TestHoldBackLeavesNothing(t *testing.T) {
+	var left []int
+	inside(t, attach(t, open(t, t.TempDir()), "one"), func() error {
+		first, err := HoldBack("docker0")
+		if err != nil {
+			return err
+		}
+		second, err := HoldBack("docker0")
+		if err != nil {
+			return err
+		}
+		for _, rule := range []io.Closer{second, first, nil} {
+			tables, err := new(nftables.Conn).ListTables()
+			if err != nil {
+				return err
+			}
+			left = append(left, len(tables))
+			if rule != nil {
+				rule.Close()
+			}
+		}
+		return nil
+	})
+	if !slices.Equal(left, []int{2, 1, 0}) {
+		t.Errorf("as agents end, there are %v tables, want 2, 1, 0", left)
+	}
 }
 
 // TestContainersCannotReachLoopback dials a program on the machine's loopback from a container, by way of the bridge.

@@ -18,13 +18,15 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/taskgroup"
 )
 
 // Runtime is a runtime.Runtime on a Docker Engine.
 type Runtime struct {
-	api *client.Client
+	api  *client.Client
+	held io.Closer // what HoldBack holds, or nil
 }
 
 var (
@@ -50,7 +52,29 @@ func New(ctx context.Context, host string) (*Runtime, error) {
 }
 
 // Close closes the connection. Containers keep running.
-func (r *Runtime) Close() error { return r.api.Close() }
+func (r *Runtime) Close() error {
+	if r.held != nil {
+		r.held.Close() //nolint:errcheck // it ends with the process at the latest
+	}
+	return r.api.Close()
+}
+
+// HoldBack has containers in network mode bridge wait for the agent: the engine starts them before the agent can serve their namespaces,
+// and what they ask in between is held back, until Close.
+func (r *Runtime) HoldBack(ctx context.Context) error {
+	if !r.IsLocal() {
+		return errors.New("the Docker Engine is on another machine")
+	}
+	bridge, err := r.api.NetworkInspect(ctx, "bridge", client.NetworkInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return nil // the engine has been told to have none
+	}
+	if err != nil {
+		return err
+	}
+	r.held, err = network.HoldBack(bridge.Network.Options["com.docker.network.bridge.name"])
+	return err
+}
 
 // Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "docker" }

@@ -26,7 +26,7 @@ func (b *bundle) gpus(context.Context) error {
 	if len(b.spec.GPUs) > 0 {
 		ids = strings.Join(b.spec.GPUs, ",")
 		if err := b.injectGPUs(); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", runtime.ErrCannotStart, err)
 		}
 	}
 	if len(b.spec.GPUs) > 0 || !b.spec.Privileged { // after the CDI file's own variables: NVIDIA's tools set void there
@@ -106,7 +106,7 @@ func (b *bundle) devices(context.Context) error {
 	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: false, Access: "rwm"})
 	for _, d := range b.spec.Devices {
 		if err := b.device(d); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", runtime.ErrCannotStart, err)
 		}
 	}
 	return nil

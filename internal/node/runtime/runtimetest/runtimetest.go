@@ -77,6 +77,7 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"OpenStdin":                s.openStdin,
 		"SearchDomains":            s.searchDomains,
 		"CannotStart":              s.cannotStart,
+		"MissingParts":             s.missingParts,
 		"NotFound":                 s.notFound,
 	} {
 		t.Run(name, test)
@@ -723,6 +724,34 @@ func (s *suite) cannotStart(t *testing.T) {
 	err := s.rt.Start(t.Context(), spec.ID)
 	if err == nil || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// missingParts checks that what a machine or an image lacks keeps a container from starting, and not from being created, whenever a runtime
+// finds out: clients tell the two apart.
+func (s *suite) missingParts(t *testing.T) {
+	for want, change := range map[string]func(*runtime.Spec){
+		"/dev/none": func(c *runtime.Spec) { c.Devices = []runtime.Device{{HostPath: "/dev/none"}} },
+		"nobody":    func(c *runtime.Spec) { c.User = "nobody" },
+	} {
+		spec := &runtime.Spec{
+			ID: "MissingParts-" + Mark, Owner: "me", Image: s.image, Entrypoint: []string{"/bin/true"}, CPUShares: 2,
+			Network: runtime.Network{Mode: "none"},
+		}
+		change(spec)
+		err := s.rt.Create(t.Context(), spec)
+		switch {
+		case err == nil:
+			err = s.rt.Start(t.Context(), spec.ID)
+		case !errors.Is(err, runtime.ErrCannotStart):
+			t.Errorf("without %s it cannot be created: %v", want, err)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("without %s: %v", want, err)
+		}
+		if err := s.rt.Remove(t.Context(), spec.ID); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
