@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -29,6 +30,7 @@ type options struct {
 	bodies      int
 	addresses   int
 	duration    time.Duration
+	decoy       string
 }
 
 func main() {
@@ -38,6 +40,7 @@ func main() {
 	flag.IntVar(&o.bodies, "bodies", 250, "connections that each hold a body of 8 MiB")
 	flag.IntVar(&o.addresses, "addresses", 1, "how many addresses they come from; with 1, the signed caller's own")
 	flag.DurationVar(&o.duration, "duration", 30*time.Second, "how long to measure, quiet and under attack")
+	flag.StringVar(&o.decoy, "decoy", "", "an address to attack instead, which tells what the attack alone costs a machine that two share")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "strangers:", err)
@@ -63,7 +66,7 @@ func run(o options) error {
 	fmt.Printf("quiet:        %s\n", quiet)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	crowd := attack(ctx, address, o)
+	crowd := attack(ctx, cmp.Or(o.decoy, address), o)
 	attacked := observe(o.duration, c, server)
 	fmt.Printf("under attack: %s\n", attacked)
 	fmt.Printf("%d connections were opened, %d are open; health answers: %v\n", crowd.opened.Load(), crowd.open.Load(), healthy(address))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -202,7 +203,7 @@ func (f endpointFlags) readOnly(ctx context.Context) string {
 	if err != nil || json.Unmarshal(b, &health) != nil || health.Status != "read-only" {
 		return ""
 	}
-	return health.Reason
+	return cmp.Or(health.Reason, "it cannot write (its owner is told why)")
 }
 
 // call makes a call that no AWS API has, signed like AWS's.

@@ -16,9 +16,10 @@ import (
 func TestReadOnly(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"status": "read-only", "reason": "no space left on /data"}`: "no space left on /data",
-		`{"status": "ok"}`:        "",
-		`{"__type": "Forbidden"}`: "",
-		`<html>`:                  "",
+		`{"status": "read-only"}`:                                     "it cannot write (its owner is told why)",
+		`{"status": "ok"}`:                                            "",
+		`{"__type": "Forbidden"}`:                                     "",
+		`<html>`:                                                      "",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/pintle/health" {

@@ -22,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node"
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // membership is what a node keeps of having joined, in its data directory.
@@ -130,8 +131,19 @@ func enroll(ctx context.Context, i enrollment.Invitation) (answer enrollment.Ans
 	if resp.StatusCode != http.StatusOK {
 		return answer, fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(b))
 	}
-	return answer, json.Unmarshal(b, &answer)
+	if err := json.Unmarshal(b, &answer); err != nil {
+		return answer, err
+	}
+	for _, text := range []string{answer.AccessKeyID, answer.SecretAccessKey, answer.Region} {
+		if !joinWord.MatchString(text) {
+			return answer, errors.New("its answer has no key")
+		}
+	}
+	return answer, nil
 }
+
+// joinWord is what keys and regions are made of. Whoever answers may be no control plane, and the answer ends up in configuration files.
+var joinWord = pattern.New(`^[A-Za-z0-9+/=_-]+$`, 256)
 
 // joinCmd gets a key for nodes that have no --join: Amazon's agent.
 type joinCmd struct {

@@ -91,6 +91,18 @@ func newVerb(use, short string, args cobra.PositionalArgs, run func(context.Cont
 	return cmd
 }
 
+// checked has a verb's flags checked together before it runs. What is wrong with them is a mistake on the command line.
+func checked(cmd *cobra.Command, check func() error) *cobra.Command {
+	readEnvironment := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := readEnvironment(cmd, args); err != nil {
+			return err
+		}
+		return check()
+	}
+	return cmd
+}
+
 // define sets what all commands have in common.
 func define(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false

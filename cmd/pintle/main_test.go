@@ -21,6 +21,9 @@ import (
 func TestUsageErrors(t *testing.T) {
 	t.Setenv("QUEUE_URL", "")
 	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	ended, end := context.WithCancel(t.Context()) // a control plane that starts all the same should end
+	end()
 	for want, args := range map[string]string{
 		`unknown command "bogus" for "pintle"`:                 "bogus",
 		"unknown flag: --bogus":                                "up --bogus",
@@ -48,6 +51,13 @@ func TestUsageErrors(t *testing.T) {
 		"it is a directory":                                    "sim --trace " + dir,
 		"no such file":                                         "sim --policy " + dir + "/none",
 		"it is no directory":                                   "worker --temp-dir main.go",
+		`unknown instance type "nosuch"`:                       "up --instances nosuch",
+		"--listen nosuch: it must be an address and a port":    "serve --listen nosuch",
+		"--listen x: it must be an address and a port":         "up --listen x --runtime process",
+		"--webhook-to:":                                        "serve --webhook-to nosuch",
+		"--tls-certificate and --tls-key go together":          "serve --tls-key main.go",
+		"--uses must be from 1 to 10000":                       "token --uses 0",
+		"--expires must be":                                    "token --expires 0s",
 		"invalid suffix":                                       "worker --max-input 1x",
 		"it is no size":                                        "worker --max-output 0",
 		"flag needs an argument: --region":                     "up --region",
@@ -55,7 +65,7 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		root := newRoot()
 		root.SetArgs(strings.Fields(args))
-		cmd, err := root.ExecuteContextC(t.Context())
+		cmd, err := root.ExecuteContextC(ended)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		} else if code := report(cmd, err); code != 2 {
@@ -190,10 +200,11 @@ func TestFlagKinds(t *testing.T) {
 	}
 	up = &upCmd{}
 	parseAs(
-		t, up.verb(), "--data=there", "--no-gpu-metrics", "--instances", "a=2,b", "--instances=c", "--fleet-agent=--x=1,2",
+		t, up.verb(), "--data=there", "--no-gpu-metrics", "--instances", "c5.large=2,g5.xlarge", "--instances=p2.xlarge", "--fleet-agent=--x=1,2",
 		"--fleet-agent=-v", "-v", "--runtime=",
 	)
-	if up.Data != filepath.Join(work, "there") || up.GPUMetrics || !up.Verbose || strings.Join(up.Instances, " ") != "a=2 b c" ||
+	if up.Data != filepath.Join(work, "there") || up.GPUMetrics || !up.Verbose ||
+		strings.Join(up.Instances, " ") != "c5.large=2 g5.xlarge p2.xlarge" ||
 		strings.Join(up.FleetAgent, " ") != "--x=1,2 -v" {
 		t.Errorf("with flags: %+v", up)
 	}

@@ -18,7 +18,7 @@ func (c *serveCmd) define(f flags) {
 func (c *serveCmd) verb() *cobra.Command {
 	cmd := newVerb("serve [flags]", "Run a control plane that nodes on other machines connect to.", noArguments, c.Run)
 	c.define(flags{cmd.Flags()})
-	return cmd
+	return checked(cmd, c.validate)
 }
 
 // Run serves a control plane without nodes of its own.

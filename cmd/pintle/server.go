@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"time"
@@ -142,11 +143,20 @@ func (f serverFlags) open(ctx context.Context) (*plane.Plane, error) {
 	return p, err
 }
 
-// options checks the flags and returns the control plane's options. It also sets the default logger.
-func (f serverFlags) options() (plane.Options, error) {
-	if err := errors.Join(f.check(), f.checkTLS()); err != nil {
-		return plane.Options{}, err
+// validate checks what the flags have to do with each other, and those that pflag has no kind for.
+func (f *serverFlags) validate() error {
+	err := errors.Join(f.check(), f.checkTLS())
+	if _, _, malformed := net.SplitHostPort(f.Listen); malformed != nil {
+		err = errors.Join(err, fmt.Errorf("--listen %s: it must be an address and a port, such as 127.0.0.1:4566", f.Listen))
 	}
+	if _, malformed := networks(f.WebhookTo); malformed != nil {
+		err = errors.Join(err, fmt.Errorf("--webhook-to: %w", malformed))
+	}
+	return err
+}
+
+// options returns the control plane's options. It also sets the default logger.
+func (f serverFlags) options() (plane.Options, error) {
 	level := slog.LevelWarn
 	if f.Verbose {
 		level = slog.LevelDebug
@@ -189,7 +199,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		return o, err
 	}
 	if o.WebhookTo, err = networks(f.WebhookTo); err != nil {
-		return o, fmt.Errorf("--webhook-to: %w", err)
+		return o, err
 	}
 	if f.Prices == "" {
 		return o, nil

@@ -18,7 +18,7 @@ func newToken() *cobra.Command {
 	cmd := newVerb("token [flags]", "Make a token with which machines join as nodes; list and revoke tokens.", noArguments, c.Run)
 	c.define(flags{cmd.Flags()})
 	cmd.AddCommand(new(tokenListCmd).verb(), new(tokenRevokeCmd).verb(), new(joinCmd).verb())
-	return cmd
+	return checked(cmd, c.validate)
 }
 
 type tokenCmd struct {
@@ -31,6 +31,16 @@ func (c *tokenCmd) define(f flags) {
 	c.endpointFlags.define(f)
 	f.DurationVar(&c.Expires, "expires", time.Hour, "How long machines can join with it.")
 	f.IntVar(&c.Uses, "uses", 1, "How many machines can join with it.")
+}
+
+func (c *tokenCmd) validate() error {
+	switch {
+	case c.Uses < 1 || c.Uses > enrollment.MaxUses:
+		return fmt.Errorf("--uses must be from 1 to %d", enrollment.MaxUses)
+	case c.Expires < time.Second || c.Expires > enrollment.MaxLifetime:
+		return fmt.Errorf("--expires must be from 1s to %s", enrollment.MaxLifetime)
+	}
+	return nil
 }
 
 // Run prints a new token. Nobody can see it again.

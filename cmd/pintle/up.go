@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -40,7 +41,12 @@ func (c *upCmd) define(f flags) {
 func (c *upCmd) verb() *cobra.Command {
 	cmd := newVerb("up [flags]", "Run a control plane and its nodes on this machine.", noArguments, c.Run)
 	c.define(flags{cmd.Flags()})
-	return cmd
+	return checked(cmd, c.validate)
+}
+
+func (c *upCmd) validate() error {
+	_, err := c.specs()
+	return errors.Join(err, c.serverFlags.validate())
 }
 
 // Run runs a control plane and its nodes in one process. On interruption it stops its tasks.

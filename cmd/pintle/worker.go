@@ -117,14 +117,7 @@ func (c *workerCmd) verb() *cobra.Command {
 	f := flags{cmd.Flags()}
 	f.SetInterspersed(false) // flags after CMD belong to CMD
 	c.define(f)
-	readEnvironment := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if err := readEnvironment(cmd, args); err != nil {
-			return err
-		}
-		return c.Validate()
-	}
-	return cmd
+	return checked(cmd, c.Validate)
 }
 
 // command takes CMD and its arguments.

@@ -77,7 +77,7 @@ func create(dir string, now time.Time) (pair tls.Certificate, err error) {
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "Pintle"},
-		NotBefore:             now.Add(-time.Hour), // clocks differ
+		NotBefore:             time.Unix(0, 0), // the clock may be ahead now, and be set back
 		NotAfter:              now.Add(authorityLifetime),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
@@ -135,7 +135,7 @@ func (a *Authority) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: a.forClient}
 }
 
-// forClient returns the certificate for a client, a new one if the last will soon expire.
+// forClient returns the certificate for a client, a new one if the last will soon expire, or isn't valid yet since the clock was set back.
 func (a *Authority) forClient(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	address := ""
 	if hello.Conn != nil {
@@ -143,7 +143,8 @@ func (a *Authority) forClient(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.serving[address]; c != nil && a.now().Before(c.Leaf.NotAfter.Add(-renewal)) {
+	now := a.now()
+	if c := a.serving[address]; c != nil && now.After(c.Leaf.NotBefore) && now.Before(c.Leaf.NotAfter.Add(-renewal)) {
 		return c, nil
 	}
 	c, err := a.issue(address)

@@ -2,6 +2,8 @@ package certificate
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"log"
 	"net"
@@ -121,5 +123,55 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := OpenFiles(filepath.Join(dir, "none"), keyPath(dir)); err == nil {
 		t.Error("a missing file was taken")
+	}
+}
+
+// TestClockSetBack: a clock that was ahead when certificates were made leaves them usable once it's right.
+func TestClockSetBack(t *testing.T) {
+	now := time.Now().Add(365 * 24 * time.Hour)
+	clock := func() time.Time { return now }
+	a, err := Open(t.TempDir(), []string{"localhost"}, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t, a.Config())
+	trusting, err := Trusting(a.PEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusting.Time = clock
+	if _, err := get(trusting, server); err != nil {
+		t.Fatal(err)
+	}
+	now = time.Now()
+	if _, err := get(trusting, server); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTrustInNoOther: an agent that has joined an authority's control plane takes no server for it that the system knows. Of a server's own
+// certificate, the system may know the next.
+func TestTrustInNoOther(t *testing.T) {
+	a, err := Open(t.TempDir(), []string{"localhost"}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := x509.NewCertPool()
+	alone.AddCert(a.certificate)
+	if trusting, err := Trusting(a.PEM()); err != nil || !trusting.RootCAs.Equal(alone) {
+		t.Errorf("others than the authority are trusted (%v)", err)
+	}
+	c, err := a.issue("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := x509.SystemCertPool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served.AddCert(c.Leaf)
+	leaf := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Leaf.Raw}))
+	if trusting, err := Trusting(leaf); err != nil || !trusting.RootCAs.Equal(served) {
+		t.Errorf("the system's authorities aren't trusted beside a server's certificate (%v)", err)
 	}
 }

@@ -7,15 +7,18 @@ import (
 	"errors"
 )
 
-// Trusting returns how a client connects that trusts an authority, besides those of the system.
-func Trusting(authority string) (*tls.Config, error) {
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM([]byte(authority)) {
+// Trusting returns how a client connects that trusts the authorities in a text. If the first certificate there is a server's own, the client
+// trusts the system's authorities too: one of them may have signed it, and may sign the next.
+func Trusting(text string) (*tls.Config, error) {
+	first := parse(text)
+	if first == nil {
 		return nil, errors.New("it has no certificate in PEM")
 	}
+	pool := x509.NewCertPool()
+	if system, err := x509.SystemCertPool(); err == nil && !first.IsCA {
+		pool = system
+	}
+	pool.AppendCertsFromPEM([]byte(text))
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil
 }
 
@@ -42,10 +45,16 @@ func Pinned(want string) *tls.Config {
 
 // HasFingerprint reports whether a certificate in PEM is the one with the fingerprint.
 func HasFingerprint(authority, want string) bool {
-	block, _ := pem.Decode([]byte(authority))
-	if block == nil {
-		return false
+	c := parse(authority)
+	return c != nil && fingerprint(c) == want
+}
+
+// parse returns the first certificate in PEM in a text, or nil if there is none.
+func parse(text string) *x509.Certificate {
+	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			return c
+		}
 	}
-	c, err := x509.ParseCertificate(block.Bytes)
-	return err == nil && fingerprint(c) == want
+	return nil
 }

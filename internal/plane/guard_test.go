@@ -34,7 +34,7 @@ func TestLocalHost(t *testing.T) {
 
 // TestGuardKeepsPagesOut: a web page from elsewhere can call nothing, though browsers let it submit forms and load images.
 func TestGuardKeepsPagesOut(t *testing.T) {
-	served := guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	served := guard("", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, c := range []struct {
 		who    string
 		header map[string]string
@@ -55,6 +55,37 @@ func TestGuardKeepsPagesOut(t *testing.T) {
 		w := httptest.NewRecorder()
 		if served.ServeHTTP(w, r); w.Code != c.want {
 			t.Errorf("%s gets %d, want %d", c.who, w.Code, c.want)
+		}
+	}
+}
+
+// TestGuardTellsHosts: whoever answers DNS can make a web site of any name but a loopback one, so browsers are answered at those alone.
+// Others are answered at the advertised host, too.
+func TestGuardTellsHosts(t *testing.T) {
+	served := guard("gpus.example", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, c := range []struct {
+		host    string
+		program int
+		browser int
+	}{
+		{"127.0.0.1:4566", http.StatusOK, http.StatusOK},
+		{"bucket.s3.localhost:4566", http.StatusOK, http.StatusOK},
+		{"gpus.example:4566", http.StatusOK, http.StatusForbidden},
+		{"GPUS.example", http.StatusOK, http.StatusForbidden},
+		{"other.gpus.example", http.StatusForbidden, http.StatusForbidden},
+		{"page.amazonaws.com:4566", http.StatusOK, http.StatusForbidden},
+		{"page.localhost.localstack.cloud:4566", http.StatusOK, http.StatusForbidden},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://"+c.host+"/bucket/key", nil)
+		for name, want := range map[string]int{"": c.program, "Accept-Language": c.browser} {
+			if name != "" {
+				r.Header.Set(name, "") // a page may empty it, but not take it out
+			}
+			w := httptest.NewRecorder()
+			if served.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%s with %q gets %d, want %d", c.host, name, w.Code, want)
+			}
+			r.Header.Del("Accept-Language")
 		}
 	}
 }

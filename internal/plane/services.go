@@ -153,7 +153,7 @@ func (p *Plane) mount() (err error) {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {
-		p.front = guard(p.handler)
+		p.front = guard(p.advertisedHost(), p.handler)
 	}
 	return nil
 }

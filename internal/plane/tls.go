@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pintle/pintle/internal/certificate"
 )
@@ -69,8 +70,14 @@ func (p *Plane) names() []string {
 	if host, _, err := net.SplitHostPort(p.options.Listen); err == nil {
 		out = append(out, host)
 	}
-	if u, err := url.Parse(p.options.Advertise); err == nil {
-		out = append(out, u.Hostname())
+	return append(out, p.advertisedHost())
+}
+
+// advertisedHost returns the host of the advertised URL in lower case, or "" without one.
+func (p *Plane) advertisedHost() string {
+	u, err := url.Parse(p.options.Advertise)
+	if err != nil {
+		return ""
 	}
-	return out
+	return strings.ToLower(u.Hostname())
 }

@@ -92,7 +92,7 @@ func (o Outbox) Owed(_ context.Context, limit int) (
 ) {
 	v := o.Store.Watch()
 	now := o.Now()
-	var rows []*Delivery
+	var first []*Delivery // the limit that have been due for the longest, in order
 	for d := range v.Deliveries.All() {
 		if d.Due.After(now) {
 			if next.IsZero() || d.Due.Before(next) {
@@ -100,14 +100,18 @@ func (o Outbox) Owed(_ context.Context, limit int) (
 			}
 			continue
 		}
-		rows = append(rows, d)
+		if place, _ := slices.BinarySearchFunc(first, d, byDue); place < limit {
+			first = slices.Insert(first, place, d)
+			first = first[:min(limit, len(first))]
+		}
 	}
-	slices.SortStableFunc(rows, func(a, b *Delivery) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID)) })
-	for _, d := range rows[:min(limit, len(rows))] {
+	for _, d := range first {
 		due = append(due, d.Debt)
 	}
 	return due, next, func(ctx context.Context) <-chan struct{} { return changes(ctx, v) }, nil
 }
+
+func byDue(a, b *Delivery) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID)) }
 
 // changes returns a channel that is closed when what the view has read changes, or ctx ends.
 func changes(ctx context.Context, v *View) <-chan struct{} {
