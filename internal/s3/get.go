@@ -40,19 +40,20 @@ func checkConditions(in *s3.GetObjectInput, o *objects.Object, now time.Time) er
 	}
 	if in.IfNoneMatch != nil {
 		if matches(*in.IfNoneMatch, o.ETag) {
-			return notModified(o)
+			return notModified("If-None-Match", o)
 		}
 	} else if t := in.IfModifiedSince; t != nil && !t.After(now) && !modified.After(*t) {
-		return notModified(o)
+		return notModified("If-Modified-Since", o)
 	}
 	return nil
 }
 
-func notModified(o *objects.Object) error {
+func notModified(condition string, o *objects.Object) error {
 	return &apiError{
 		code:    "NotModified",
 		message: "Not Modified",
 		status:  http.StatusNotModified,
+		detail:  map[string]string{"Condition": condition}, // a copy's answer tells it; a 304 has no body
 		header:  http.Header{"Etag": {*quoted(o.ETag)}, "Last-Modified": {o.Modified.Format(http.TimeFormat)}},
 	}
 }

@@ -256,6 +256,9 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 	if err != nil {
 		return nil, err
 	}
+	if !u.Named {
+		computed = sum{}
+	}
 	c := computed.wire()
 	encryption, algorithm, keyMD5 := key.report()
 	return &s3.UploadPartCopyOutput{
@@ -282,7 +285,7 @@ func (s *Service) CompleteMultipartUpload(
 	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 || len(in.MultipartUpload.Parts) > maxParts {
 		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
 	}
-	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
+	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
 		return nil, err
 	}
 	from, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
@@ -618,9 +621,12 @@ func (s *Service) ListMultipartUploads(ctx context.Context, in *s3.ListMultipart
 		MaxUploads:     aws.Int32(int32(limit)),
 		EncodingType:   in.EncodingType,
 		IsTruncated:    aws.Bool(len(all) > limit),
+
+		NextKeyMarker:      aws.String(""), // there even without a next page
+		NextUploadIdMarker: aws.String(""),
 	}
 	for _, u := range all[:min(limit, len(all))] {
-		if len(all) > limit {
+		if u.ID != "" || *out.IsTruncated {
 			out.NextKeyMarker = encode(u.Key)
 			out.NextUploadIdMarker = &u.ID
 		}

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -133,11 +134,26 @@ func parseTags(text *string) ([]types.Tag, error) {
 	return tags, checkTags(tags, maxObjectTags)
 }
 
-func checkNoneMatch(ifNoneMatch *string) error {
-	if ifNoneMatch != nil && *ifNoneMatch != "*" {
-		return notImplemented("If-None-Match other than *")
+// checkWriteConditions refuses the conditions that S3 itself doesn't implement for writes.
+func checkWriteConditions(ifMatch, ifNoneMatch *string) error {
+	const badValue = "We don't accept the provided value of %s header for this API"
+	header, why := "", badValue
+	switch {
+	case ifMatch != nil && ifNoneMatch != nil:
+		header, why = "If-Match,If-None-Match", "Multiple conditional request headers present in the request"
+	case aws.ToString(ifMatch) == "*":
+		header = "If-Match"
+	case ifNoneMatch != nil && *ifNoneMatch != "*":
+		header = "If-None-Match"
+	default:
+		return nil
 	}
-	return nil
+	return &apiError{
+		code:    "NotImplemented",
+		message: "A header you provided implies functionality that is not implemented",
+		status:  http.StatusNotImplemented,
+		detail:  map[string]string{"Header": header, "additionalMessage": strings.ReplaceAll(why, "%s", header)},
+	}
 }
 
 // conditions returns a check of a write's conditions: that the object still has an ETag, or doesn't exist yet.
@@ -193,7 +209,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
+	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
 		return nil, err
 	}
 	f, computed, err := s.receive(in.Body, claim{
