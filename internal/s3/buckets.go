@@ -67,7 +67,7 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 		settings[tagging], _ = json.Marshal(types.Tagging{TagSet: c.Tags})
 	}
 	err := s.store.CreateBucket(ctx, name, settings)
-	idempotent := s.opts.Region == "us-east-1" && settings[tagging] == nil // see CreateBucket's errors
+	idempotent := s.opts.Region == "us-east-1" && settings[tagging] == nil && settings[location] == nil // see CreateBucket's errors
 	if errors.Is(err, objects.ErrExists) && !idempotent {
 		return nil, refuseBucket(
 			409, "BucketAlreadyOwnedByYou", name, "Your previous request to create the named bucket succeeded and you already own it.",
@@ -76,8 +76,10 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 	if err != nil && !errors.Is(err, objects.ErrExists) {
 		return nil, err
 	}
-	return &s3.CreateBucketOutput{Location: aws.String("/" + name), BucketArn: aws.String("arn:aws:s3:::" + name)}, nil
+	return &s3.CreateBucketOutput{Location: aws.String("/" + name), BucketArn: arnOf(name)}, nil
 }
+
+func arnOf(bucket string) *string { return aws.String("arn:aws:s3:::" + bucket) }
 
 // newSettings returns the settings of every new bucket. See "Default settings for new S3 buckets FAQ" in S3's guide.
 func newSettings() map[string]json.RawMessage {
@@ -130,7 +132,12 @@ func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
 	case s.opts.Region == "us-east-1" && isPlace(place):
 		return nil
 	case place == "us-east-1" || s.opts.Region == "us-east-1":
-		return refuse(400, "InvalidLocationConstraint", "The specified location-constraint is not valid")
+		return &apiError{
+			code:    "InvalidLocationConstraint",
+			message: "The specified location-constraint is not valid",
+			status:  400,
+			detail:  map[string]string{"LocationConstraint": place},
+		}
 	default:
 		return refuse(
 			400, "IllegalLocationConstraintException",
@@ -167,7 +174,7 @@ func (s *Service) HeadBucket(ctx context.Context, in *s3.HeadBucketInput) (*s3.H
 	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	return &s3.HeadBucketOutput{BucketRegion: &s.opts.Region, AccessPointAlias: aws.Bool(false)}, nil
+	return &s3.HeadBucketOutput{BucketRegion: &s.opts.Region, BucketArn: arnOf(*in.Bucket), AccessPointAlias: aws.Bool(false)}, nil
 }
 
 // GetBucketLocation is S3's operation. It answers us-east-1 with an empty LocationConstraint. A bucket that us-east-1 made for another
@@ -215,7 +222,7 @@ func (s *Service) ListBuckets(ctx context.Context, in *s3.ListBucketsInput) (*s3
 			out.ContinuationToken = listing("ListBuckets", "").Token(all[i-1].Name)
 			break
 		}
-		listed := types.Bucket{Name: &b.Name, CreationDate: &b.Created, BucketArn: aws.String("arn:aws:s3:::" + b.Name)}
+		listed := types.Bucket{Name: &b.Name, CreationDate: &b.Created, BucketArn: arnOf(b.Name)}
 		if in.MaxBuckets != nil || in.Prefix != nil {
 			listed.BucketRegion = &s.opts.Region
 		}

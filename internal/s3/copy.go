@@ -143,7 +143,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		return nil, err
 	}
 	defer body.Close()
-	if a, err = copiedAttributes(in, from, a); err != nil {
+	if a, err = copiedAttributes(in, b, from, a); err != nil {
 		return nil, err
 	}
 	otherwise := checksum.CRC64NVME
@@ -165,7 +165,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		ServerSideEncryption: encryption,
 		SSECustomerAlgorithm: algorithm,
 		SSECustomerKeyMD5:    keyMD5,
-		VersionId:            writtenVersion(o),
+		VersionId:            readVersion(b, o), // a copy's answer tells the null version, too
 		CopySourceVersionId:  writtenVersion(from),
 		Expiration:           expiration(b, o, a),
 		CopyObjectResult:     copyResult(o, computed.wire()),
@@ -228,7 +228,7 @@ func checkDirectives(in *s3.CopyObjectInput) error {
 }
 
 // copiedAttributes returns the copy's attributes: those of its source, except what the call replaces.
-func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attributes) (attributes, error) {
+func copiedAttributes(in *s3.CopyObjectInput, b *objects.Bucket, from *objects.Object, asked attributes) (attributes, error) {
 	a, err := attributesOf(from.Attributes)
 	if err != nil {
 		return a, err
@@ -236,7 +236,7 @@ func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attrib
 	same := from.Bucket == *in.Bucket && from.Key == *in.Key && from.Latest
 	replaces := in.MetadataDirective == types.MetadataDirectiveReplace
 	if same && !replaces && in.StorageClass == "" && in.ServerSideEncryption == "" && in.ChecksumAlgorithm == "" &&
-		a.Lock == nil && asked.Lock == nil {
+		a.Lock == nil && asked.Lock == nil && b.Settings[encryption] == nil {
 		return a, refuse(
 			400, "InvalidRequest",
 			"This copy request is illegal because it is trying to copy an object to itself without changing the object's "+

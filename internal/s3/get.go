@@ -296,7 +296,12 @@ func (s *Service) selectBytes(ctx context.Context, in *s3.GetObjectInput, o *obj
 		return want, err
 	}
 	if n > len(files) {
-		return want, refuse(416, "InvalidPartNumber", "The requested partnumber is not satisfiable")
+		return want, &apiError{
+			code:    "InvalidPartNumber",
+			message: "The requested partnumber is not satisfiable",
+			status:  http.StatusRequestedRangeNotSatisfiable,
+			detail:  map[string]string{"PartNumberRequested": strconv.Itoa(n), "ActualPartCount": strconv.Itoa(max(o.Parts, 1))},
+		}
 	}
 	want.From = 0
 	for _, f := range files[:n-1] {

@@ -282,9 +282,6 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 func (s *Service) CompleteMultipartUpload(
 	ctx context.Context, in *s3.CompleteMultipartUploadInput,
 ) (*s3.CompleteMultipartUploadOutput, error) {
-	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 || len(in.MultipartUpload.Parts) > maxParts {
-		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
-	}
 	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
 		return nil, err
 	}
@@ -294,6 +291,12 @@ func (s *Service) CompleteMultipartUpload(
 	}
 	if err != nil {
 		return nil, err
+	}
+	if in.MultipartUpload == nil {
+		return nil, refuse(400, "InvalidRequest", "You must specify at least one part")
+	}
+	if n := len(in.MultipartUpload.Parts); n == 0 || n > maxParts {
+		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
 	}
 	if err := checkCompletionKey(in, u.Object.Lock); err != nil {
 		return nil, err
@@ -307,7 +310,7 @@ func (s *Service) CompleteMultipartUpload(
 	u.Object.UploadID = from.ID
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, Parts: len(in.MultipartUpload.Parts)}
 	choose := func(have []*objects.File) ([]*objects.File, error) {
-		chosen, err := chooseParts(in.MultipartUpload.Parts, have)
+		chosen, err := chooseParts(from.ID, in.MultipartUpload.Parts, have)
 		if err != nil {
 			return nil, err
 		}
@@ -418,7 +421,7 @@ func (s *Service) answerRepeated(
 }
 
 // chooseParts finds the parts that a call names among those that were uploaded.
-func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.File, error) {
+func chooseParts(upload string, named []types.CompletedPart, have []*objects.File) ([]*objects.File, error) {
 	byNumber := make(map[int]*objects.File, len(have))
 	for _, f := range have {
 		byNumber[f.Number] = f
@@ -430,16 +433,20 @@ func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.
 			return nil, malformedXML("a Part needs PartNumber and ETag")
 		}
 		if i > 0 && n <= chosen[i-1].Number {
-			return nil, refuse(
-				400, "InvalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.",
-			)
+			return nil, &apiError{
+				code:    "InvalidPartOrder",
+				message: "The list of parts was not in ascending order. Parts must be ordered by part number.",
+				status:  400,
+				detail:  map[string]string{"UploadId": upload},
+			}
 		}
 		f := byNumber[n]
-		if f == nil || strings.Trim(*p.ETag, `"`) != f.ETag || !checksumMatches(p, sumOf(f)) {
+		etag := strings.Trim(*p.ETag, `"`)
+		if f == nil || etag != f.ETag || !checksumMatches(p, sumOf(f)) {
 			return nil, &apiError{
 				code:   "InvalidPart",
 				status: 400,
-				detail: map[string]string{"PartNumber": strconv.Itoa(n), "ETag": *p.ETag},
+				detail: map[string]string{"PartNumber": strconv.Itoa(n), "ETag": etag, "UploadId": upload},
 				message: "One or more of the specified parts could not be found.  The part may not have been uploaded, or the " +
 					"specified entity tag may not match the part's entity tag.",
 			}

@@ -67,7 +67,12 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 		return a, errNoACLs
 	}
 	if !slices.Contains(storageClasses, in.StorageClass) {
-		return a, refuse(400, "InvalidStorageClass", "The storage class you specified is not valid")
+		return a, &apiError{
+			code:    "InvalidStorageClass",
+			message: "The storage class you specified is not valid",
+			status:  400,
+			detail:  map[string]string{"StorageClassRequested": string(in.StorageClass)},
+		}
 	}
 	size := 0
 	for k, v := range in.Metadata {

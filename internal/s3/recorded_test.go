@@ -101,11 +101,7 @@ func TestCopiedParts(t *testing.T) {
 // TestRefusalsAsRecorded: requests that AWS was recorded refusing.
 func TestRefusalsAsRecorded(t *testing.T) {
 	s, _ := newService(t)
-	if _, err := s.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
-		Bucket: theBucket, VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	setVersioning(t, s, types.BucketVersioningStatusEnabled)
 	put(t, s, "k", "x")
 	rule := func(r types.FilterRule) *s3.PutBucketNotificationConfigurationInput {
 		return &s3.PutBucketNotificationConfigurationInput{
@@ -124,7 +120,7 @@ func TestRefusalsAsRecorded(t *testing.T) {
 	_, owned := s.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("new"), ObjectOwnership: "Nobody"})
 	_, noBucket := s.PutBucketEncryption(t.Context(), &s3.PutBucketEncryptionInput{Bucket: aws.String("none")})
 	_, again := s.CreateBucket(t.Context(), &s3.CreateBucketInput{
-		Bucket: theBucket,
+		Bucket:                    theBucket,
 		CreateBucketConfiguration: &types.CreateBucketConfiguration{Tags: []types.Tag{{Key: aws.String("a"), Value: aws.String("b")}}},
 	})
 	_, controls := s.PutBucketOwnershipControls(t.Context(), &s3.PutBucketOwnershipControlsInput{
@@ -196,5 +192,94 @@ func TestMarkersOfLists(t *testing.T) {
 	uploads, err = s.ListMultipartUploads(t.Context(), &s3.ListMultipartUploadsInput{Bucket: theBucket})
 	if err != nil || *uploads.NextKeyMarker != "u" || *uploads.NextUploadIdMarker != *up.UploadId {
 		t.Errorf("an upload: %+v, %v", uploads, err)
+	}
+}
+
+// TestRefusedUploads: what AWS was recorded refusing of multipart uploads, and what it says of them.
+func TestRefusedUploads(t *testing.T) {
+	s, _ := newService(t)
+	key := aws.String("k")
+	up, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: theBucket, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete := func(id *string, u *types.CompletedMultipartUpload) error {
+		_, err := s.CompleteMultipartUpload(t.Context(), &s3.CompleteMultipartUploadInput{
+			Bucket: theBucket, Key: key, UploadId: id, MultipartUpload: u,
+		})
+		return err
+	}
+	none := []types.CompletedPart{{PartNumber: aws.Int32(1), ETag: aws.String(`"e"`)}}
+	for what, c := range map[string]struct {
+		err  error
+		want refusal
+	}{
+		"of no upload":      {complete(aws.String("fake"), nil), refusal{code: "NoSuchUpload", name: "UploadId", value: "fake"}},
+		"without any parts": {complete(up.UploadId, nil), refusal{code: "InvalidRequest", message: "at least one part"}},
+		"of no such part": {
+			complete(up.UploadId, &types.CompletedMultipartUpload{Parts: none}), refusal{"InvalidPart", "UploadId", *up.UploadId, ""},
+		},
+		"by an ETag in quotes": {
+			complete(up.UploadId, &types.CompletedMultipartUpload{Parts: none}), refusal{"InvalidPart", "ETag", "e", ""},
+		},
+	} {
+		c.want.check(t, what, c.err)
+	}
+	put(t, s, "k", "x")
+	_, err = s.GetObject(t.Context(), &s3.GetObjectInput{Bucket: theBucket, Key: key, PartNumber: aws.Int32(2)})
+	refusal{"InvalidPartNumber", "ActualPartCount", "1", ""}.check(t, "a part that isn't there", err)
+}
+
+// TestRefusedPuts: a refusal repeats what was wrong.
+func TestRefusedPuts(t *testing.T) {
+	s, _ := newService(t)
+	for _, c := range []struct {
+		in   s3.PutObjectInput
+		want refusal
+	}{
+		{s3.PutObjectInput{ContentMD5: aws.String("000")}, refusal{"InvalidDigest", "Content-MD5", "000", ""}},
+		{
+			s3.PutObjectInput{ContentMD5: aws.String("CYketZBSTjX8czcs3cXVlg==")},
+			refusal{"BadDigest", "CalculatedDigest", "1B2M2Y8AsgTpgAmY7PhCfg==", ""},
+		},
+		{s3.PutObjectInput{StorageClass: "OUTPOSTS"}, refusal{"InvalidStorageClass", "StorageClassRequested", "OUTPOSTS", ""}},
+	} {
+		c.in.Bucket, c.in.Key = theBucket, aws.String("k")
+		_, err := s.PutObject(t.Context(), &c.in)
+		c.want.check(t, "put", err)
+	}
+	_, err := s.CreateBucket(t.Context(), &s3.CreateBucketInput{
+		Bucket: aws.String("new"), CreateBucketConfiguration: &types.CreateBucketConfiguration{LocationConstraint: "nowhere"},
+	})
+	refusal{"InvalidLocationConstraint", "LocationConstraint", "nowhere", ""}.check(t, "create", err)
+	_, err = s.CreateBucket(t.Context(), &s3.CreateBucketInput{
+		Bucket: theBucket, CreateBucketConfiguration: &types.CreateBucketConfiguration{LocationConstraint: "us-west-1"},
+	})
+	refusal{"BucketAlreadyOwnedByYou", "BucketName", "bucket", ""}.check(t, "create again, elsewhere", err)
+}
+
+// TestCopyOntoItself: a bucket with a default encryption of its own allows that, and a copy's answer tells the null version.
+func TestCopyOntoItself(t *testing.T) {
+	s, _ := newService(t)
+	put(t, s, "k", "x")
+	in := &s3.CopyObjectInput{Bucket: theBucket, Key: aws.String("k"), CopySource: aws.String("bucket/k")}
+	if _, err := s.CopyObject(t.Context(), in); code(err) != "InvalidRequest" {
+		t.Errorf("without a change: %v", err)
+	}
+	_, err := s.PutBucketEncryption(t.Context(), &s3.PutBucketEncryptionInput{
+		Bucket: theBucket,
+		ServerSideEncryptionConfiguration: &types.ServerSideEncryptionConfiguration{Rules: []types.ServerSideEncryptionRule{{
+			ApplyServerSideEncryptionByDefault: &types.ServerSideEncryptionByDefault{SSEAlgorithm: types.ServerSideEncryptionAes256},
+		}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.CopyObject(t.Context(), in); err != nil || out.VersionId != nil {
+		t.Errorf("with encryption: %+v, %v", out, err)
+	}
+	setVersioning(t, s, types.BucketVersioningStatusSuspended)
+	if out, err := s.CopyObject(t.Context(), in); err != nil || aws.ToString(out.VersionId) != "null" {
+		t.Errorf("with versions suspended: %+v, %v", out, err)
 	}
 }
