@@ -83,6 +83,9 @@ func (s *Service) checkPut(in *ssm.PutParameterInput) error {
 			"Pintle has no KMS. SecureStrings are encrypted with the control plane's own key, which is called %s: %q isn't that.",
 			defaultKey, key)}
 	}
+	if len(in.Tags) > account.MaxTags {
+		return invalid("A parameter can have at most %d tags.", account.MaxTags)
+	}
 	return checkTags(in.Tags)
 }
 
