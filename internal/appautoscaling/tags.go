@@ -16,15 +16,11 @@ import (
 var targetARN = regexp.MustCompile(`^arn:.+:application-autoscaling:.+:[0-9]+:scalable-target/[a-zA-Z0-9-]+$`)
 
 func checkTags(tags map[string]string) error {
-	fault := account.CheckTags(account.TagMap(tags), account.MaxTags)
+	fault := account.CheckTags(account.TagMap(tags), len(tags)) // how many there may be, the operations know
 	if fault == nil {
 		return nil
 	}
 	switch fault.Rule {
-	case account.TooManyTags:
-		return &types.TooManyTagsException{
-			Message: account.Message("tags has %d members, at most %d are allowed", len(tags), account.MaxTags),
-		}
 	case account.TagKeyLength:
 		return invalid("The tag key %q in tags must have between 1 and %d characters", fault.Key, account.MaxTagKey)
 	case account.TagValueLength:

@@ -24,6 +24,9 @@ func (s *Service) RegisterScalableTarget(
 	if err := r.check(); err != nil {
 		return nil, err
 	}
+	if len(in.Tags) > account.MaxTags {
+		return nil, tooMany("tags has %d members, at most %d are allowed", len(in.Tags), account.MaxTags)
+	}
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}

@@ -299,7 +299,7 @@ func (s *Service) deleteAlarms(ctx context.Context, alarms []types.Alarm) error 
 		_, err := s.opts.Alarms.DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{*a.AlarmName}})
 		var refused smithy.APIError
 		if err != nil && !(errors.As(err, &refused) && strings.HasPrefix(refused.ErrorCode(), "ResourceNotFound")) {
-			return refusedBy("CloudWatch", err)
+			return &types.InternalServiceException{Message: account.Message("CloudWatch: alarm %s could not be deleted: %v", *a.AlarmName, err)}
 		}
 	}
 	return nil

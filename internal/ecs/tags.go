@@ -101,7 +101,7 @@ func (s *Service) ListTagsForResource(ctx context.Context, in *ecs.ListTagsForRe
 	default:
 		return tagsOutput(tags), noSuchArn(arn)
 	}
-	return nil, resourceNotFound("The specified resource %s is not found.", arn)
+	return nil, invalidParameter("The specified resource %s is not found.", arn)
 }
 
 func tagsOutput(tags []types.Tag) *ecs.ListTagsForResourceOutput {

@@ -79,7 +79,7 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 		return err
 	}
 	if len(td.InferenceAccelerators) > 0 {
-		return unsupported("inferenceAccelerators are not supported: Pintle has no Amazon Elastic Inference.")
+		return clientError("inferenceAccelerators are not supported: Pintle has no Amazon Elastic Inference.")
 	}
 	for field, role := range map[string]*string{"taskRoleArn": td.TaskRoleArn, "executionRoleArn": td.ExecutionRoleArn} {
 		if role != nil && *role != "" && !roleRE.MatchString(*role) {
@@ -152,7 +152,7 @@ func checkVolumes(volumes []types.Volume) error {
 			return clientError("Volume %q has both host and dockerVolumeConfiguration.", name)
 		}
 		if v.S3filesVolumeConfiguration != nil || aws.ToBool(v.ConfiguredAtLaunch) {
-			return unsupported("Volume %q is of Amazon S3 Files, or configured at launch (Amazon EBS), which Pintle does not have.", name)
+			return clientError("Volume %q is of Amazon S3 Files, or configured at launch (Amazon EBS), which Pintle does not have.", name)
 		}
 		if d := v.DockerVolumeConfiguration; d != nil {
 			if d.Scope != "" && !slices.Contains(d.Scope.Values(), d.Scope) {
@@ -351,7 +351,7 @@ func gpusOf(container string, requirements []types.ResourceRequirement) (int, er
 		switch r.Type {
 		case types.ResourceTypeGpu:
 			if r.SharingStrategy != nil {
-				return 0, unsupported("Container '%s' asks for a shared GPU, but Pintle only gives out whole GPUs so far. Use 'value' "+
+				return 0, clientError("Container '%s' asks for a shared GPU, but Pintle only gives out whole GPUs so far. Use 'value' "+
 					"instead of 'sharingStrategy'.", container)
 			}
 			n, err := strconv.Atoi(aws.ToString(r.Value))
@@ -364,7 +364,7 @@ func gpusOf(container string, requirements []types.ResourceRequirement) (int, er
 			}
 			gpus = n
 		case types.ResourceTypeInferenceAccelerator:
-			return 0, unsupported("Container '%s' asks for an inference accelerator, which Pintle does not have.", container)
+			return 0, clientError("Container '%s' asks for an inference accelerator, which Pintle does not have.", container)
 		default:
 			return 0, clientError("Invalid setting for container '%s'. The type of a resource requirement must be GPU, not %q.",
 				container, r.Type)
@@ -508,7 +508,7 @@ func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken ma
 		}
 		if p.ContainerPort == nil {
 			if p.ContainerPortRange != nil {
-				return unsupported("Container '%s' maps a range of ports, which Pintle does not support yet. Map each port.", *c.Name)
+				return clientError("Container '%s' maps a range of ports, which Pintle does not support yet. Map each port.", *c.Name)
 			}
 			return clientError("Invalid setting for container '%s'. A port mapping needs a containerPort.", *c.Name)
 		}

@@ -219,7 +219,7 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 			change(in)
 		}
 	}
-	const client, unsupported = "ClientException", "UnsupportedFeatureException"
+	const client = "ClientException"
 	for name, c := range map[string]struct {
 		change     func(*ecs.RegisterTaskDefinitionInput)
 		code, says string
@@ -286,11 +286,11 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 			},
 			client, "between 21 and 200",
 		},
-		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), unsupported, "S3 Files"},
-		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), unsupported, "EBS"},
+		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
+		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), client, "EBS"},
 		"Elastic Inference": {
 			func(in *ecs.RegisterTaskDefinitionInput) { in.InferenceAccelerators = []types.InferenceAccelerator{{}} },
-			unsupported, "inferenceAccelerators",
+			client, "inferenceAccelerators",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

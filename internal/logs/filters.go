@@ -86,11 +86,20 @@ func (s *Service) tryFilters(group string, change func(*streams.Filters) error) 
 	return err
 }
 
+// checkClass refuses filters for a group whose class has none. A group keeps its class.
+func (s *Service) checkClass(group string) error {
+	g, err := s.store.Group(group)
+	if err != nil {
+		return failure(err)
+	}
+	if g.Class == string(types.LogGroupClassInfrequentAccess) || g.Class == string(types.LogGroupClassDelivery) {
+		return &types.InvalidOperationException{Message: aws.String("Log groups of the class " + g.Class + " can't have filters.")}
+	}
+	return nil
+}
+
 // changedFilters returns what becomes of a group's filters: nil if none are left.
 func changedFilters(g *streams.Group, change func(*streams.Filters) error) (*streams.Filters, error) {
-	if g.Class == string(types.LogGroupClassInfrequentAccess) || g.Class == string(types.LogGroupClassDelivery) {
-		return nil, &types.InvalidOperationException{Message: aws.String("Log groups of the class " + g.Class + " can't have filters.")}
-	}
 	var next streams.Filters
 	if g.Filters != nil {
 		next.Metric = slices.Clone(g.Filters.Metric)

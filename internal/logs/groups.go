@@ -41,7 +41,7 @@ func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLog
 // DeleteLogGroup deletes a log group and all its events.
 func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLogGroupInput) (*cloudwatchlogs.DeleteLogGroupOutput, error) {
 	if err := s.store.DeleteGroup(*in.LogGroupName); err != nil {
-		return nil, failure(err)
+		return nil, deletionFailure(err)
 	}
 	s.filters.forget(*in.LogGroupName)
 	return &cloudwatchlogs.DeleteLogGroupOutput{}, nil
@@ -139,7 +139,10 @@ func setRetention(days int32) func(*streams.Group) error {
 
 // TagResource adds tags to a log group.
 func (s *Service) TagResource(_ context.Context, in *cloudwatchlogs.TagResourceInput) (*cloudwatchlogs.TagResourceOutput, error) {
-	if err := s.retag(in.ResourceArn, func(tags map[string]string) { maps.Copy(tags, in.Tags) }); err != nil {
+	err := s.retag(in.ResourceArn, adding(in.Tags, func(message, group *string) error {
+		return &types.TooManyTagsException{Message: message, ResourceName: group}
+	}))
+	if err != nil {
 		return nil, err
 	}
 	return &cloudwatchlogs.TagResourceOutput{}, nil
@@ -147,36 +150,54 @@ func (s *Service) TagResource(_ context.Context, in *cloudwatchlogs.TagResourceI
 
 // UntagResource removes tags from a log group.
 func (s *Service) UntagResource(_ context.Context, in *cloudwatchlogs.UntagResourceInput) (*cloudwatchlogs.UntagResourceOutput, error) {
-	err := s.retag(in.ResourceArn, func(tags map[string]string) {
-		for _, k := range in.TagKeys {
-			delete(tags, k)
-		}
-	})
+	err := s.retag(in.ResourceArn, removing(in.TagKeys))
 	if err != nil {
 		return nil, err
 	}
 	return &cloudwatchlogs.UntagResourceOutput{}, nil
 }
 
-func (s *Service) retag(arn *string, change func(map[string]string)) error {
+// retag changes a group's tags.
+func (s *Service) retag(arn *string, change func(name string, tags map[string]string) error) error {
 	name := nameInArn(aws.ToString(arn))
 	return failure(s.store.UpdateGroup(name, func(g *streams.Group) error {
 		tags := maps.Clone(g.Tags)
 		if tags == nil {
 			tags = map[string]string{}
 		}
-		change(tags)
-		if len(tags) > account.MaxTags {
-			return &types.TooManyTagsException{Message: aws.String("A log group can have at most 50 tags."), ResourceName: &name}
+		if err := change(name, tags); err != nil {
+			return err
 		}
 		g.Tags = tags
 		return nil
 	}))
 }
 
+// adding returns a change that adds tags, or refuses if there would be too many. How, the operation knows.
+func adding(more map[string]string, tooMany func(message, group *string) error) func(string, map[string]string) error {
+	return func(name string, tags map[string]string) error {
+		if maps.Copy(tags, more); len(tags) > account.MaxTags {
+			return tooMany(aws.String("A log group can have at most 50 tags."), &name)
+		}
+		return nil
+	}
+}
+
+func removing(keys []string) func(string, map[string]string) error {
+	return func(_ string, tags map[string]string) error {
+		for _, k := range keys {
+			delete(tags, k)
+		}
+		return nil
+	}
+}
+
 // TagLogGroup is the older TagResource.
 func (s *Service) TagLogGroup(_ context.Context, in *cloudwatchlogs.TagLogGroupInput) (*cloudwatchlogs.TagLogGroupOutput, error) {
-	if err := s.retag(in.LogGroupName, func(tags map[string]string) { maps.Copy(tags, in.Tags) }); err != nil {
+	err := s.retag(in.LogGroupName, adding(in.Tags, func(message, _ *string) error {
+		return &types.InvalidParameterException{Message: message}
+	}))
+	if err != nil {
 		return nil, err
 	}
 	return &cloudwatchlogs.TagLogGroupOutput{}, nil
@@ -184,11 +205,7 @@ func (s *Service) TagLogGroup(_ context.Context, in *cloudwatchlogs.TagLogGroupI
 
 // UntagLogGroup is the older UntagResource.
 func (s *Service) UntagLogGroup(_ context.Context, in *cloudwatchlogs.UntagLogGroupInput) (*cloudwatchlogs.UntagLogGroupOutput, error) {
-	err := s.retag(in.LogGroupName, func(tags map[string]string) {
-		for _, k := range in.Tags {
-			delete(tags, k)
-		}
-	})
+	err := s.retag(in.LogGroupName, removing(in.Tags))
 	if err != nil {
 		return nil, err
 	}

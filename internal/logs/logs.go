@@ -66,10 +66,16 @@ func failure(err error) error {
 		return &types.ResourceNotFoundException{Message: aws.String("The specified log group does not exist.")}
 	case errors.Is(err, streams.ErrNoStream):
 		return &types.ResourceNotFoundException{Message: aws.String("The specified log stream does not exist.")}
-	case errors.Is(err, streams.ErrProtected):
-		return &types.ValidationException{Message: aws.String("The log group is protected from deletion. Disable deletion protection first.")}
 	}
 	return err
+}
+
+// deletionFailure is failure for what deletes, which a group can be protected from.
+func deletionFailure(err error) error {
+	if errors.Is(err, streams.ErrProtected) {
+		return &types.ValidationException{Message: aws.String("The log group is protected from deletion. Disable deletion protection first.")}
+	}
+	return failure(err)
 }
 
 // group returns the log group that a call names, by name or, where allowed, by identifier or ARN.

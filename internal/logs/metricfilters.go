@@ -45,6 +45,9 @@ func (s *Service) PutMetricFilter(
 	if _, err := compileMetricFilter(&f); err != nil {
 		return nil, err
 	}
+	if err := s.checkClass(*in.LogGroupName); err != nil {
+		return nil, err
+	}
 	err := s.changeFilters(*in.LogGroupName, func(filters *streams.Filters) error {
 		if !putFilter(&filters.Metric, f, maxMetricFilters, metricFilterKey) {
 			return limitExceeded()

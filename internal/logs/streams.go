@@ -34,7 +34,7 @@ func (s *Service) DeleteLogStream(
 	_ context.Context, in *cloudwatchlogs.DeleteLogStreamInput,
 ) (*cloudwatchlogs.DeleteLogStreamOutput, error) {
 	if err := s.store.DeleteStream(*in.LogGroupName, *in.LogStreamName); err != nil {
-		return nil, failure(err)
+		return nil, deletionFailure(err)
 	}
 	return &cloudwatchlogs.DeleteLogStreamOutput{}, nil
 }

@@ -64,6 +64,9 @@ func (s *Service) PutSubscriptionFilter(
 		}
 		return nil
 	}
+	if err := s.checkClass(*in.LogGroupName); err != nil {
+		return nil, err
+	}
 	if err := s.tryFilters(*in.LogGroupName, put); err != nil {
 		return nil, err
 	}

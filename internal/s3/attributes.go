@@ -200,6 +200,7 @@ func (s *Service) objectParts(
 	}
 	out.MaxParts = aws.Int32(int32(limit))
 	out.PartNumberMarker = aws.String(strconv.Itoa(after))
+	out.NextPartNumberMarker = aws.String("0")
 	out.IsTruncated = aws.Bool(len(files) > limit)
 	for _, f := range files[:min(limit, len(files))] {
 		c := sumOf(f).wire()

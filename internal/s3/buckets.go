@@ -67,7 +67,8 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 		settings[tagging], _ = json.Marshal(types.Tagging{TagSet: c.Tags})
 	}
 	err := s.store.CreateBucket(ctx, name, settings)
-	if errors.Is(err, objects.ErrExists) && s.opts.Region != "us-east-1" { // us-east-1 allows it: see CreateBucket's errors
+	idempotent := s.opts.Region == "us-east-1" && settings[tagging] == nil && settings[location] == nil // see CreateBucket's errors
+	if errors.Is(err, objects.ErrExists) && !idempotent {
 		return nil, refuseBucket(
 			409, "BucketAlreadyOwnedByYou", name, "Your previous request to create the named bucket succeeded and you already own it.",
 		)
@@ -75,8 +76,10 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 	if err != nil && !errors.Is(err, objects.ErrExists) {
 		return nil, err
 	}
-	return &s3.CreateBucketOutput{Location: aws.String("/" + name), BucketArn: aws.String("arn:aws:s3:::" + name)}, nil
+	return &s3.CreateBucketOutput{Location: aws.String("/" + name), BucketArn: arnOf(name)}, nil
 }
+
+func arnOf(bucket string) *string { return aws.String("arn:aws:s3:::" + bucket) }
 
 // newSettings returns the settings of every new bucket. See "Default settings for new S3 buckets FAQ" in S3's guide.
 func newSettings() map[string]json.RawMessage {
@@ -101,6 +104,9 @@ func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
 			"Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting",
 		)
 	}
+	if o := in.ObjectOwnership; o != "" && !slices.Contains(o.Values(), o) {
+		return invalidArgument("x-amz-object-ownership", "", "Invalid x-amz-object-ownership header: %s", o)
+	}
 	err := refuseUnsupported(
 		unsupported{"x-amz-bucket-object-lock-enabled", aws.ToBool(in.ObjectLockEnabledForBucket)},
 		unsupported{"x-amz-grant-full-control", in.GrantFullControl != nil},
@@ -123,10 +129,15 @@ func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
 	switch place := string(c.LocationConstraint); {
 	case place == "", place == s.opts.Region && place != "us-east-1", place == "EU" && s.opts.Region == "eu-west-1":
 		return nil
-	case s.opts.Region == "us-east-1" && slices.Contains(c.LocationConstraint.Values(), c.LocationConstraint):
+	case s.opts.Region == "us-east-1" && isPlace(place):
 		return nil
 	case place == "us-east-1" || s.opts.Region == "us-east-1":
-		return refuse(400, "InvalidLocationConstraint", "The specified location-constraint is not valid")
+		return &apiError{
+			code:    "InvalidLocationConstraint",
+			message: "The specified location-constraint is not valid",
+			status:  400,
+			detail:  map[string]string{"LocationConstraint": place},
+		}
 	default:
 		return refuse(
 			400, "IllegalLocationConstraintException",
@@ -135,12 +146,27 @@ func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
 	}
 }
 
+// isPlace reports whether a text is a LocationConstraint. All regions are, but us-east-1.
+func isPlace(text string) bool {
+	place := types.BucketLocationConstraint(text)
+	return slices.Contains(place.Values(), place)
+}
+
 // DeleteBucket is S3's operation.
 func (s *Service) DeleteBucket(ctx context.Context, in *s3.DeleteBucketInput) (*s3.DeleteBucketOutput, error) {
-	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
 		return nil, err
 	}
-	return &s3.DeleteBucketOutput{}, s.asError(s.store.DeleteBucket(ctx, *in.Bucket), *in.Bucket, "")
+	err = s.store.DeleteBucket(ctx, *in.Bucket)
+	if errors.Is(err, objects.ErrNotEmpty) {
+		message := "The bucket you tried to delete is not empty"
+		if b.HasVersions() {
+			message += ". You must delete all versions in the bucket."
+		}
+		return nil, refuseBucket(409, "BucketNotEmpty", *in.Bucket, message)
+	}
+	return &s3.DeleteBucketOutput{}, s.asError(err, *in.Bucket, "")
 }
 
 // HeadBucket is S3's operation.
@@ -148,7 +174,7 @@ func (s *Service) HeadBucket(ctx context.Context, in *s3.HeadBucketInput) (*s3.H
 	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	return &s3.HeadBucketOutput{BucketRegion: &s.opts.Region, AccessPointAlias: aws.Bool(false)}, nil
+	return &s3.HeadBucketOutput{BucketRegion: &s.opts.Region, BucketArn: arnOf(*in.Bucket), AccessPointAlias: aws.Bool(false)}, nil
 }
 
 // GetBucketLocation is S3's operation. It answers us-east-1 with an empty LocationConstraint. A bucket that us-east-1 made for another
@@ -176,6 +202,9 @@ func (s *Service) ListBuckets(ctx context.Context, in *s3.ListBucketsInput) (*s3
 	if limit < 1 || limit > maxBuckets {
 		return nil, invalidArgument("max-buckets", "", "Argument max-buckets must be an integer between 1 and 10000")
 	}
+	if r := in.BucketRegion; r != nil && *r != s.opts.Region && *r != "us-east-1" && !isPlace(*r) {
+		return nil, invalidArgument("bucket-region", "", "Argument value %s is not a valid AWS Region", *r)
+	}
 	out := &s3.ListBucketsOutput{Owner: s.owner(), Prefix: in.Prefix, Buckets: []types.Bucket{}}
 	if in.BucketRegion != nil && *in.BucketRegion != s.opts.Region {
 		return out, nil
@@ -193,7 +222,7 @@ func (s *Service) ListBuckets(ctx context.Context, in *s3.ListBucketsInput) (*s3
 			out.ContinuationToken = listing("ListBuckets", "").Token(all[i-1].Name)
 			break
 		}
-		listed := types.Bucket{Name: &b.Name, CreationDate: &b.Created, BucketArn: aws.String("arn:aws:s3:::" + b.Name)}
+		listed := types.Bucket{Name: &b.Name, CreationDate: &b.Created, BucketArn: arnOf(b.Name)}
 		if in.MaxBuckets != nil || in.Prefix != nil {
 			listed.BucketRegion = &s.opts.Region
 		}

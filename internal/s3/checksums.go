@@ -98,7 +98,12 @@ func (c claim) check() error {
 	}
 	if c.md5 != nil {
 		if b, err := base64.StdEncoding.DecodeString(*c.md5); err != nil || len(b) != md5.Size {
-			return refuse(400, "InvalidDigest", "The Content-MD5 you specified was invalid.")
+			return &apiError{
+				code:    "InvalidDigest",
+				message: "The Content-MD5 you specified was invalid.",
+				status:  400,
+				detail:  map[string]string{"Content-MD5": *c.md5},
+			}
 		}
 	}
 	if c.length != nil && *c.length > maxPut {
@@ -155,8 +160,13 @@ func (s *Service) receive(body io.Reader, c claim, otherwise checksum.Algorithm)
 
 // verify compares the body that came with the claim.
 func (c claim) verify(body io.Reader, digest hash.Hash, computed sum) error {
-	if c.md5 != nil && *c.md5 != base64.StdEncoding.EncodeToString(digest.Sum(nil)) {
-		return refuse(400, "BadDigest", "The Content-MD5 you specified did not match what we received.")
+	if sum := base64.StdEncoding.EncodeToString(digest.Sum(nil)); c.md5 != nil && *c.md5 != sum {
+		return &apiError{
+			code:    "BadDigest",
+			message: "The Content-MD5 you specified did not match what we received.",
+			status:  400,
+			detail:  map[string]string{"ExpectedDigest": *c.md5, "CalculatedDigest": sum},
+		}
 	}
 	want := aws.ToString(*value(&c.values, computed.Algorithm))
 	if t, ok := body.(trailing); ok && want == "" {

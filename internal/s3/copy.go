@@ -56,8 +56,8 @@ func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.Ge
 			return objects.Stretch{}, err
 		}
 		want, err = s.selectRange(get, o)
-		if e, ok := err.(*apiError); ok && e.code == "NotModified" {
-			err = preconditionFailed("x-amz-copy-source-If-None-Match") // a copy has one answer for all failed conditions
+		if e, ok := err.(*apiError); ok && e.detail["Condition"] != "" {
+			err = preconditionFailed("x-amz-copy-source-" + e.detail["Condition"]) // a copy has one answer for all failed conditions
 		}
 		if err == nil && want.Length > maxPut {
 			err = refuse(
@@ -83,20 +83,31 @@ func checkCopyRange(text *string, size int64) error {
 	if text == nil {
 		return nil
 	}
-	m := rangeForm.FindStringSubmatch(*text)
-	if m == nil || m[1] == "" || m[2] == "" {
+	first, last, whole := copyRange(*text)
+	switch {
+	case !whole:
 		return invalidArgument(
 			"x-amz-copy-source-range", *text,
 			"The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based "+
 				"offsets of the first and last bytes to copy",
 		)
-	}
-	first, _ := strconv.ParseInt(m[1], 10, 64)
-	last, _ := strconv.ParseInt(m[2], 10, 64)
-	if first > last || last >= size {
+	case first >= size:
+		return refuse(400, "InvalidRequest", "The specified copy range is invalid for the source object size")
+	case last >= size:
 		return invalidArgument("x-amz-copy-source-range", *text, "Range specified is not valid for source object of size: %d", size)
 	}
 	return nil
+}
+
+// copyRange returns the ends of a range that has both, in their order.
+func copyRange(text string) (first, last int64, ok bool) {
+	m := rangeForm.FindStringSubmatch(text)
+	if m == nil || m[1] == "" || m[2] == "" {
+		return 0, 0, false
+	}
+	first, _ = strconv.ParseInt(m[1], 10, 64)
+	last, _ = strconv.ParseInt(m[2], 10, 64)
+	return first, last, first <= last
 }
 
 // CopyObject is S3's operation.
@@ -115,7 +126,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
+	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
 		return nil, err
 	}
 	from, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
@@ -132,7 +143,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		return nil, err
 	}
 	defer body.Close()
-	if a, err = copiedAttributes(in, from, a); err != nil {
+	if a, err = copiedAttributes(in, b, from, a); err != nil {
 		return nil, err
 	}
 	otherwise := checksum.CRC64NVME
@@ -154,7 +165,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		ServerSideEncryption: encryption,
 		SSECustomerAlgorithm: algorithm,
 		SSECustomerKeyMD5:    keyMD5,
-		VersionId:            writtenVersion(o),
+		VersionId:            readVersion(b, o), // a copy's answer tells the null version, too
 		CopySourceVersionId:  writtenVersion(from),
 		Expiration:           expiration(b, o, a),
 		CopyObjectResult:     copyResult(o, computed.wire()),
@@ -217,7 +228,7 @@ func checkDirectives(in *s3.CopyObjectInput) error {
 }
 
 // copiedAttributes returns the copy's attributes: those of its source, except what the call replaces.
-func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attributes) (attributes, error) {
+func copiedAttributes(in *s3.CopyObjectInput, b *objects.Bucket, from *objects.Object, asked attributes) (attributes, error) {
 	a, err := attributesOf(from.Attributes)
 	if err != nil {
 		return a, err
@@ -225,7 +236,7 @@ func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attrib
 	same := from.Bucket == *in.Bucket && from.Key == *in.Key && from.Latest
 	replaces := in.MetadataDirective == types.MetadataDirectiveReplace
 	if same && !replaces && in.StorageClass == "" && in.ServerSideEncryption == "" && in.ChecksumAlgorithm == "" &&
-		a.Lock == nil && asked.Lock == nil {
+		a.Lock == nil && asked.Lock == nil && b.Settings[encryption] == nil {
 		return a, refuse(
 			400, "InvalidRequest",
 			"This copy request is illegal because it is trying to copy an object to itself without changing the object's "+

@@ -40,19 +40,20 @@ func checkConditions(in *s3.GetObjectInput, o *objects.Object, now time.Time) er
 	}
 	if in.IfNoneMatch != nil {
 		if matches(*in.IfNoneMatch, o.ETag) {
-			return notModified(o)
+			return notModified("If-None-Match", o)
 		}
 	} else if t := in.IfModifiedSince; t != nil && !t.After(now) && !modified.After(*t) {
-		return notModified(o)
+		return notModified("If-Modified-Since", o)
 	}
 	return nil
 }
 
-func notModified(o *objects.Object) error {
+func notModified(condition string, o *objects.Object) error {
 	return &apiError{
 		code:    "NotModified",
 		message: "Not Modified",
 		status:  http.StatusNotModified,
+		detail:  map[string]string{"Condition": condition}, // a copy's answer tells it; a 304 has no body
 		header:  http.Header{"Etag": {*quoted(o.ETag)}, "Last-Modified": {o.Modified.Format(http.TimeFormat)}},
 	}
 }
@@ -295,7 +296,12 @@ func (s *Service) selectBytes(ctx context.Context, in *s3.GetObjectInput, o *obj
 		return want, err
 	}
 	if n > len(files) {
-		return want, refuse(416, "InvalidPartNumber", "The requested partnumber is not satisfiable")
+		return want, &apiError{
+			code:    "InvalidPartNumber",
+			message: "The requested partnumber is not satisfiable",
+			status:  http.StatusRequestedRangeNotSatisfiable,
+			detail:  map[string]string{"PartNumberRequested": strconv.Itoa(n), "ActualPartCount": strconv.Itoa(max(o.Parts, 1))},
+		}
 	}
 	want.From = 0
 	for _, f := range files[:n-1] {

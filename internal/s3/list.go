@@ -150,10 +150,12 @@ func (s *Service) ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input) 
 		Delimiter:         encodeNonEmpty(encode, in.Delimiter),
 		MaxKeys:           &page.limit,
 		EncodingType:      in.EncodingType,
-		StartAfter:        encodeNonEmpty(encode, in.StartAfter),
 		ContinuationToken: in.ContinuationToken,
 		IsTruncated:       &page.More,
 		KeyCount:          aws.Int32(int32(len(page.Objects) + len(page.Prefixes))),
+	}
+	if in.ContinuationToken == nil {
+		out.StartAfter = encodeNonEmpty(encode, in.StartAfter)
 	}
 	if page.More {
 		out.NextContinuationToken = listing("ListObjectsV2", "").Token(page.Last)

@@ -256,6 +256,9 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 	if err != nil {
 		return nil, err
 	}
+	if !u.Named {
+		computed = sum{}
+	}
 	c := computed.wire()
 	encryption, algorithm, keyMD5 := key.report()
 	return &s3.UploadPartCopyOutput{
@@ -279,10 +282,7 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 func (s *Service) CompleteMultipartUpload(
 	ctx context.Context, in *s3.CompleteMultipartUploadInput,
 ) (*s3.CompleteMultipartUploadOutput, error) {
-	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 || len(in.MultipartUpload.Parts) > maxParts {
-		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
-	}
-	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
+	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
 		return nil, err
 	}
 	from, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
@@ -291,6 +291,12 @@ func (s *Service) CompleteMultipartUpload(
 	}
 	if err != nil {
 		return nil, err
+	}
+	if in.MultipartUpload == nil {
+		return nil, refuse(400, "InvalidRequest", "You must specify at least one part")
+	}
+	if n := len(in.MultipartUpload.Parts); n == 0 || n > maxParts {
+		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
 	}
 	if err := checkCompletionKey(in, u.Object.Lock); err != nil {
 		return nil, err
@@ -304,7 +310,7 @@ func (s *Service) CompleteMultipartUpload(
 	u.Object.UploadID = from.ID
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, Parts: len(in.MultipartUpload.Parts)}
 	choose := func(have []*objects.File) ([]*objects.File, error) {
-		chosen, err := chooseParts(in.MultipartUpload.Parts, have)
+		chosen, err := chooseParts(from.ID, in.MultipartUpload.Parts, have)
 		if err != nil {
 			return nil, err
 		}
@@ -415,7 +421,7 @@ func (s *Service) answerRepeated(
 }
 
 // chooseParts finds the parts that a call names among those that were uploaded.
-func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.File, error) {
+func chooseParts(upload string, named []types.CompletedPart, have []*objects.File) ([]*objects.File, error) {
 	byNumber := make(map[int]*objects.File, len(have))
 	for _, f := range have {
 		byNumber[f.Number] = f
@@ -427,16 +433,20 @@ func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.
 			return nil, malformedXML("a Part needs PartNumber and ETag")
 		}
 		if i > 0 && n <= chosen[i-1].Number {
-			return nil, refuse(
-				400, "InvalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.",
-			)
+			return nil, &apiError{
+				code:    "InvalidPartOrder",
+				message: "The list of parts was not in ascending order. Parts must be ordered by part number.",
+				status:  400,
+				detail:  map[string]string{"UploadId": upload},
+			}
 		}
 		f := byNumber[n]
-		if f == nil || strings.Trim(*p.ETag, `"`) != f.ETag || !checksumMatches(p, sumOf(f)) {
+		etag := strings.Trim(*p.ETag, `"`)
+		if f == nil || etag != f.ETag || !checksumMatches(p, sumOf(f)) {
 			return nil, &apiError{
 				code:   "InvalidPart",
 				status: 400,
-				detail: map[string]string{"PartNumber": strconv.Itoa(n), "ETag": *p.ETag},
+				detail: map[string]string{"PartNumber": strconv.Itoa(n), "ETag": etag, "UploadId": upload},
 				message: "One or more of the specified parts could not be found.  The part may not have been uploaded, or the " +
 					"specified entity tag may not match the part's entity tag.",
 			}
@@ -618,9 +628,12 @@ func (s *Service) ListMultipartUploads(ctx context.Context, in *s3.ListMultipart
 		MaxUploads:     aws.Int32(int32(limit)),
 		EncodingType:   in.EncodingType,
 		IsTruncated:    aws.Bool(len(all) > limit),
+
+		NextKeyMarker:      aws.String(""), // there even without a next page
+		NextUploadIdMarker: aws.String(""),
 	}
 	for _, u := range all[:min(limit, len(all))] {
-		if len(all) > limit {
+		if u.ID != "" || *out.IsTruncated {
 			out.NextKeyMarker = encode(u.Key)
 			out.NextUploadIdMarker = &u.ID
 		}

@@ -139,6 +139,8 @@ func checkConfiguration(q types.QueueConfiguration) error {
 	for _, r := range q.Filter.Key.FilterRules {
 		name := strings.ToLower(string(r.Name))
 		switch {
+		case name == "" || r.Value == nil:
+			return malformedXML("a FilterRule needs a Name and a Value")
 		case name != "prefix" && name != "suffix":
 			return invalidArgument("FilterRule.Name", string(r.Name), "filter rule name must be either prefix or suffix")
 		case seen[name]:

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -66,7 +67,12 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 		return a, errNoACLs
 	}
 	if !slices.Contains(storageClasses, in.StorageClass) {
-		return a, refuse(400, "InvalidStorageClass", "The storage class you specified is not valid")
+		return a, &apiError{
+			code:    "InvalidStorageClass",
+			message: "The storage class you specified is not valid",
+			status:  400,
+			detail:  map[string]string{"StorageClassRequested": string(in.StorageClass)},
+		}
 	}
 	size := 0
 	for k, v := range in.Metadata {
@@ -133,11 +139,26 @@ func parseTags(text *string) ([]types.Tag, error) {
 	return tags, checkTags(tags, maxObjectTags)
 }
 
-func checkNoneMatch(ifNoneMatch *string) error {
-	if ifNoneMatch != nil && *ifNoneMatch != "*" {
-		return notImplemented("If-None-Match other than *")
+// checkWriteConditions refuses the conditions that S3 itself doesn't implement for writes.
+func checkWriteConditions(ifMatch, ifNoneMatch *string) error {
+	const badValue = "We don't accept the provided value of %s header for this API"
+	header, why := "", badValue
+	switch {
+	case ifMatch != nil && ifNoneMatch != nil:
+		header, why = "If-Match,If-None-Match", "Multiple conditional request headers present in the request"
+	case aws.ToString(ifMatch) == "*":
+		header = "If-Match"
+	case ifNoneMatch != nil && *ifNoneMatch != "*":
+		header = "If-None-Match"
+	default:
+		return nil
 	}
-	return nil
+	return &apiError{
+		code:    "NotImplemented",
+		message: "A header you provided implies functionality that is not implemented",
+		status:  http.StatusNotImplemented,
+		detail:  map[string]string{"Header": header, "additionalMessage": strings.ReplaceAll(why, "%s", header)},
+	}
 }
 
 // conditions returns a check of a write's conditions: that the object still has an ETag, or doesn't exist yet.
@@ -193,7 +214,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNoneMatch(in.IfNoneMatch); err != nil {
+	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
 		return nil, err
 	}
 	f, computed, err := s.receive(in.Body, claim{

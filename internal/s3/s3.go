@@ -89,8 +89,6 @@ func (s *Service) asError(err error, bucket, key string) error {
 		return noSuchBucket(bucket)
 	case errors.Is(err, objects.ErrNoObject):
 		return noSuchKey(key)
-	case errors.Is(err, objects.ErrNotEmpty):
-		return refuseBucket(409, "BucketNotEmpty", bucket, "The bucket you tried to delete is not empty")
 	}
 	return err
 }

@@ -68,10 +68,20 @@ const (
 	maxBucketTags = 50
 )
 
-var (
-	errTagKey   = refuse(400, "InvalidTag", "The TagKey you have provided is invalid")
-	errTagValue = refuse(400, "InvalidTag", "The TagValue you have provided is invalid")
-)
+const badTagKey = "The TagKey you have provided is invalid"
+
+func invalidTag(key, message string) error {
+	return &apiError{code: "InvalidTag", message: message, status: 400, detail: map[string]string{"TagKey": key}}
+}
+
+func invalidTagValue(t types.Tag) error {
+	return &apiError{
+		code:    "InvalidTag",
+		message: "The TagValue you have provided is invalid",
+		status:  400,
+		detail:  map[string]string{"TagKey": *t.Key, "TagValue": *t.Value},
+	}
+}
 
 func checkTags(tags []types.Tag, limit int) error {
 	if len(tags) > limit {
@@ -84,11 +94,11 @@ func checkTags(tags []types.Tag, limit int) error {
 		if t.Key == nil || t.Value == nil {
 			return malformedXML("a Tag needs a Key and a Value")
 		}
-		if !tagText.MatchString(aws.ToString(t.Key)) {
-			return errTagKey
+		if !tagText.MatchString(*t.Key) {
+			return invalidTag(*t.Key, badTagKey)
 		}
-		if !tagText.MatchString(aws.ToString(t.Value)) {
-			return errTagValue
+		if !tagText.MatchString(*t.Value) {
+			return invalidTagValue(t)
 		}
 	}
 	fault := account.CheckTags(account.TagPairs(tags, keyAndValue), limit)
@@ -97,13 +107,16 @@ func checkTags(tags []types.Tag, limit int) error {
 	}
 	switch fault.Rule {
 	case account.TagKeyLength:
-		return errTagKey
+		return invalidTag(fault.Key, badTagKey)
 	case account.TagValueLength:
-		return errTagValue
+		return invalidTagValue(tags[fault.Index])
 	case account.TagReserved:
-		return refuse(400, "InvalidTag", "System tags cannot be added/updated by requester")
+		if limit == maxObjectTags {
+			return invalidTag(fault.Key, "Your TagKey cannot be prefixed with aws:")
+		}
+		return invalidTag(fault.Key, "System tags cannot be added/updated by requester")
 	}
-	return refuse(400, "InvalidTag", "Cannot provide multiple Tags with the same key")
+	return invalidTag(fault.Key, "Cannot provide multiple Tags with the same key")
 }
 
 // tagText matches what a tag's key and value may be made of.
@@ -148,7 +161,7 @@ func (s *Service) PutBucketPolicy(ctx context.Context, in *s3.PutBucketPolicyInp
 	}
 	var p struct{ Statement json.RawMessage }
 	if json.Unmarshal([]byte(text), &p) != nil {
-		return nil, refuse(400, "MalformedPolicy", "This policy contains invalid Json")
+		return nil, refuse(400, "MalformedPolicy", "Policies must be valid JSON and the first byte must be '{'")
 	}
 	if p.Statement == nil {
 		return nil, refuse(400, "MalformedPolicy", "Missing required field Statement")
@@ -180,6 +193,9 @@ func (s *Service) DeleteBucketPolicy(ctx context.Context, in *s3.DeleteBucketPol
 
 // PutBucketEncryption is S3's operation. Pintle itself doesn't encrypt: that's left to the disk.
 func (s *Service) PutBucketEncryption(ctx context.Context, in *s3.PutBucketEncryptionInput) (*s3.PutBucketEncryptionOutput, error) {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
 	c := in.ServerSideEncryptionConfiguration
 	if c == nil || len(c.Rules) != 1 || c.Rules[0].ApplyServerSideEncryptionByDefault == nil {
 		return nil, malformedXML("ServerSideEncryptionConfiguration must have one Rule with ApplyServerSideEncryptionByDefault")
@@ -246,6 +262,9 @@ func (s *Service) PutBucketOwnershipControls(
 	c := in.OwnershipControls
 	if c == nil || len(c.Rules) != 1 {
 		return nil, malformedXML("OwnershipControls must have one Rule")
+	}
+	if o := c.Rules[0].ObjectOwnership; !slices.Contains(o.Values(), o) {
+		return nil, malformedXML("ObjectOwnership is " + string(o))
 	}
 	if c.Rules[0].ObjectOwnership != types.ObjectOwnershipBucketOwnerEnforced {
 		return nil, notImplemented("ObjectOwnership other than BucketOwnerEnforced")

@@ -29,17 +29,10 @@ func missing(parameter string) error {
 
 var errNoQueue = refuse("QueueDoesNotExist", "The specified queue does not exist.")
 
-// failure turns the store's errors into AWS's.
+// failure turns the store's error for a queue that isn't there into AWS's.
 func failure(err error) error {
-	switch {
-	case errors.Is(err, queues.ErrNoQueue):
+	if errors.Is(err, queues.ErrNoQueue) {
 		return errNoQueue
-	case errors.Is(err, queues.ErrDeleted):
-		return refuse(
-			"QueueDeletedRecently", "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
-		)
-	case errors.Is(err, queues.ErrInFlight):
-		return refuse("OverLimit", "The queue has %d messages in flight, which is the most there can be.", queues.MaxInFlight)
 	}
 	return err
 }

@@ -48,8 +48,11 @@ func (s *Service) StartMessageMoveTask(_ context.Context, in *sqs.StartMessageMo
 	if errors.Is(err, queues.ErrMoving) {
 		return nil, invalid("There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
 	}
+	if errors.Is(err, queues.ErrNoQueue) { // deleted a moment ago
+		return nil, noResource("SourceArn")
+	}
 	if err != nil {
-		return nil, failure(err)
+		return nil, err
 	}
 	return &sqs.StartMessageMoveTaskOutput{TaskHandle: s.taskHandle(&m)}, nil
 }
@@ -61,15 +64,17 @@ func (s *Service) moveQueue(parameter string, arn *string) (queues.Queue, error)
 	}
 	name, ok := s.nameInArn(*arn)
 	if !ok {
-		return queues.Queue{}, refuse(
-			"ResourceNotFoundException", "The resource that you specified for the %s parameter doesn't exist.", parameter,
-		)
+		return queues.Queue{}, noResource(parameter)
 	}
 	q, err := s.store.Queue(name)
 	if errors.Is(err, queues.ErrNoQueue) {
-		return q, refuse("ResourceNotFoundException", "The resource that you specified for the %s parameter doesn't exist.", parameter)
+		return q, noResource(parameter)
 	}
 	return q, err
+}
+
+func noResource(parameter string) error {
+	return refuse("ResourceNotFoundException", "The resource that you specified for the %s parameter doesn't exist.", parameter)
 }
 
 // handle is the content of a task handle.

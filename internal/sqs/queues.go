@@ -34,8 +34,13 @@ func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs
 		return nil, err
 	}
 	stored, err := s.store.CreateQueue(q)
+	if errors.Is(err, queues.ErrDeleted) {
+		return nil, refuse(
+			"QueueDeletedRecently", "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+		)
+	}
 	if err != nil && !errors.Is(err, queues.ErrExists) {
-		return nil, failure(err)
+		return nil, err
 	}
 	for _, a := range slices.Sorted(maps.Keys(attributes)) {
 		if stored.Attributes[a] != q.Attributes[a] {

@@ -39,6 +39,9 @@ func (s *Service) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInpu
 		return nil, err
 	}
 	received, err := s.store.Receive(ctx, q.Name, want)
+	if errors.Is(err, queues.ErrInFlight) {
+		return nil, refuse("OverLimit", "The queue has %d messages in flight, which is the most there can be.", queues.MaxInFlight)
+	}
 	if err != nil {
 		return nil, failure(err)
 	}

@@ -16,6 +16,9 @@ import (
 
 // GetParameter returns a version of a parameter.
 func (s *Service) GetParameter(ctx context.Context, in *ssm.GetParameterInput) (*ssm.GetParameterOutput, error) {
+	if name := s.refer(*in.Name).names[0]; !strings.HasPrefix(name, "arn:") && !nameOfParameter.MatchString(name) {
+		return nil, malformedName()
+	}
 	p, err := s.get(ctx, s.store.View(), *in.Name, aws.ToBool(in.WithDecryption))
 	if err != nil {
 		return nil, err
@@ -62,10 +65,14 @@ func (s *Service) get(ctx context.Context, v *state.View, name string, decrypt b
 		return nil, err
 	}
 	p, err := s.show(row, decrypt)
-	if err == nil && ref.given != "" {
-		p.Selector = &ref.given
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	p.Selector = optional(ref.given)
+	if len(ref.names) == 1 {
+		p.Name = &ref.names[0] // with or without its slash, as it was asked for
+	}
+	return p, nil
 }
 
 // show returns a version as the API shows it. Without decrypt, the value of a SecureString is what is kept of it.

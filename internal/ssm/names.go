@@ -36,8 +36,7 @@ func (s *Service) checkNewName(name string) error {
 	case strings.HasSuffix(name, "/"):
 		return invalid("Parameter name must not end with slash.")
 	case !nameOfParameter.MatchString(name):
-		return invalid("Parameter name: if formed as a path, it can consist of sub-paths divided by slash symbol; each sub-path can be " +
-			"formed as a mix of letters, numbers and the following 3 symbols .-_")
+		return malformedName()
 	case strings.Count(name, "/") > maxLevels:
 		return &types.HierarchyLevelLimitExceededException{Message: account.Message(
 			"Parameter name %s has more than %d levels, the maximum of a hierarchy.", name, maxLevels)}
@@ -46,6 +45,11 @@ func (s *Service) checkNewName(name string) error {
 			len(s.arn(name)), maxName)
 	}
 	return nil
+}
+
+func malformedName() error {
+	return invalid("Parameter name: if formed as a path, it can consist of sub-paths divided by slash symbol; each sub-path can be " +
+		"formed as a mix of letters, numbers and the following 3 symbols .-_")
 }
 
 // reference is how a call names a parameter: by its name or ARN, with the version or label behind a colon, if any.
@@ -88,11 +92,26 @@ func (s *Service) refer(text string) reference {
 // parameter returns the parameter that is meant, or nil.
 func (s *Service) parameter(v *state.View, ref reference) *state.Parameter {
 	for _, name := range ref.names {
-		if p := v.Parameters.Get(name); p != nil && !p.Expired(s.now()) {
+		if p := named(v, name); p != nil && !p.Expired(s.now()) {
 			return p
 		}
 	}
 	return nil
+}
+
+// named returns the parameter with a name, expired or not. At the top of the hierarchy a name means the same with its slash and without.
+func named(v *state.View, name string) *state.Parameter {
+	if p := v.Parameters.Get(name); p != nil {
+		return p
+	}
+	bare, slash := strings.CutPrefix(name, "/")
+	switch {
+	case strings.Contains(bare, "/"):
+		return nil
+	case slash:
+		return v.Parameters.Get(bare)
+	}
+	return v.Parameters.Get("/" + name)
 }
 
 // find returns the version of a parameter that is meant, which is the latest if none is named.

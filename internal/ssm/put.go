@@ -43,16 +43,16 @@ func (s *Service) PutParameter(ctx context.Context, in *ssm.PutParameterInput) (
 	user := s.caller(ctx)
 	err := s.store.Update(ctx, func(tx *state.Tx) (err error) {
 		p := &state.Parameter{Name: name, Tags: in.Tags}
-		old, previous := tx.Parameters.Get(name), (*state.ParameterVersion)(nil)
+		old, previous := named(tx.View, name), (*state.ParameterVersion)(nil)
 		switch {
 		case old != nil && old.Expired(s.now()):
-			tx.DeleteParameter(name)
+			tx.DeleteParameter(old.Name)
 		case old != nil && !aws.ToBool(in.Overwrite):
 			return &types.ParameterAlreadyExists{Message: account.Message(
 				"The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")}
 		case old != nil:
 			*p = *old
-			previous = tx.ParameterVersions.Get(state.ParameterVersionKey(name, old.Version))
+			previous = tx.ParameterVersions.Get(state.ParameterVersionKey(old.Name, old.Version))
 		}
 		if version, err = s.next(p, previous, in); err != nil {
 			return err
@@ -82,6 +82,9 @@ func (s *Service) checkPut(in *ssm.PutParameterInput) error {
 		return &types.InvalidKeyId{Message: account.Message(
 			"Pintle has no KMS. SecureStrings are encrypted with the control plane's own key, which is called %s: %q isn't that.",
 			defaultKey, key)}
+	}
+	if len(in.Tags) > account.MaxTags {
+		return invalid("A parameter can have at most %d tags.", account.MaxTags)
 	}
 	return checkTags(in.Tags)
 }

@@ -118,10 +118,11 @@ func TestNamesAndSelectors(t *testing.T) {
 		"/a/b:3":      "(ParameterVersionNotFound)",
 		"/a/b:stable": "one",
 		"/a/b:none":   "(ParameterVersionNotFound)",
-		"/a/b/":       "(ParameterNotFound)",
-		"a/b":         "(ParameterNotFound)",
+		"/a/b/":       "(ValidationException)",
+		"/a//b":       "(ValidationException)",
+		"a/b":         "(ValidationException)",
 		"plain":       "three",
-		"/plain":      "(ParameterNotFound)",
+		"/plain":      "three",
 		"arn:aws:ssm:us-east-1:000000000000:parameter/a/b":                                                      "two",
 		"arn:aws:ssm:us-east-1:000000000000:parameter/a/b:1":                                                    "one",
 		"arn:aws:ssm:us-east-1:000000000000:parameter/plain":                                                    "three",
@@ -135,6 +136,29 @@ func TestNamesAndSelectors(t *testing.T) {
 	} {
 		if got := w.get(name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestNamesAtTheTop: without a path, a name is the same with a slash and without, and shown as it was asked for.
+func TestNamesAtTheTop(t *testing.T) {
+	w := newWorld(t)
+	for put, other := range map[string]string{"plain": "/plain", "/slash": "slash"} {
+		w.put(put, "one")
+		if _, err := w.tryPut(other, "two"); code(err) != "ParameterAlreadyExists" {
+			t.Errorf("put %s beside %s: %v", other, put, err)
+		}
+		if version := w.put(other, "two", overwrite); version != 2 {
+			t.Errorf("overwriting %s as %s made version %d", put, other, version)
+		}
+		for _, name := range []string{put, other} {
+			out, err := w.GetParameter(t.Context(), &ssm.GetParameterInput{Name: &name})
+			if err != nil || *out.Parameter.Name != name || *out.Parameter.Value != "two" {
+				t.Errorf("%s: %+v, %v", name, out, err)
+			}
+		}
+		if _, err := w.DeleteParameter(t.Context(), &ssm.DeleteParameterInput{Name: &other}); err != nil || w.get(put) != "(ParameterNotFound)" {
+			t.Errorf("%s deleted as %s: %v", put, other, err)
 		}
 	}
 }

@@ -13,14 +13,13 @@ import (
 
 func parts(t types.Tag) (key, value *string) { return t.Key, t.Value }
 
+// checkTags checks tags. How many there may be, the operations know.
 func checkTags(tags []types.Tag) error {
-	fault := account.CheckTags(account.TagPairs(tags, parts), account.MaxTags)
+	fault := account.CheckTags(account.TagPairs(tags, parts), len(tags))
 	if fault == nil {
 		return nil
 	}
 	switch fault.Rule {
-	case account.TooManyTags:
-		return tooManyTags()
 	case account.TagKeyLength:
 		return invalid("The tag key %q must have between 1 and %d characters.", fault.Key, account.MaxTagKey)
 	case account.TagValueLength:
@@ -29,10 +28,6 @@ func checkTags(tags []types.Tag) error {
 		return invalid("The tag key %q is given twice.", fault.Key)
 	}
 	return invalid("aws: prefixed tag key names are not allowed for external use.")
-}
-
-func tooManyTags() error {
-	return &types.TooManyTagsError{Message: account.Message("A parameter can have at most %d tags.", account.MaxTags)}
 }
 
 // tagged returns the parameter that a call about tags names.
@@ -52,7 +47,12 @@ func (s *Service) AddTagsToResource(ctx context.Context, in *ssm.AddTagsToResour
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
-	err := s.retag(ctx, in.ResourceType, *in.ResourceId, func(old []types.Tag) []types.Tag { return account.MergeTags(old, in.Tags, parts) })
+	err := s.retag(ctx, in.ResourceType, *in.ResourceId, func(p *state.Parameter) error {
+		if p.Tags = account.MergeTags(p.Tags, in.Tags, parts); len(p.Tags) > account.MaxTags {
+			return &types.TooManyTagsError{Message: account.Message("A parameter can have at most %d tags.", account.MaxTags)}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,10 @@ func (s *Service) AddTagsToResource(ctx context.Context, in *ssm.AddTagsToResour
 func (s *Service) RemoveTagsFromResource(
 	ctx context.Context, in *ssm.RemoveTagsFromResourceInput,
 ) (*ssm.RemoveTagsFromResourceOutput, error) {
-	err := s.retag(ctx, in.ResourceType, *in.ResourceId,
-		func(old []types.Tag) []types.Tag { return account.RemoveTags(old, in.TagKeys, parts) })
+	err := s.retag(ctx, in.ResourceType, *in.ResourceId, func(p *state.Parameter) error {
+		p.Tags = account.RemoveTags(p.Tags, in.TagKeys, parts)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -82,15 +84,15 @@ func (s *Service) ListTagsForResource(
 	return &ssm.ListTagsForResourceOutput{TagList: slices.Concat([]types.Tag{}, p.Tags)}, nil
 }
 
-func (s *Service) retag(ctx context.Context, kind types.ResourceTypeForTagging, id string, change func([]types.Tag) []types.Tag) error {
+func (s *Service) retag(ctx context.Context, kind types.ResourceTypeForTagging, id string, change func(*state.Parameter) error) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		old, err := s.tagged(tx.View, kind, id)
 		if err != nil {
 			return err
 		}
 		p := *old
-		if p.Tags = change(old.Tags); len(p.Tags) > account.MaxTags {
-			return tooManyTags()
+		if err := change(&p); err != nil {
+			return err
 		}
 		tx.Parameters.Put(&p)
 		return nil

@@ -35,6 +35,7 @@ import (
 type serviceModel struct {
 	Operations map[string]struct {
 		Input, Output struct{ Shape string }
+		Errors        []struct{ Shape string }
 	}
 	Shapes map[string]modelShape
 }

@@ -172,34 +172,46 @@ var errorStruct = regexp.MustCompile(`(Exception|Fault|Error|NextToken)$`)
 // codesIn returns the error codes in a folder's code: the SDK's error structs, and what refusals are made with.
 func codesIn(t *testing.T, folder string) (codes []string) {
 	t.Helper()
-	files, err := parser.ParseDir(token.NewFileSet(), folder, func(f fs.FileInfo) bool {
-		return !strings.HasSuffix(f.Name(), "_test.go") && !strings.HasSuffix(f.Name(), "_gen.go")
-	}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range files {
+	for _, p := range parseFolder(t, folder) {
 		constants := stringConstants(p)
 		ast.Inspect(p, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if at := codeArgument(n.Fun, folder); at >= 0 && at < len(n.Args) {
-					codes = append(codes, textOf(n.Args[at], constants))
-				}
-			case *ast.KeyValueExpr:
-				if nameOf(n.Key) == "code" { // of S3's errors
-					codes = append(codes, textOf(n.Value, constants))
-				}
-			case *ast.CompositeLit:
-				if s, ok := n.Type.(*ast.SelectorExpr); ok && nameOf(s.X) == "types" && errorStruct.MatchString(s.Sel.Name) {
-					codes = append(codes, s.Sel.Name)
-				}
-			}
+			codes = append(codes, codeAt(n, folder, constants))
 			return true
 		})
 	}
 	slices.Sort(codes)
 	return slices.DeleteFunc(slices.Compact(codes), func(code string) bool { return code == "" })
+}
+
+// parseFolder parses a folder's code without its tests and what is generated.
+func parseFolder(t *testing.T, folder string) map[string]*ast.Package {
+	t.Helper()
+	packages, err := parser.ParseDir(token.NewFileSet(), folder, func(f fs.FileInfo) bool {
+		return !strings.HasSuffix(f.Name(), "_test.go") && !strings.HasSuffix(f.Name(), "_gen.go")
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
+}
+
+// codeAt returns the error code that a piece of code names, or "".
+func codeAt(n ast.Node, folder string, constants map[string]string) string {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if at := codeArgument(n.Fun, folder); at >= 0 && at < len(n.Args) {
+			return textOf(n.Args[at], constants)
+		}
+	case *ast.KeyValueExpr:
+		if nameOf(n.Key) == "code" { // of S3's errors
+			return textOf(n.Value, constants)
+		}
+	case *ast.CompositeLit:
+		if s, ok := n.Type.(*ast.SelectorExpr); ok && nameOf(s.X) == "types" && errorStruct.MatchString(s.Sel.Name) {
+			return s.Sel.Name
+		}
+	}
+	return ""
 }
 
 // codeArgument returns the place of the code among a call's arguments, or -1 if the call makes no refusal.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/xml"
 	"fmt"
@@ -37,7 +38,7 @@ func (e *echo) PutObject(_ context.Context, in *s3.PutObjectInput) (*s3.PutObjec
 		return nil, err
 	}
 	trailer := in.Body.(interface{ Trailer(string) string }).Trailer("x-amz-checksum-crc32")
-	e.got = fmt.Sprintf("%s/%s: %s %s", *in.Bucket, *in.Key, body, trailer)
+	e.got = fmt.Sprintf("%s/%s: %s %s%s", *in.Bucket, *in.Key, body, trailer, aws.ToString(in.IfMatch))
 	return &s3.PutObjectOutput{ETag: aws.String(`"e"`)}, nil
 }
 
@@ -281,6 +282,21 @@ func TestPresignedREST(t *testing.T) {
 		if status := do(t, "GET", u.String(), nil, ""); status != http.StatusForbidden {
 			t.Errorf("presigned and over: %d", status)
 		}
+	}
+}
+
+// TestPresignedCondition: a presigned URL may have a write's condition as a parameter.
+func TestPresignedCondition(t *testing.T) {
+	e, endpoint := serveS3(t, now())
+	empty := fmt.Sprintf("%x", sha256.Sum256(nil))
+	r, _ := http.NewRequest("PUT", endpoint+"/bucket/key?If-Match=etag&X-Amz-Expires=60&X-Amz-Content-Sha256="+empty, nil)
+	signed, _, err := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }).PresignHTTP(t.Context(),
+		aws.Credentials{AccessKeyID: "AKIAALICE", SecretAccessKey: "secret"}, r, empty, "s3", "us-east-1", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := do(t, "PUT", signed, nil, ""); status != 200 || e.got != "bucket/key:  etag" {
+		t.Errorf("%d, got %v", status, e.got)
 	}
 }
 

@@ -59,7 +59,7 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 		text, there = strconv.FormatInt(q.body.length, 10), q.body.length >= 0
 	default:
 		values := q.Header.Values(m.Place.Name)
-		if len(values) == 0 && strings.HasPrefix(m.Place.Name, "x-amz-") {
+		if len(values) == 0 && mayBeSignedInURL(m.Place.Name) {
 			values = parameter(q.query, m.Place.Name)
 		}
 		text, there = strings.Join(values, ","), len(values) > 0
@@ -83,6 +83,11 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 		return refusal.New("InvalidArgument", "Provided %s is not valid: %q.", m.Place.Name, text)
 	}
 	return nil
+}
+
+// mayBeSignedInURL reports whether a presigned URL may have a header as a parameter. A condition there must not be lost.
+func mayBeSignedInURL(header string) bool {
+	return strings.HasPrefix(header, "x-amz-") || strings.HasPrefix(header, "If-")
 }
 
 // isNumber reports whether a shape is an integer, or a pointer to one.
