@@ -12,7 +12,7 @@ import (
 )
 
 // TestJoin adds a node with nothing but a join token, over TLS with an authority of the control plane's own. A task there calls
-// back with boto3. The node's key is for its own instance, and ends with it.
+// back with boto3, and finds no token in the environment of what started it. The node's key is for its own instance, and ends with it.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	p := UpSigned(t, "c5.large", "--tls", "auto")
@@ -30,8 +30,9 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	agent := exec.Command(bin(t, "pintle"), "agent", "--join", strings.TrimSpace(string(token)), "--data", dir,
+	agent := exec.Command(bin(t, "pintle"), "agent", "--data", dir,
 		"--runtime", "process", "--instance-type", "c5.large", "--metrics=", "--ephemeral")
+	agent.Env = append(os.Environ(), "PINTLE_JOIN_TOKEN="+strings.TrimSpace(string(token)))
 	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestJoin(t *testing.T) {
 	})
 	aws("ecs", "register-task-definition", "--cli-input-json", `{"family":"who","taskRoleArn":"arn:aws:iam::000000000000:role/worker",
 		"containerDefinitions":[{"name":"main","image":"i","memory":64,
-		"command":["python3","-c","import boto3; boto3.client('sts').get_caller_identity()"]}]}`)
+		"command":["python3","-c","import boto3, os; boto3.client('sts').get_caller_identity()\nparent = open('/proc/%d/environ' % os.getppid()).read(); assert parent and 'pintle-join' not in parent"]}]}`)
 	task := aws("ecs", "start-task", "--task-definition", "who", "--container-instances", joined,
 		"--query", "tasks[0].taskArn", "--output", "text")
 	Eventually(t, "the task ends", func() bool {

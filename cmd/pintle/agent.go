@@ -157,6 +157,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if c.Ephemeral { // even if it's told to end at once, it must still stop what an earlier agent left
 		setup = context.WithoutCancel(ctx)
 	}
+	os.Unsetenv("PINTLE_JOIN_TOKEN") //nolint:errcheck // it never fails on Linux; what the agent starts beside containers needn't have it
 	l, err := c.login(setup)
 	if err != nil {
 		return err

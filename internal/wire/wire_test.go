@@ -315,7 +315,7 @@ func TestInputIsStrict(t *testing.T) {
 			"a wrong type from a node", "SubmitTaskStateChange", `{"containers":[{"exitCode":"1"}]}`,
 			"containers[0].exitCode: expected a whole number, not a string.",
 		},
-		{"a number for a string", "RunTask", `{"group":1}`, "group: expected a string, not the number 1."},
+		{"a number for a string", "RunTask", `{"group":1}`, "group: expected a string, not a number."},
 		{"a boolean for a string", "RunTask", `{"group":true}`, "group: expected a string, not true."},
 		{"an object for a string", "RunTask", `{"group":{"a":1}}`, "group: expected a string, not an object."},
 		{"a string for a number", "RunTask", `{"count":"1"}`, "count: expected a whole number, not a string."},

@@ -20,12 +20,21 @@ type LostOptions struct {
 
 // GiveUp runs until ctx ends, and gives up on nodes whose agent has been away for too long: it marks their tasks
 // stopped, so that services can replace them. Nothing is placed on a node while it's away, and a node that returns is
-// told to stop what is no longer wanted. GiveUp may be late by a tenth of opts.Lost.
+// told to stop what is no longer wanted. GiveUp may be late by a tenth of opts.Lost. If the clock is set, or the process was paused, those who
+// are away get the whole time anew: who knows how long they have been.
 func GiveUp(ctx context.Context, store *state.Store, opts LostOptions) error {
-	tick := time.NewTicker(max(opts.Lost/10, 10*time.Millisecond))
+	interval := max(opts.Lost/10, 10*time.Millisecond)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
+	var set time.Time // when the clock was set for the last time
+	last := opts.now()
 	for {
-		if err := giveUp(ctx, store, opts); err != nil {
+		now := opts.now()
+		if (now.Sub(last) - interval).Abs() > interval+opts.Lost/2 {
+			set = now
+		}
+		last = now
+		if err := giveUp(ctx, store, opts.Lost, now, set); err != nil {
 			return err
 		}
 		select {
@@ -36,16 +45,25 @@ func GiveUp(ctx context.Context, store *state.Store, opts LostOptions) error {
 	}
 }
 
-// giveUp stops the tasks of every node that has been away for too long.
-func giveUp(ctx context.Context, store *state.Store, opts LostOptions) error {
-	now := opts.Now().UTC().Truncate(time.Millisecond)
+// now returns the time as rows have it, without the reading of the clock that is never set.
+func (o LostOptions) now() time.Time { return o.Now().UTC().Truncate(time.Millisecond) }
+
+// giveUp stops the tasks of every node that has been away for too long, by a clock that was set last at some time.
+func giveUp(ctx context.Context, store *state.Store, lost time.Duration, now, set time.Time) error {
 	v := store.View()
 	for row := range v.ContainerInstances.All() {
-		if row.AgentConnected || row.DisconnectedAt == nil || now.Sub(*row.DisconnectedAt) < opts.Lost || !hasTasks(v, row) {
+		if row.AgentConnected || row.DisconnectedAt == nil {
+			continue
+		}
+		since := *row.DisconnectedAt
+		if since.Before(set) || !set.IsZero() && since.After(now.Add(lost)) {
+			since = set
+		}
+		if now.Sub(since) < lost || !hasTasks(v, row) {
 			continue
 		}
 		err := store.Update(ctx, func(tx *state.Tx) error {
-			stopTasks(tx, *row.ContainerInstanceArn, now, opts.Lost)
+			stopTasks(tx, *row.ContainerInstanceArn, now, lost)
 			return nil
 		})
 		if err != nil {

@@ -2,6 +2,7 @@ package nodelink
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,37 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
+// TestGiveUpDoesNotTrustTheClock: a clock that is set says nothing of how long a node has been away. It gets the whole time anew.
+func TestGiveUpDoesNotTrustTheClock(t *testing.T) {
+	for _, jump := range []time.Duration{time.Hour, 365 * 24 * time.Hour, -time.Hour, -365 * 24 * time.Hour} {
+		t.Run(jump.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := openStore(t)
+				putRows(t, store, lostInstance("ci/i", true), lostTask("runs", "ci/i", "RUNNING"))
+				ctx, cancel := context.WithCancel(t.Context())
+				var ahead atomic.Int64
+				now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				ended := make(chan error)
+				go func() { ended <- GiveUp(ctx, store, LostOptions{Now: now, Lost: lost}) }()
+				stopped := func() bool {
+					synctest.Wait()
+					return *store.View().Tasks.Get("runs").LastStatus == "STOPPED"
+				}
+				time.Sleep(lost / 5)
+				ahead.Store(int64(jump))
+				if time.Sleep(lost - time.Second); stopped() {
+					t.Error("it's given up too early")
+				}
+				if time.Sleep(lost / 4); !stopped() {
+					t.Error("it isn't given up")
+				}
+				cancel()
+				<-ended
+			})
+		})
+	}
+}
+
 // TestGivenUpTasks checks the stopped tasks of a lost node, and that its GPU is free.
 func TestGivenUpTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +103,7 @@ func TestGivenUpTasks(t *testing.T) {
 		putRows(t, store, awsvpc, lostInstance("ci/i", true), lostTask("runs", "ci/i", "RUNNING", "GPU-0"), asked, over, never,
 			lostTask("waits", "never", "PENDING"))
 		time.Sleep(lost)
-		if err := giveUp(t.Context(), store, LostOptions{Now: time.Now, Lost: lost}); err != nil {
+		if err := giveUp(t.Context(), store, lost, time.Now().UTC(), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		v := store.View()
@@ -99,7 +131,7 @@ func TestGivenUpTasks(t *testing.T) {
 		}
 		putRows(t, store, lostInstance("ci/i", false), lostTask("next", "ci/i", "RUNNING", "GPU-0")) // the ledger would refuse it
 		revision := store.Revision()
-		if err := giveUp(t.Context(), store, LostOptions{Now: time.Now, Lost: lost}); err != nil || store.Revision() != revision {
+		if err := giveUp(t.Context(), store, lost, time.Now().UTC(), time.Time{}); err != nil || store.Revision() != revision {
 			t.Errorf("a second look changed something: %v", err)
 		}
 	})

@@ -162,7 +162,7 @@ func TestJSONOddities(t *testing.T) {
 		`{"float":1e39}`:         "float: expected a number of 32 bits, not the number 1e39.",
 		`{"double":1e999}`:       "double: expected a number of 64 bits",
 		`{"blob":"%"}`:           "blob: expected base64",
-		`{"blob":1}`:             "blob: expected base64, not the number 1.",
+		`{"blob":1}`:             "blob: expected base64, not a number.",
 		`{"map":{"a":null}}`:     "map.a: expected a string, not null.",
 		`{"map":[]}`:             "map: expected an object, not a list.",
 		`{"maps":{"a/b":["x"]}}`: "maps.a/b[0]: expected a whole number, not a string.",

@@ -350,7 +350,7 @@ func (d *jsonDecoder) scalar(sh *Shape, v reflect.Value) error {
 
 func (d *jsonDecoder) string(t jsontext.Token, v reflect.Value) error {
 	if t.Kind() != '"' {
-		return d.mismatch("expected a string, not %s.", describe(t))
+		return d.mismatch("expected a string, not %s.", kindOf(t))
 	}
 	v.SetString(t.String())
 	return nil
@@ -409,7 +409,7 @@ func (d *jsonDecoder) time(t jsontext.Token, v reflect.Value) error {
 
 func (d *jsonDecoder) blob(t jsontext.Token, v reflect.Value) error {
 	if t.Kind() != '"' {
-		return d.mismatch("expected base64, not %s.", describe(t))
+		return d.mismatch("expected base64, not %s.", kindOf(t))
 	}
 	b, err := base64.StdEncoding.DecodeString(t.String())
 	if err != nil {
@@ -419,13 +419,21 @@ func (d *jsonDecoder) blob(t jsontext.Token, v reflect.Value) error {
 	return nil
 }
 
-// describe says what a token is. It never repeats the caller's strings, because they may be secret.
+// describe says what a token is, and of a number which.
 func describe(t jsontext.Token) string {
+	if t.Kind() == '0' {
+		return "the number " + t.String()
+	}
+	return kindOf(t)
+}
+
+// kindOf says what a token is. It repeats nothing of the caller's where a string or bytes belong, because those may be secret.
+func kindOf(t jsontext.Token) string {
 	switch t.Kind() {
 	case '"':
 		return "a string"
 	case '0':
-		return "the number " + t.String()
+		return "a number"
 	case 't', 'f':
 		return t.String()
 	case '{':
