@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,8 +112,12 @@ func (s *Service) queriedGroups(in *cloudwatchlogs.StartQueryInput) ([]string, e
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for _, name := range names {
-		if _, err := s.store.Group(name); err != nil {
-			return nil, failure(err)
+		if _, err := s.store.Group(name); errors.Is(err, streams.ErrNoGroup) {
+			return nil, &types.ResourceNotFoundException{
+				Message: account.Message("Log group '%s' does not exist for account ID '%s'", name, s.opts.ID),
+			}
+		} else if err != nil {
+			return nil, err
 		}
 	}
 	return names, nil
@@ -210,11 +215,21 @@ func (s *Service) DescribeQueries(
 			QueryDuration: aws.Int64(q.Took.Milliseconds()),
 			QueryId:       &q.ID,
 			QueryLanguage: types.QueryLanguageCwli,
-			QueryString:   &q.Text,
+			QueryString:   aws.String(described(&q)),
 			Status:        q.Status,
 		})
 	}
 	return out, nil
+}
+
+// described returns a query's text as DescribeQueries shows it: behind the groups that it reads, and from when to when. How AWS lists several
+// groups wasn't recorded.
+func described(q *searches.Query) string {
+	var sources []string
+	for _, group := range q.Groups {
+		sources = append(sources, `"`+group+`"`)
+	}
+	return fmt.Sprintf("SOURCE %s START=%d END=%d | %s", strings.Join(sources, ", "), q.Start, q.End, q.Text)
 }
 
 // A pointer to an event, @ptr, is the event's id and the group's name.

@@ -191,7 +191,7 @@ func TestQueryRefusals(t *testing.T) {
 		{"InvalidParameterException", "SQL", func(in *cloudwatchlogs.StartQueryInput) { in.QueryLanguage = types.QueryLanguageSql }},
 		{"InvalidParameterException", "Exactly one", func(in *cloudwatchlogs.StartQueryInput) { in.LogGroupNames = []string{"a"} }},
 		{"InvalidParameterException", "Exactly one", func(in *cloudwatchlogs.StartQueryInput) { in.LogGroupName = nil }},
-		{"ResourceNotFoundException", "log group", func(in *cloudwatchlogs.StartQueryInput) { in.LogGroupName = aws.String("c") }},
+		{"ResourceNotFoundException", "Log group 'c' does not exist for account ID '", func(in *cloudwatchlogs.StartQueryInput) { in.LogGroupName = aws.String("c") }},
 		{"InvalidParameterException", "endTime", func(in *cloudwatchlogs.StartQueryInput) { in.EndTime = aws.Int64(1) }},
 		{"InvalidParameterException", "at most 50", func(in *cloudwatchlogs.StartQueryInput) {
 			in.LogGroupName, in.LogGroupNames = nil, strings.Split(strings.Repeat("a", 51), "")
@@ -262,4 +262,19 @@ func TestQueryDefinitions(t *testing.T) {
 	}
 	_, err = s.DeleteQueryDefinition(t.Context(), &cloudwatchlogs.DeleteQueryDefinitionInput{QueryDefinitionId: &id})
 	refusedAs(t, err, "ResourceNotFoundException", "query definition")
+}
+
+// TestDescribedQueries: a query is described with what it reads before its text.
+func TestDescribedQueries(t *testing.T) {
+	s := newQueried(t, 0)
+	_, err := s.StartQuery(t.Context(), &cloudwatchlogs.StartQueryInput{
+		LogGroupName: aws.String("a"), StartTime: aws.Int64(5), EndTime: aws.Int64(7), QueryString: aws.String("fields @message"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.DescribeQueries(t.Context(), &cloudwatchlogs.DescribeQueriesInput{})
+	if err != nil || len(out.Queries) != 1 || *out.Queries[0].QueryString != `SOURCE "a" START=5000 END=7999 | fields @message` {
+		t.Errorf("%+v, %v", out, err)
+	}
 }

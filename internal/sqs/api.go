@@ -27,6 +27,7 @@ func API(service call.Service) model.API {
 		FormNames:    modelFormNames,
 		URLMember:    "QueueUrl",
 		TellZero:     true,
+		ErrorDetail:  true,
 		LenientForms: true,
 		MaxBody:      8 << 20, // a message is up to 1 MiB; JSON and forms add their escapes
 		Service:      service,
@@ -57,5 +58,8 @@ func queryErrors() map[string]model.QueryError {
 	} {
 		all[name] = model.QueryError{Code: code, Status: http.StatusBadRequest}
 	}
+	missing := all["QueueDoesNotExist"]
+	missing.Message = "The specified queue does not exist for this wsdl version."
+	all["QueueDoesNotExist"] = missing
 	return all
 }

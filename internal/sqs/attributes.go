@@ -180,8 +180,8 @@ func (s *Service) setRedrive(q *queues.Queue, value string) error {
 		return refused("Invalid value for maxReceiveCount: %s, valid values are from 1 to 1000 both inclusive.", p.MaxReceives)
 	}
 	name, ok := s.nameInArn(p.Target)
-	if !ok || name == q.Name {
-		return refused("Dead letter target does not exist, or is not a queue of this account and region, or is the queue itself.")
+	if !ok {
+		return refused("Dead letter target does not exist, or is not a queue of this account and region.")
 	}
 	target, err := s.store.Queue(name)
 	if err != nil {

@@ -102,7 +102,7 @@ func TestAttributes(t *testing.T) {
 		{"a dead-letter queue", q, []string{"RedrivePolicy", redrive("dead", "3")}, ""},
 		{"with its count as text", q, []string{"RedrivePolicy", redrive("dead", `"3"`)}, ""},
 		{"one that there is not", q, []string{"RedrivePolicy", redrive("none", "3")}, "InvalidParameterValueException"},
-		{"itself", q, []string{"RedrivePolicy", redrive("q", "3")}, "InvalidParameterValueException"},
+		{"itself", q, []string{"RedrivePolicy", redrive("q", "3")}, ""},
 		{"one of the other type", q, []string{"RedrivePolicy", redrive("q.fifo", "3")}, "InvalidParameterValueException"},
 		{"one that takes none", q, []string{"RedrivePolicy", redrive("closed", "3")}, "InvalidParameterValueException"},
 		{"never", q, []string{"RedrivePolicy", redrive("dead", "0")}, "InvalidParameterValueException"},
@@ -549,5 +549,36 @@ func TestLateVisibilityChange(t *testing.T) {
 	change(first, call.Zero)
 	if got := receive(); len(got) > 0 {
 		t.Error("an earlier receipt changed a message that somebody else has")
+	}
+}
+
+// TestOwnDeadLetterQueue: a queue may be its own dead-letter queue, as on AWS. What was received too often goes behind the others, and its
+// receives count anew.
+func TestOwnDeadLetterQueue(t *testing.T) {
+	s := newService(t)
+	q := queue(t, s, "q")
+	_, err := s.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: q, Attributes: map[string]string{
+		"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:q","maxReceiveCount":2}`,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"bad", "good"} {
+		if _, err := s.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q, MessageBody: &body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for range 8 {
+		out, err := s.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: q, VisibilityTimeout: call.Zero})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range out.Messages {
+			got = append(got, *m.Body)
+		}
+	}
+	if n := strings.Count(strings.Join(got, " "), "bad"); len(got) != 8 || n != 4 {
+		t.Errorf("received %v", got)
 	}
 }

@@ -72,7 +72,10 @@ func (queryProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]b
 	e.Open("Error")
 	e.Element("Type", culprit(status))
 	e.Element("Code", code)
-	e.Element("Message", refusal.MessageOf(err))
+	e.Element("Message", cmp.Or(q.api.QueryErrors[err.ErrorCode()].Message, refusal.MessageOf(err)))
+	if q.api.ErrorDetail {
+		e.Element("Detail", "")
+	}
 	e.Close("Error")
 	e.Element("RequestId", q.id)
 	e.Close("ErrorResponse")

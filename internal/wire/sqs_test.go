@@ -104,7 +104,8 @@ func TestSQS(t *testing.T) {
 		"Action=SendMessage&Version=2012-11-05&MessageAttribute.1.Name=a&MessageAttribute.1.Value.DataType=String"+
 			"&MessageAttribute.1.Value.StringValue=v",
 	)
-	if !strings.Contains(answer, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>") ||
+	if !strings.Contains(answer, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"+
+		"<Message>The specified queue does not exist for this wsdl version.</Message><Detail></Detail>") ||
 		aws.ToString(service.sent.MessageAttributes["a"].StringValue) != "v" {
 		t.Errorf("a refusal in Query is %s, to %+v", answer, service.sent)
 	}

@@ -185,20 +185,20 @@ func parseJSON(text []byte) (*Value, error) {
 		}
 	}
 	if e := (*Error)(nil); err != nil && !errors.As(err, &e) {
-		return nil, malformed("JSON not well-formed. %s", p.at())
+		return nil, malformed("JSON not well-formed. %s", p.at(1)) // behind the character that is wrong
 	}
 	return v, err
 }
 
-// at returns where the decoder is, as messages have it.
-func (p *jsonParser) at() string {
-	read := p.text[:min(int(p.decoder.InputOffset()), len(p.text))]
+// at returns where the decoder is, or some characters further, as messages have it.
+func (p *jsonParser) at(further int) string {
+	read := p.text[:min(int(p.decoder.InputOffset())+further, len(p.text))]
 	return fmt.Sprintf("(line %d, column %d)", bytes.Count(read, []byte{'\n'})+1, len(read)-bytes.LastIndexByte(read, '\n'))
 }
 
 func (p *jsonParser) value(depth int) (*Value, error) {
 	if depth > maxDepth {
-		return nil, malformed("values are nested deeper than %d levels %s", maxDepth, p.at())
+		return nil, malformed("values are nested deeper than %d levels %s", maxDepth, p.at(0))
 	}
 	token, err := p.decoder.Token()
 	if err != nil {

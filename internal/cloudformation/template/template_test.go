@@ -20,7 +20,8 @@ func TestParseRefuses(t *testing.T) {
 	deep := strings.Repeat("[", 120) + strings.Repeat("]", 120)
 	for _, c := range []struct{ text, want string }{
 		{"Resources: {B: [}", "Template format error: YAML not well-formed. (line 1, column 1)"},
-		{"{\"Resources\": {\n\"B\": }}", "Template format error: JSON not well-formed. (line 2, column 6)"},
+		{"{\"Resources\": {\n\"B\": }}", "Template format error: JSON not well-formed. (line 2, column 7)"},
+		{`{"this is invalid JSON"="bobbins"}`, "Template format error: JSON not well-formed. (line 1, column 25)"},
 		{bucket + "---\n" + bucket, "Template format error: unsupported structure."},
 		{"- a", "Template format error: unsupported structure."},
 		{"", "Template format error: unsupported structure."},

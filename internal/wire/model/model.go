@@ -30,6 +30,7 @@ type API struct {
 	QueryErrors  map[string]QueryError // by name in the model, for a service that began with Query
 	Operations   []string              // all operations on AWS
 	Lenient      []string              // operations that ignore unknown members, because nodes of other versions call them
+	ErrorDetail  bool                  // whether errors in Query have an element Detail, which is empty
 	LenientForms bool                  // whether Query ignores unknown parameters, because clients older than the model's names send them
 	Constraints  Constraints           // on inputs, checked before the service sees them; none if the service checks them itself
 	MaxBody      int64                 // bytes; 0 means 1 MiB
@@ -65,8 +66,9 @@ type Constraints struct {
 
 // QueryError is an error's form in Query.
 type QueryError struct {
-	Code   string
-	Status int
+	Code    string
+	Status  int
+	Message string // in place of the error's own, if not empty
 }
 
 // QueryErrors returns the errors of an SDK package whose code in Query isn't their name.
@@ -74,7 +76,7 @@ func QueryErrors(types *smithy.TypeRegistry) map[string]QueryError {
 	m := map[string]QueryError{}
 	for _, t := range types.Entries {
 		if e, ok := smithy.SchemaTrait[*traits.AWSQueryError](t.Schema); ok {
-			m[t.Schema.ID().Name] = QueryError{e.ErrorCode, e.StatusCode}
+			m[t.Schema.ID().Name] = QueryError{Code: e.ErrorCode, Status: e.StatusCode}
 		}
 	}
 	return m
