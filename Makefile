@@ -72,6 +72,7 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzXML ./internal/wire/codec
 	$(FUZZ) FuzzPath ./internal/wire/rest
 	$(FUZZ) FuzzCopySource ./internal/s3
+	$(FUZZ) FuzzRead ./internal/ec2/keypair
 	$(FUZZ) FuzzAuthorization ./internal/wire/sign
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package

@@ -851,8 +851,151 @@ kinds = [t["InstanceType"] for p in ec2.get_paginator("describe_instance_types")
     for t in p["InstanceTypes"]]
 assert len(kinds) > 100 and len(set(kinds)) == len(kinds), kinds
 refused("InvalidInstanceType", ec2.describe_instance_types, InstanceTypes=["z9.huge"])
-refused("UnsupportedOperation", ec2.describe_vpcs)
-called.discard("ec2:DescribeVpcs")
+refused("UnsupportedOperation", ec2.describe_volumes)
+called.discard("ec2:DescribeVolumes")
+
+
+def network():
+    """EC2's network."""
+    zones = ["us-east-1a", "us-east-1b", "us-east-1c"]
+    default = ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"][0]
+    assert default["CidrBlock"] == "172.31.0.0/16", default
+    found = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [default["VpcId"]]}])["Subnets"]
+    assert sorted(s["AvailabilityZone"] for s in found if s["DefaultForAz"]) == zones, found
+    refused("DefaultVpcAlreadyExists", ec2.create_default_vpc)
+    refused("DefaultSubnetAlreadyExistsInAvailabilityZone", ec2.create_default_subnet, AvailabilityZone=zones[0])
+    tags = lambda kind: [{"ResourceType": kind, "Tags": [{"Key": "Name", "Value": "net"}]}]
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=tags("vpc"))["Vpc"]["VpcId"]
+    inside = [{"Name": "vpc-id", "Values": [vpc]}]
+    wait(ec2, "vpc_available", VpcIds=[vpc])
+    refused("InvalidVpc.Range", ec2.create_vpc, CidrBlock="10.0.0.0/8")
+    refused("InvalidVpcID.NotFound", ec2.describe_vpcs, VpcIds=["vpc-00000000000000000"])
+    assert len(ec2.describe_security_groups(Filters=inside)["SecurityGroups"]) == 1
+    main = ec2.describe_route_tables(Filters=inside + [{"Name": "association.main", "Values": ["true"]}])["RouteTables"]
+    assert [r["GatewayId"] for r in main[0]["Routes"]] == ["local"], main
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
+    assert ec2.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsHostnames")["EnableDnsHostnames"]["Value"]
+    more = ec2.associate_vpc_cidr_block(VpcId=vpc, CidrBlock="10.1.0.0/16")["CidrBlockAssociation"]["AssociationId"]
+    ec2.disassociate_vpc_cidr_block(AssociationId=more)
+    options = ec2.create_dhcp_options(DhcpConfigurations=[{"Key": "domain-name", "Values": ["gpu.internal"]}])["DhcpOptions"]["DhcpOptionsId"]
+    ec2.associate_dhcp_options(DhcpOptionsId=options, VpcId=vpc)
+    refused("DependencyViolation", ec2.delete_dhcp_options, DhcpOptionsId=options)
+    ec2.associate_dhcp_options(DhcpOptionsId="default", VpcId=vpc)
+    assert len(ec2.describe_dhcp_options(DhcpOptionsIds=[options])["DhcpOptions"]) == 1
+    ec2.delete_dhcp_options(DhcpOptionsId=options)
+
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.1.0/24", AvailabilityZone=zones[1])["Subnet"]
+    assert subnet["AvailableIpAddressCount"] == 251, subnet
+    subnet = subnet["SubnetId"]
+    wait(ec2, "subnet_available", SubnetIds=[subnet])
+    refused("InvalidSubnet.Conflict", ec2.create_subnet, VpcId=vpc, CidrBlock="10.0.1.128/25")
+    refused("InvalidSubnet.Range", ec2.create_subnet, VpcId=vpc, CidrBlock="10.2.0.0/24")
+    ec2.modify_subnet_attribute(SubnetId=subnet, MapPublicIpOnLaunch={"Value": True})
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    assert ec2.describe_internet_gateways(InternetGatewayIds=[gateway])["InternetGateways"][0]["Attachments"][0]["State"] == "available"
+    outward = ec2.create_egress_only_internet_gateway(VpcId=vpc)["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"]
+    assert len(ec2.describe_egress_only_internet_gateways(EgressOnlyInternetGatewayIds=[outward])["EgressOnlyInternetGateways"]) == 1
+    ec2.delete_egress_only_internet_gateway(EgressOnlyInternetGatewayId=outward)
+    table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+    ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
+    refused("RouteAlreadyExists", ec2.create_route, RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
+    refused("DependencyViolation", ec2.delete_vpc, VpcId=vpc)
+    followed = ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)["AssociationId"]
+    other = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+    followed = ec2.replace_route_table_association(AssociationId=followed, RouteTableId=other)["NewAssociationId"]
+    refused("DependencyViolation", ec2.delete_route_table, RouteTableId=other)
+    ec2.disassociate_route_table(AssociationId=followed)
+    ec2.delete_route_table(RouteTableId=other)
+
+    public = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    assert ec2.describe_addresses_attribute(AllocationIds=[public], Attribute="domain-name")["Addresses"] == []
+    nat = ec2.create_nat_gateway(SubnetId=subnet, AllocationId=public)["NatGateway"]["NatGatewayId"]
+    wait(ec2, "nat_gateway_available", NatGatewayIds=[nat])
+    ec2.replace_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat)
+    refused("InvalidIPAddress.InUse", ec2.release_address, AllocationId=public)
+    ec2.delete_nat_gateway(NatGatewayId=nat)
+    assert ec2.describe_nat_gateways(NatGatewayIds=[nat])["NatGateways"][0]["State"] == "deleted"
+    assert [r["State"] for r in ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"][0]["Routes"]] == ["active", "blackhole"]
+    ec2.delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
+
+    group = ec2.create_security_group(GroupName="web", Description="web", VpcId=vpc, TagSpecifications=tags("security-group"))["GroupId"]
+    refused("InvalidGroup.Duplicate", ec2.create_security_group, GroupName="web", Description="web", VpcId=vpc)
+    https = [{"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
+    rules = ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=https)["SecurityGroupRules"]
+    refused("InvalidPermission.Duplicate", ec2.authorize_security_group_ingress, GroupId=group, IpPermissions=https)
+    assert rules[0]["CidrIpv4"] == "0.0.0.0/0" and rules[0]["FromPort"] == 443, rules
+    everywhere = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
+    ec2.revoke_security_group_egress(GroupId=group, IpPermissions=everywhere)
+    refused("InvalidPermission.NotFound", ec2.revoke_security_group_egress, GroupId=group, IpPermissions=everywhere)
+    ec2.authorize_security_group_egress(GroupId=group, IpPermissions=everywhere)
+    ec2.update_security_group_rule_descriptions_ingress(GroupId=group, IpPermissions=[
+        dict(https[0], IpRanges=[{"CidrIp": "0.0.0.0/0", "Description": "all"}])])
+    ec2.update_security_group_rule_descriptions_egress(GroupId=group, IpPermissions=everywhere)
+    ec2.modify_security_group_rules(GroupId=group, SecurityGroupRules=[{"SecurityGroupRuleId": rules[0]["SecurityGroupRuleId"],
+        "SecurityGroupRule": {"IpProtocol": "tcp", "FromPort": 80, "ToPort": 80, "CidrIpv4": "10.0.0.0/8"}}])
+    found = ec2.describe_security_group_rules(SecurityGroupRuleIds=[rules[0]["SecurityGroupRuleId"]])["SecurityGroupRules"]
+    assert found[0]["ToPort"] == 80, found
+    shown = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
+    assert shown[0]["IpRanges"] == [{"CidrIp": "10.0.0.0/8"}], shown
+    ec2.revoke_security_group_ingress(GroupId=group, SecurityGroupRuleIds=[rules[0]["SecurityGroupRuleId"]])
+
+    acl = ec2.create_network_acl(VpcId=vpc)["NetworkAcl"]["NetworkAclId"]
+    entry = dict(NetworkAclId=acl, RuleNumber=100, Egress=False)
+    ec2.create_network_acl_entry(**entry, Protocol="6", RuleAction="allow", CidrBlock="0.0.0.0/0", PortRange={"From": 22, "To": 22})
+    ec2.replace_network_acl_entry(**entry, Protocol="-1", RuleAction="allow", CidrBlock="0.0.0.0/0")
+    mine = ec2.describe_network_acls(Filters=[{"Name": "association.subnet-id", "Values": [subnet]}])["NetworkAcls"][0]
+    had = next(a["NetworkAclAssociationId"] for a in mine["Associations"] if a["SubnetId"] == subnet)
+    now = ec2.replace_network_acl_association(AssociationId=had, NetworkAclId=acl)["NewAssociationId"]
+    ec2.replace_network_acl_association(AssociationId=now, NetworkAclId=mine["NetworkAclId"])
+    ec2.delete_network_acl_entry(**entry)
+    ec2.delete_network_acl(NetworkAclId=acl)
+
+    card = ec2.create_network_interface(SubnetId=subnet, Groups=[group], Description="mine")["NetworkInterface"]["NetworkInterfaceId"]
+    wait(ec2, "network_interface_available", NetworkInterfaceIds=[card])
+    refused("DependencyViolation", ec2.delete_security_group, GroupId=group)
+    refused("DependencyViolation", ec2.delete_subnet, SubnetId=subnet)
+    ec2.modify_network_interface_attribute(NetworkInterfaceId=card, Description={"Value": "yours"})
+    given = ec2.associate_address(AllocationId=public, NetworkInterfaceId=card)["AssociationId"]
+    assert ec2.describe_addresses(AllocationIds=[public])["Addresses"][0]["NetworkInterfaceId"] == card
+    refused("DependencyViolation", ec2.detach_internet_gateway, InternetGatewayId=gateway, VpcId=vpc)
+    ec2.disassociate_address(AssociationId=given)
+    ec2.release_address(AllocationId=public)
+    ec2.delete_network_interface(NetworkInterfaceId=card)
+    refused("InvalidNetworkInterfaceID.NotFound", ec2.describe_network_interfaces, NetworkInterfaceIds=[card])
+
+    lists = ec2.describe_managed_prefix_lists(Filters=[{"Name": "prefix-list-name", "Values": ["com.amazonaws.us-east-1.s3"]}])["PrefixLists"]
+    assert len(ec2.describe_prefix_lists(PrefixListIds=[lists[0]["PrefixListId"]])["PrefixLists"][0]["Cidrs"]) == 1
+    assert len(ec2.get_managed_prefix_list_entries(PrefixListId=lists[0]["PrefixListId"])["Entries"]) == 1
+    end = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])["VpcEndpoint"]["VpcEndpointId"]
+    ec2.modify_vpc_endpoint(VpcEndpointId=end, RemoveRouteTableIds=[table])
+    assert ec2.describe_vpc_endpoints(VpcEndpointIds=[end])["VpcEndpoints"][0]["State"] == "available"
+    assert ec2.delete_vpc_endpoints(VpcEndpointIds=[end])["Unsuccessful"] == []
+    assert ec2.describe_vpc_peering_connections()["VpcPeeringConnections"] == []
+
+    for kind in "rsa", "ed25519":
+        assert "PRIVATE KEY" in ec2.create_key_pair(KeyName=kind, KeyType=kind)["KeyMaterial"]
+    wait(ec2, "key_pair_exists", KeyNames=["rsa"])
+    public = ec2.describe_key_pairs(KeyNames=["ed25519"], IncludePublicKey=True)["KeyPairs"][0]
+    again = ec2.import_key_pair(KeyName="again", PublicKeyMaterial=public["PublicKey"])
+    assert again["KeyFingerprint"] == public["KeyFingerprint"], (again, public)
+    refused("InvalidKeyPair.Duplicate", ec2.create_key_pair, KeyName="rsa")
+    for name in "rsa", "ed25519", "again":
+        ec2.delete_key_pair(KeyName=name)
+    refused("InvalidKeyPair.NotFound", ec2.describe_key_pairs, KeyNames=["rsa"])
+    ec2.create_placement_group(GroupName="near", Strategy="cluster")
+    assert ec2.describe_placement_groups(GroupNames=["near"])["PlacementGroups"][0]["Strategy"] == "cluster"
+    ec2.delete_placement_group(GroupName="near")
+
+    ec2.delete_security_group(GroupId=group)
+    ec2.delete_route_table(RouteTableId=table)
+    ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    ec2.delete_internet_gateway(InternetGatewayId=gateway)
+    ec2.delete_subnet(SubnetId=subnet)
+    ec2.delete_vpc(VpcId=vpc)
+
+
+network()
 
 # SQS
 q = sqs.create_queue(QueueName="work", Attributes={"VisibilityTimeout": "1", "DelaySeconds": "0"}, tags={"team": "ml"})["QueueUrl"]

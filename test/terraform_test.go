@@ -12,40 +12,74 @@ import (
 // it. It needs terraform, and the provider in a directory on this machine, since tests fetch nothing.
 func TestTerraform(t *testing.T) {
 	t.Parallel()
+	plugins := findTerraform(t)
+	p := Up(t, "c5.large", "--fleet", "local", "--fleet-agent", "--runtime=process", "--image", "busybox=exec sleep 3600")
+	applyAndDestroy(p, plugins, "terraform", func() {
+		if running := p.AWS("ecs", "describe-services", "--cluster", "render", "--services", "render",
+			"--query", "services[0].runningCount", "--output", "text"); running != "1" {
+			t.Errorf("the service runs %s tasks", running)
+		}
+	})
+}
+
+// TestTerraformNetwork is TestTerraform for EC2's network. Nothing is left of it but the default VPC.
+func TestTerraformNetwork(t *testing.T) {
+	t.Parallel()
+	plugins := findTerraform(t)
+	p := Up(t, "c5.large")
+	applyAndDestroy(p, plugins, "terraform/network", func() {})
+	for what, left := range map[string]struct{ query, want string }{
+		"describe-vpcs":               {"length(Vpcs)", "1"},
+		"describe-security-groups":    {"length(SecurityGroups)", "1"},
+		"describe-addresses":          {"length(Addresses)", "0"},
+		"describe-network-interfaces": {"length(NetworkInterfaces)", "0"},
+		"describe-key-pairs":          {"length(KeyPairs)", "0"},
+	} {
+		if n := p.AWS("ec2", what, "--query", left.query, "--output", "text"); n != left.want {
+			t.Errorf("%s: %s are left, not %s", what, n, left.want)
+		}
+	}
+}
+
+// findTerraform returns the directory with Terraform's providers, or skips the test.
+func findTerraform(t *testing.T) string {
+	t.Helper()
 	plugins := terraformPlugins()
 	if _, err := exec.LookPath("terraform"); err != nil || plugins == "" {
 		t.Skip("NOT RUN: terraform, or a plugin directory with registry.terraform.io/hashicorp/aws, is not on this machine; " +
 			"TERRAFORM_PLUGINS names such a directory")
 	}
-	p := Up(t, "c5.large", "--fleet", "local", "--fleet-agent", "--runtime=process", "--image", "busybox=exec sleep 3600")
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("terraform")); err != nil {
-		t.Fatal(err)
+	return plugins
+}
+
+// applyAndDestroy applies a folder's configuration, plans it again without a difference, after a SIGKILL too, and destroys it.
+func applyAndDestroy(p *Pintle, plugins, folder string, check func()) {
+	p.t.Helper()
+	dir := p.t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+		p.t.Fatal(err)
 	}
 	terraform := func(args ...string) (code int, out string) {
-		t.Helper()
+		p.t.Helper()
 		cmd := p.Command("terraform", append([]string{"-chdir=" + dir}, args...)...)
 		cmd.Env = append(cmd.Env, "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
 		b, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) {
-			t.Fatal(err)
+			p.t.Fatal(err)
 		}
 		return cmd.ProcessState.ExitCode(), string(b)
 	}
 	must := func(what string, args ...string) {
-		t.Helper()
+		p.t.Helper()
 		if code, out := terraform(append([]string{what}, args...)...); code != 0 {
-			t.Fatalf("terraform %s ends with %d:\n%s", what, code, out)
+			p.t.Fatalf("terraform %s ends with %d:\n%s", what, code, out)
 		}
 	}
 	must("init", "-no-color", "-plugin-dir="+plugins)
 	must("apply", "-no-color", "-auto-approve")
 	must("plan", "-no-color", "-detailed-exitcode") // 2 says that there is a difference
-	if running := p.AWS("ecs", "describe-services", "--cluster", "render", "--services", "render",
-		"--query", "services[0].runningCount", "--output", "text"); running != "1" {
-		t.Errorf("the service runs %s tasks", running)
-	}
+	check()
 	p.Kill()
 	p.Start()
 	must("plan", "-no-color", "-detailed-exitcode")

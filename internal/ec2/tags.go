@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -47,7 +48,38 @@ func tooManyTags() error {
 	return refuse("TagLimitExceeded", "The maximum number of tags for a resource is %d.", account.MaxTags)
 }
 
-// retag changes the tags of instances and launch templates.
+// taggable is a kind of resource with tags.
+type taggable interface {
+	idPrefix() string
+	retag(tx *state.Tx, id string, change func([]types.Tag) []types.Tag) error
+	each(v *state.View, yield func(kind types.ResourceType, id *string, tags []types.Tag))
+}
+
+var launchedInstances = kind[state.Instance]{
+	name:   types.ResourceTypeInstance,
+	prefix: "i",
+	code:   "InvalidID",
+	text:   "The ID '%s' is not that of an instance that Pintle has started",
+	table:  func(v *state.View) state.Table[state.Instance] { return v.Instances },
+	of:     func(r *state.Instance) (*string, *[]types.Tag) { return r.InstanceId, &r.Tags },
+}
+
+var launchTemplates = kind[state.LaunchTemplate]{
+	name:   types.ResourceTypeLaunchTemplate,
+	prefix: "lt",
+	code:   "InvalidLaunchTemplateId.NotFound",
+	text:   "The specified launch template, with template ID %s, does not exist.",
+	table:  func(v *state.View) state.Table[state.LaunchTemplate] { return v.LaunchTemplates },
+	of:     func(r *state.LaunchTemplate) (*string, *[]types.Tag) { return r.LaunchTemplateId, &r.Tags },
+}
+
+// network are the kinds of resources of networks.
+var network = []taggable{
+	addresses, dhcpOptions, egressOnlyGateways, internetGateways, keyPairs, natGateways, networkACLs, networkInterfaces, placementGroups,
+	routeTables, securityGroupRules, securityGroups, subnets, vpcEndpoints, vpcs,
+}
+
+// retag changes the tags of resources, of all or of none.
 func (s *Service) retag(ctx context.Context, resources []string, dryRun *bool, change func([]types.Tag) []types.Tag) error {
 	if n := len(resources); n == 0 || n > maxTagTarget {
 		return refuse("MissingParameter", "The request must contain the parameter resourceIdSet, with at most %d members", maxTagTarget)
@@ -57,22 +89,14 @@ func (s *Service) retag(ctx context.Context, resources []string, dryRun *bool, c
 	}
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		for _, id := range resources {
-			instance, template := tx.Instances.Get(id), tx.LaunchTemplates.Get(id)
-			switch {
-			case instance != nil:
-				row := instance.Clone()
-				if row.Tags = change(row.Tags); len(row.Tags) > account.MaxTags {
-					return tooManyTags()
-				}
-				tx.Instances.Put(row)
-			case template != nil:
-				row := new(*template)
-				if row.Tags = change(slices.Clone(row.Tags)); len(row.Tags) > account.MaxTags {
-					return tooManyTags()
-				}
-				tx.LaunchTemplates.Put(row)
-			default:
-				return refuse("InvalidID", "The ID '%s' is not that of an instance that Pintle has started, or of a launch template", id)
+			prefix, _, _ := strings.Cut(id, "-")
+			kinds := append([]taggable{launchedInstances, launchTemplates}, network...)
+			at := slices.IndexFunc(kinds, func(k taggable) bool { return k.idPrefix() == prefix })
+			if at < 0 {
+				return refuse("InvalidID", "The ID '%s' is not valid", id)
+			}
+			if err := kinds[at].retag(tx, id, change); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -127,7 +151,7 @@ var tagFields = fields[types.TagDescription]{
 	"resource-type": func(t *types.TagDescription) []string { return []string{string(t.ResourceType)} },
 }
 
-// DescribeTags lists the tags of instances and launch templates.
+// DescribeTags lists the tags of all resources.
 func (s *Service) DescribeTags(_ context.Context, in *ec2.DescribeTagsInput) (*ec2.DescribeTagsOutput, error) {
 	match, err := matcher(in.Filters, tagFields, nil)
 	if err != nil {
@@ -148,8 +172,8 @@ func (s *Service) DescribeTags(_ context.Context, in *ec2.DescribeTagsInput) (*e
 	for _, i := range s.instances(v) {
 		add(types.ResourceTypeInstance, i.InstanceId, i.Tags)
 	}
-	for t := range v.LaunchTemplates.All() {
-		add(types.ResourceTypeLaunchTemplate, t.LaunchTemplateId, t.Tags)
+	for _, k := range append([]taggable{launchTemplates}, network...) {
+		k.each(v, add)
 	}
 	key := func(t types.TagDescription) string { return *t.ResourceId + " " + *t.Key }
 	slices.SortFunc(all, func(a, b types.TagDescription) int { return cmp.Compare(key(a), key(b)) })

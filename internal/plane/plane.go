@@ -175,6 +175,9 @@ func (p *Plane) build(ctx context.Context) error {
 		return advise(err, p.options.Data)
 	}
 	p.buildServices()
+	if err := p.EC2.MakeDefaultNetwork(ctx); err != nil && !disk.IsUnwritable(err) {
+		return err
+	}
 	p.list = p.services()
 	if p.listener == nil {
 		return nil

@@ -221,7 +221,20 @@ var (
 		return i.Member.Group
 	}}
 	// InstancesByState finds instances by the name of their state.
-	InstancesByState      = Index[Instance]{Name: "state", Value: func(i *Instance) string { return string(i.State.Name) }}
+	InstancesByState = Index[Instance]{Name: "state", Value: func(i *Instance) string { return string(i.State.Name) }}
+	// InstancesBySubnet finds the instances that have an address of a subnet.
+	InstancesBySubnet = Index[Instance]{Name: "subnet", Value: func(i *Instance) string {
+		if i.IsOver() {
+			return ""
+		}
+		return aws.ToString(i.SubnetId)
+	}}
+	instancesByAddress = Index[Instance]{Name: "address", Value: func(i *Instance) string {
+		if i.IsOver() || i.PrivateIpAddress == nil {
+			return ""
+		}
+		return aws.ToString(i.SubnetId) + " " + *i.PrivateIpAddress
+	}}
 	launchTemplatesByName = Index[LaunchTemplate]{
 		Name:  "name",
 		Value: func(t *LaunchTemplate) string { return aws.ToString(t.LaunchTemplateName) },
@@ -232,7 +245,7 @@ var (
 	instances = &store.Definition[Instance]{
 		Name:    "instances",
 		Key:     func(i *Instance) string { return aws.ToString(i.InstanceId) },
-		Indexes: []Index[Instance]{InstancesByGroup, InstancesByState},
+		Indexes: []Index[Instance]{InstancesByGroup, InstancesByState, InstancesBySubnet, instancesByAddress},
 		Lifetime: store.KeepForBy(InstancesByState, string(types.InstanceStateNameTerminated), keepTerminated,
 			func(i *Instance) *time.Time { return i.TerminatedAt }),
 	}

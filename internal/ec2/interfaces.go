@@ -1,0 +1,408 @@
+package ec2
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ec2/cidr"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// The VPC user guide's "Amazon VPC quotas".
+const (
+	maxInterfaces = 5000 // of a region
+	maxMember     = 16   // groups that an interface is a member of
+)
+
+var networkInterfaces = kind[state.NetworkInterface]{
+	name:   types.ResourceTypeNetworkInterface,
+	prefix: "eni",
+	code:   "InvalidNetworkInterfaceID.NotFound",
+	text:   "The networkInterface ID '%s' does not exist",
+	table:  func(v *state.View) state.Table[state.NetworkInterface] { return v.NetworkInterfaces },
+	of:     func(r *state.NetworkInterface) (*string, *[]types.Tag) { return r.NetworkInterfaceId, &r.TagSet },
+}
+
+var interfaceFields = fields[types.NetworkInterface]{
+	"association.allocation-id":  ofAssociation(func(a *types.NetworkInterfaceAssociation) *string { return a.AllocationId }),
+	"association.association-id": ofAssociation(func(a *types.NetworkInterfaceAssociation) *string { return a.AssociationId }),
+	"association.ip-owner-id":    ofAssociation(func(a *types.NetworkInterfaceAssociation) *string { return a.IpOwnerId }),
+	"association.public-ip":      ofAssociation(func(a *types.NetworkInterfaceAssociation) *string { return a.PublicIp }),
+	"attachment.attachment-id":   ofAttachment(func(a *types.NetworkInterfaceAttachment) *string { return a.AttachmentId }),
+	"attachment.delete-on-termination": ofAttachment(func(a *types.NetworkInterfaceAttachment) *string {
+		return new(strconv.FormatBool(aws.ToBool(a.DeleteOnTermination)))
+	}),
+	"attachment.device-index": ofAttachment(func(a *types.NetworkInterfaceAttachment) *string {
+		return new(strconv.Itoa(int(aws.ToInt32(a.DeviceIndex))))
+	}),
+	"attachment.instance-id":       ofAttachment(func(a *types.NetworkInterfaceAttachment) *string { return a.InstanceId }),
+	"attachment.instance-owner-id": ofAttachment(func(a *types.NetworkInterfaceAttachment) *string { return a.InstanceOwnerId }),
+	"attachment.status":            ofAttachment(func(a *types.NetworkInterfaceAttachment) *string { return (*string)(&a.Status) }),
+	"availability-zone":            func(i *types.NetworkInterface) []string { return optional(i.AvailabilityZone) },
+	"description":                  func(i *types.NetworkInterface) []string { return optional(i.Description) },
+	"group-id": func(i *types.NetworkInterface) []string {
+		return values(i.Groups, func(g *types.GroupIdentifier) *string { return g.GroupId })
+	},
+	"group-name": func(i *types.NetworkInterface) []string {
+		return values(i.Groups, func(g *types.GroupIdentifier) *string { return g.GroupName })
+	},
+	"interface-type":                  func(i *types.NetworkInterface) []string { return []string{string(i.InterfaceType)} },
+	"mac-address":                     func(i *types.NetworkInterface) []string { return optional(i.MacAddress) },
+	"network-interface-id":            func(i *types.NetworkInterface) []string { return optional(i.NetworkInterfaceId) },
+	"owner-id":                        func(i *types.NetworkInterface) []string { return optional(i.OwnerId) },
+	"private-dns-name":                func(i *types.NetworkInterface) []string { return optional(i.PrivateDnsName) },
+	"private-ip-address":              func(i *types.NetworkInterface) []string { return optional(i.PrivateIpAddress) },
+	"addresses.private-ip-address":    func(i *types.NetworkInterface) []string { return optional(i.PrivateIpAddress) },
+	"requester-id":                    func(i *types.NetworkInterface) []string { return optional(i.RequesterId) },
+	"requester-managed":               func(i *types.NetworkInterface) []string { return yes(i.RequesterManaged) },
+	"source-dest-check":               func(i *types.NetworkInterface) []string { return yes(i.SourceDestCheck) },
+	"status":                          func(i *types.NetworkInterface) []string { return []string{string(i.Status)} },
+	"subnet-id":                       func(i *types.NetworkInterface) []string { return optional(i.SubnetId) },
+	"vpc-id":                          func(i *types.NetworkInterface) []string { return optional(i.VpcId) },
+	"ipv6-addresses.ipv6-address":     func(*types.NetworkInterface) []string { return nil },
+	"attachment.nat-gateway-id":       func(*types.NetworkInterface) []string { return nil },
+	"addresses.association.public-ip": ofAssociation(func(a *types.NetworkInterfaceAssociation) *string { return a.PublicIp }),
+}
+
+func ofAssociation(of func(*types.NetworkInterfaceAssociation) *string) func(*types.NetworkInterface) []string {
+	return func(i *types.NetworkInterface) []string {
+		if i.Association == nil {
+			return nil
+		}
+		return optional(of(i.Association))
+	}
+}
+
+func ofAttachment(of func(*types.NetworkInterfaceAttachment) *string) func(*types.NetworkInterface) []string {
+	return func(i *types.NetworkInterface) []string {
+		if i.Attachment == nil {
+			return nil
+		}
+		return optional(of(i.Attachment))
+	}
+}
+
+// interfaceOf returns the id of the interface that an instance is launched with. It follows from the instance's.
+func interfaceOf(instance string) string { return "eni" + strings.TrimPrefix(instance, "i") }
+
+// launchedWith returns the instance that was launched with an interface, or nil.
+func launchedWith(v *state.View, id string) *state.Instance {
+	i := v.Instances.Get("i" + strings.TrimPrefix(id, "eni"))
+	if i == nil || i.IsOver() || i.SubnetId == nil {
+		return nil
+	}
+	return i
+}
+
+// findLaunched returns the instance with an id that is in a subnet.
+func findLaunched(v *state.View, id string) (*state.Instance, error) {
+	if i := launchedWith(v, interfaceOf(id)); i != nil {
+		return i, nil
+	}
+	return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+}
+
+// macAddress returns an interface's MAC address, which follows from its id.
+func macAddress(id string) *string {
+	digits := strings.TrimPrefix(id, "eni-")
+	mac := "0e"
+	for i := 0; i < 10; i += 2 {
+		mac += ":" + digits[i:i+2]
+	}
+	return &mac
+}
+
+// findInterface returns the interface with an id, an instance's too.
+func (s *Service) findInterface(v *state.View, id string) (types.NetworkInterface, error) {
+	if i := launchedWith(v, id); i != nil {
+		return s.showLaunched(v, i), nil
+	}
+	row, err := networkInterfaces.get(v, &id, "NetworkInterfaceId")
+	if err != nil {
+		return types.NetworkInterface{}, err
+	}
+	return s.showInterface(v, row), nil
+}
+
+// showInterface returns an interface with its Elastic IP address.
+func (s *Service) showInterface(v *state.View, r *state.NetworkInterface) types.NetworkInterface {
+	shown := r.NetworkInterface
+	for a := range v.Addresses.By(state.AddressesByInterface, *r.NetworkInterfaceId) {
+		shown.Association = &types.NetworkInterfaceAssociation{
+			AllocationId:  a.AllocationId,
+			AssociationId: a.AssociationId,
+			IpOwnerId:     &s.opts.ID,
+			PublicIp:      a.PublicIp,
+			PublicDnsName: aws.String(""),
+		}
+	}
+	shown.PrivateIpAddresses = []types.NetworkInterfacePrivateIpAddress{{
+		Primary:          aws.Bool(true),
+		PrivateIpAddress: shown.PrivateIpAddress,
+		PrivateDnsName:   shown.PrivateDnsName,
+		Association:      shown.Association,
+	}}
+	return shown
+}
+
+// showLaunched returns the interface that an instance was launched with.
+func (s *Service) showLaunched(v *state.View, i *state.Instance) types.NetworkInterface {
+	id := interfaceOf(*i.InstanceId)
+	row := &state.NetworkInterface{NetworkInterface: types.NetworkInterface{
+		NetworkInterfaceId: &id,
+		AvailabilityZone:   i.Placement.AvailabilityZone,
+		Description:        aws.String(""),
+		Groups:             i.SecurityGroups,
+		InterfaceType:      types.NetworkInterfaceTypeInterface,
+		Ipv6Addresses:      []types.NetworkInterfaceIpv6Address{},
+		MacAddress:         macAddress(id),
+		OwnerId:            &s.opts.ID,
+		PrivateIpAddress:   i.PrivateIpAddress,
+		RequesterManaged:   aws.Bool(false),
+		SourceDestCheck:    aws.Bool(true),
+		Status:             types.NetworkInterfaceStatusInUse,
+		SubnetId:           i.SubnetId,
+		VpcId:              i.VpcId,
+		TagSet:             []types.Tag{},
+		Attachment: &types.NetworkInterfaceAttachment{
+			AttachmentId:        new("eni-attach" + strings.TrimPrefix(id, "eni")),
+			AttachTime:          i.LaunchTime,
+			DeleteOnTermination: aws.Bool(true),
+			DeviceIndex:         aws.Int32(0),
+			InstanceId:          i.InstanceId,
+			InstanceOwnerId:     &s.opts.ID,
+			NetworkCardIndex:    aws.Int32(0),
+			Status:              types.AttachmentStatusAttached,
+		},
+	}}
+	if i.PrivateIpAddress != nil {
+		row.PrivateDnsName = new(privateDNSName(*i.PrivateIpAddress, s.opts.Region))
+	}
+	return s.showInterface(v, row)
+}
+
+// newInterface makes an interface in a subnet, with an address of its own choice or with a free one.
+func (s *Service) newInterface(
+	v *state.View, subnet *state.Subnet, address *string, groups []types.GroupIdentifier,
+) (*state.NetworkInterface, error) {
+	id := state.NewEC2ID("eni")
+	a, err := pickAddress(v, subnet, id, address)
+	if err != nil {
+		return nil, err
+	}
+	return &state.NetworkInterface{NetworkInterface: types.NetworkInterface{
+		NetworkInterfaceId: &id,
+		AvailabilityZone:   subnet.AvailabilityZone,
+		Description:        aws.String(""),
+		Groups:             groups,
+		InterfaceType:      types.NetworkInterfaceTypeInterface,
+		Ipv6Addresses:      []types.NetworkInterfaceIpv6Address{},
+		MacAddress:         macAddress(id),
+		OwnerId:            &s.opts.ID,
+		PrivateIpAddress:   &a,
+		PrivateDnsName:     new(privateDNSName(a, s.opts.Region)),
+		RequesterId:        &s.opts.ID,
+		RequesterManaged:   aws.Bool(false),
+		SourceDestCheck:    aws.Bool(true),
+		Status:             types.NetworkInterfaceStatusAvailable,
+		SubnetId:           subnet.SubnetId,
+		VpcId:              subnet.VpcId,
+		TagSet:             []types.Tag{},
+	}}, nil
+}
+
+// pickAddress returns the address that a call asks for, or a free one, for the resource with an id.
+func pickAddress(v *state.View, subnet *state.Subnet, id string, asked *string) (string, error) {
+	block := netip.MustParsePrefix(*subnet.CidrBlock)
+	if aws.ToString(asked) == "" {
+		a, ok := cidr.Free(block, id, func(a netip.Addr) bool { return v.IsTaken(*subnet.SubnetId, a.String()) })
+		if !ok {
+			return "", refuse("InsufficientFreeAddressesInSubnet",
+				"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", *subnet.SubnetId)
+		}
+		return a.String(), nil
+	}
+	a, err := netip.ParseAddr(*asked)
+	switch {
+	case err != nil || !a.Is4():
+		return "", refuse("InvalidParameterValue", "Value (%s) for parameter address is invalid. Address is malformed", *asked)
+	case !cidr.CanHave(block, a):
+		return "", refuse("InvalidParameterValue", "Address does not fall within the subnet's address range")
+	case v.IsTaken(*subnet.SubnetId, a.String()):
+		return "", refuse("InvalidIPAddress.InUse", "Address %s is in use.", a)
+	}
+	return a.String(), nil
+}
+
+// members returns the groups with ids, or a VPC's default group without any.
+func members(v *state.View, vpc string, ids []string) ([]types.GroupIdentifier, error) {
+	if len(ids) == 0 {
+		g := v.DefaultSecurityGroup(vpc)
+		return []types.GroupIdentifier{{GroupId: g.GroupId, GroupName: g.GroupName}}, nil
+	}
+	if len(ids) > maxMember {
+		return nil, refuse("SecurityGroupsPerInterfaceLimitExceeded", "The maximum number of security groups per interface has been reached.")
+	}
+	var out []types.GroupIdentifier
+	for _, id := range ids {
+		g, err := securityGroups.get(v, &id, "SecurityGroupId")
+		if err != nil {
+			return nil, err
+		}
+		if *g.VpcId != vpc {
+			return nil, refuse("InvalidParameter", "Security group %s and subnet belong to different networks.", id)
+		}
+		out = append(out, types.GroupIdentifier{GroupId: g.GroupId, GroupName: g.GroupName})
+	}
+	return out, nil
+}
+
+// CreateNetworkInterface creates an interface.
+func (s *Service) CreateNetworkInterface(
+	ctx context.Context, in *ec2.CreateNetworkInterfaceInput,
+) (*ec2.CreateNetworkInterfaceOutput, error) {
+	err := checkMembers(in, "SubnetId", "ClientToken", "Description", "Groups", "PrivateIpAddress", "TagSpecifications")
+	if err != nil {
+		return nil, err
+	}
+	tags, err := newTags(in.TagSpecifications, types.ResourceTypeNetworkInterface)
+	if err != nil {
+		return nil, err
+	}
+	if !isGroupText(aws.ToString(in.Description)) {
+		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter description is invalid.", *in.Description)
+	}
+	var row *state.NetworkInterface
+	err = s.write(ctx, in.DryRun, func(tx *state.Tx) error {
+		subnet, err := subnets.get(tx.View, in.SubnetId, "SubnetId")
+		if err != nil {
+			return err
+		}
+		groups, err := members(tx.View, *subnet.VpcId, in.Groups)
+		if err != nil {
+			return err
+		}
+		made, err := s.newInterface(tx.View, subnet, in.PrivateIpAddress, groups)
+		if err != nil {
+			return err
+		}
+		made.Description = aws.String(aws.ToString(in.Description))
+		made.TagSet = tags
+		row, err = putOnce(s, tx, networkInterfaces, in.ClientToken, in, made, func() error {
+			return checkRoom(count(tx.NetworkInterfaces.All()), maxInterfaces, "NetworkInterfaceLimitExceeded", "network interfaces")
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	shown := s.showInterface(s.store.View(), row)
+	return &ec2.CreateNetworkInterfaceOutput{NetworkInterface: &shown, ClientToken: in.ClientToken}, nil
+}
+
+// DescribeNetworkInterfaces describes interfaces, those of instances too.
+func (s *Service) DescribeNetworkInterfaces(
+	_ context.Context, in *ec2.DescribeNetworkInterfacesInput,
+) (*ec2.DescribeNetworkInterfacesOutput, error) {
+	match, err := matcher(in.Filters, interfaceFields, func(i *types.NetworkInterface) []types.Tag { return i.TagSet })
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	v := s.store.View()
+	for _, id := range in.NetworkInterfaceIds {
+		if _, err := s.findInterface(v, id); err != nil {
+			return nil, err
+		}
+	}
+	all := s.interfaces(v)
+	all = slices.DeleteFunc(all, func(i types.NetworkInterface) bool {
+		return len(in.NetworkInterfaceIds) > 0 && !slices.Contains(in.NetworkInterfaceIds, *i.NetworkInterfaceId) || !match(&i)
+	})
+	slices.SortFunc(all, func(a, b types.NetworkInterface) int {
+		return strings.Compare(*a.NetworkInterfaceId, *b.NetworkInterfaceId)
+	})
+	all, next, err := account.Sorted(listing("DescribeNetworkInterfaces", maxNetworkPage), all, in.MaxResults, in.NextToken,
+		func(i types.NetworkInterface) string { return *i.NetworkInterfaceId })
+	if err != nil {
+		return nil, err
+	}
+	return &ec2.DescribeNetworkInterfacesOutput{NetworkInterfaces: all, NextToken: next}, nil
+}
+
+// interfaces returns all interfaces.
+func (s *Service) interfaces(v *state.View) (all []types.NetworkInterface) {
+	all = []types.NetworkInterface{}
+	for row := range v.NetworkInterfaces.All() {
+		all = append(all, s.showInterface(v, row))
+	}
+	for _, i := range s.instances(v) {
+		if row := launchedWith(v, interfaceOf(*i.InstanceId)); row != nil {
+			shown := row.Clone()
+			shown.PrivateIpAddress = i.PrivateIpAddress // as the machine reports it
+			all = append(all, s.showLaunched(v, shown))
+		}
+	}
+	return all
+}
+
+// ModifyNetworkInterfaceAttribute changes one attribute of an interface that somebody made.
+func (s *Service) ModifyNetworkInterfaceAttribute(
+	ctx context.Context, in *ec2.ModifyNetworkInterfaceAttributeInput,
+) (*ec2.ModifyNetworkInterfaceAttributeOutput, error) {
+	if err := checkMembers(in, "NetworkInterfaceId", "Description", "Groups", "SourceDestCheck"); err != nil {
+		return nil, err
+	}
+	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
+		return networkInterfaces.change(tx, in.NetworkInterfaceId, "NetworkInterfaceId", func(r *state.NetworkInterface) (err error) {
+			if in.Description != nil {
+				r.Description = aws.String(aws.ToString(in.Description.Value))
+			}
+			if in.SourceDestCheck != nil {
+				r.SourceDestCheck = new(aws.ToBool(in.SourceDestCheck.Value))
+			}
+			if len(in.Groups) > 0 {
+				r.Groups, err = members(tx.View, *r.VpcId, in.Groups)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ec2.ModifyNetworkInterfaceAttributeOutput{}, nil
+}
+
+// DeleteNetworkInterface deletes an interface that nothing uses.
+func (s *Service) DeleteNetworkInterface(
+	ctx context.Context, in *ec2.DeleteNetworkInterfaceInput,
+) (*ec2.DeleteNetworkInterfaceOutput, error) {
+	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
+		if id := aws.ToString(in.NetworkInterfaceId); launchedWith(tx.View, id) != nil {
+			return refuse("InvalidParameterValue", "Network interface '%s' is currently in use.", id)
+		}
+		row, err := networkInterfaces.get(tx.View, in.NetworkInterfaceId, "NetworkInterfaceId")
+		if err != nil {
+			return err
+		}
+		if row.Status == types.NetworkInterfaceStatusInUse {
+			return refuse("InvalidParameterValue", "Network interface '%s' is currently in use.", *row.NetworkInterfaceId)
+		}
+		tx.NetworkInterfaces.Delete(*row.NetworkInterfaceId)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ec2.DeleteNetworkInterfaceOutput{}, nil
+}
