@@ -40,6 +40,8 @@ type View struct {
 	ScalingActivities    Table[ScalingActivity]
 	ScalingPolicies      Table[ScalingPolicy]
 	ScheduledActions     Table[ScheduledAction]
+	Secrets              Table[Secret]
+	SecretVersions       Table[SecretVersion]
 	ServiceDeployments   Table[ServiceDeployment]
 	ServiceRevisions     Table[ServiceRevision]
 	Services             Table[Service]
@@ -92,6 +94,8 @@ func newView(v *store.View) *View {
 		ScalingActivities:    scalingActivities.In(v),
 		ScalingPolicies:      scalingPolicies.In(v),
 		ScheduledActions:     scheduledActions.In(v),
+		Secrets:              secrets.In(v),
+		SecretVersions:       secretVersions.In(v),
 		ServiceDeployments:   serviceDeployments.In(v),
 		ServiceRevisions:     serviceRevisions.In(v),
 		Services:             services.In(v),
@@ -136,6 +140,8 @@ var schema = store.NewSchema(
 	scalingPolicies,
 	scheduledActions,
 	services,
+	secrets,
+	secretVersions,
 	serviceDeployments,
 	serviceRevisions,
 	tasks,
