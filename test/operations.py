@@ -1147,6 +1147,8 @@ secrets.update_secret_version_stage(
 got = secrets.get_secret_value(SecretId=first["ARN"][:-7])
 assert (got["SecretString"], got["VersionStages"], got["VersionId"]) == ("hunter3", ["AWSCURRENT", "AWSPENDING"], third), got
 assert secrets.get_secret_value(SecretId="app/db", VersionStage="AWSPREVIOUS")["SecretString"] == "hunter2"
+got = ssm.get_parameter(Name="/aws/reference/secretsmanager/app/db:AWSPREVIOUS", WithDecryption=True)["Parameter"]
+assert (got["Value"], got["ARN"], got["Type"], got["Version"]) == ("hunter2", first["ARN"], "SecureString", 0), got
 refused("ResourceNotFoundException", secrets.get_secret_value, SecretId="app/db", VersionStage="none")
 assert len(secrets.list_secret_version_ids(SecretId="app/db", IncludeDeprecated=True)["Versions"]) == 3
 page = secrets.list_secret_version_ids(SecretId="app/db", MaxResults=1)

@@ -91,7 +91,7 @@ func (p *Plane) buildServices() {
 		Log:      p.log,
 	})
 	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
-	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2()})
+	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2(), Secrets: p.secretsManager()})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.stacks = stacks.New(p.State, stacks.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
