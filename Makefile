@@ -57,6 +57,7 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzLog ./internal/sqlitefile
 	$(FUZZ) FuzzTree ./internal/sqlitefile
 	$(FUZZ) FuzzParse ./internal/node/runtime/shim/program
+	$(FUZZ) FuzzParseVariables ./internal/node/engine
 	$(FUZZ) FuzzAppendString ./internal/node/runtime/shim/program
 	$(FUZZ) FuzzReplay ./internal/state
 	$(FUZZ) FuzzParseRecord ./internal/logs/streams

@@ -358,16 +358,6 @@ var conformances = []conformance{
 	},
 	// What only Amazon's agent can do isn't placed.
 	{
-		name:       "secrets of Secrets Manager",
-		containers: `[{"name":"main","secrets":[{"name":"S","valueFrom":"arn:aws:secretsmanager:us-east-1:000000000000:secret:s-AbCdEf"}],"script":"env"}]`,
-		task:       `{"executionRoleArn":"arn:aws:iam::000000000000:role/r"}`, want: "ATTRIBUTE", processes: true,
-	},
-	{
-		name:       "environment files",
-		containers: `[{"name":"main","environmentFiles":[{"type":"s3","value":"arn:aws:s3:::b/f.env"}],"script":"env"}]`,
-		task:       `{"executionRoleArn":"arn:aws:iam::000000000000:role/r"}`, want: "ATTRIBUTE", processes: true,
-	},
-	{
 		name:       "another log driver",
 		containers: `[{"name":"main","logConfiguration":{"logDriver":"splunk"},"script":"env"}]`, want: "ATTRIBUTE", processes: true,
 	},

@@ -84,7 +84,7 @@ def when(t):
 
 ecs, logs, sts, cw, scaling, sqs = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client(
     "application-autoscaling"), client("sqs")
-ec2, asg, ssm = client("ec2"), client("autoscaling"), client("ssm")
+ec2, asg, ssm, secrets = client("ec2"), client("autoscaling"), client("ssm"), client("secretsmanager")
 
 
 def refused(code, call, **arguments):
@@ -1276,6 +1276,54 @@ assert ec2.describe_images(ImageIds=[image])["Images"][0]["ImageId"] == image
 ssm.delete_parameter(Name="/app/hosts")
 refused("ParameterNotFound", ssm.get_parameter, Name="/app/hosts")
 assert ssm.delete_parameters(Names=["/app/db/password", "/none"])["DeletedParameters"] == ["/app/db/password"]
+
+# Secrets Manager
+first = secrets.create_secret(Name="app/db", SecretString='{"user": "me"}', Description="of the database", Tags=[{"Key": "k", "Value": "v"}])
+assert first["ARN"][:-6].endswith(":secret:app/db-") and len(first["VersionId"]) >= 32, first
+refused("ResourceExistsException", secrets.create_secret, Name="app/db", SecretString="x")
+assert "hunter" not in str(refused("EncryptionFailure", secrets.create_secret, Name="x", SecretString="hunter2", KmsKeyId="alias/own"))
+second = secrets.put_secret_value(SecretId="app/db", SecretString="hunter2")
+assert second["VersionStages"] == ["AWSCURRENT"], second
+third = secrets.put_secret_value(SecretId=first["ARN"], SecretString="hunter3", VersionStages=["AWSPENDING"])["VersionId"]
+secrets.update_secret_version_stage(
+    SecretId="app/db", VersionStage="AWSCURRENT", RemoveFromVersionId=second["VersionId"], MoveToVersionId=third)
+got = secrets.get_secret_value(SecretId=first["ARN"][:-7])
+assert (got["SecretString"], got["VersionStages"], got["VersionId"]) == ("hunter3", ["AWSCURRENT", "AWSPENDING"], third), got
+assert secrets.get_secret_value(SecretId="app/db", VersionStage="AWSPREVIOUS")["SecretString"] == "hunter2"
+got = ssm.get_parameter(Name="/aws/reference/secretsmanager/app/db:AWSPREVIOUS", WithDecryption=True)["Parameter"]
+assert (got["Value"], got["ARN"], got["Type"], got["Version"]) == ("hunter2", first["ARN"], "SecureString", 0), got
+refused("ResourceNotFoundException", secrets.get_secret_value, SecretId="app/db", VersionStage="none")
+assert len(secrets.list_secret_version_ids(SecretId="app/db", IncludeDeprecated=True)["Versions"]) == 3
+page = secrets.list_secret_version_ids(SecretId="app/db", MaxResults=1)
+assert len(page["Versions"]) == 1 and secrets.list_secret_version_ids(SecretId="app/db", NextToken=page["NextToken"])["Versions"], page
+assert "VersionId" not in secrets.update_secret(SecretId="app/db", Description="of nothing")
+secrets.tag_resource(SecretId="app/db", Tags=[{"Key": "k2", "Value": "v2"}])
+secrets.untag_resource(SecretId="app/db", TagKeys=["k"])
+described = secrets.describe_secret(SecretId="app/db")
+assert (described["Description"], described["Tags"]) == ("of nothing", [{"Key": "k2", "Value": "v2"}]), described
+secrets.create_secret(Name="binary", SecretString="b")
+pages = secrets.get_paginator("list_secrets").paginate(SortBy="name", PaginationConfig={"PageSize": 1})
+assert [s["Name"] for page in pages for s in page["SecretList"]] == ["app/db", "binary"]
+assert [s["Name"] for s in secrets.list_secrets(Filters=[{"Key": "description", "Values": ["nothing"]}])["SecretList"]] == ["app/db"]
+got = secrets.batch_get_secret_value(SecretIdList=["app/db", "none"])
+assert [v["SecretString"] for v in got["SecretValues"]] == ["hunter3"], got
+assert [e["ErrorCode"] for e in got["Errors"]] == ["ResourceNotFoundException"], got
+assert len(secrets.get_random_password(PasswordLength=40, ExcludePunctuation=True)["RandomPassword"]) == 40
+policy = json.dumps({"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Principal": "*", "Action": "secretsmanager:GetSecretValue", "Resource": "*"}]})
+assert not secrets.validate_resource_policy(ResourcePolicy=policy)["PolicyValidationPassed"]
+refused("PublicPolicyException", secrets.put_resource_policy, SecretId="app/db", ResourcePolicy=policy, BlockPublicPolicy=True)
+refused("MalformedPolicyDocumentException", secrets.put_resource_policy, SecretId="app/db", ResourcePolicy="{}")
+secrets.put_resource_policy(SecretId="app/db", ResourcePolicy=policy)
+assert secrets.get_resource_policy(SecretId="app/db")["ResourcePolicy"] == policy
+secrets.delete_resource_policy(SecretId="app/db")
+assert "Lambda" in refused("InvalidRequestException", secrets.rotate_secret, SecretId="app/db")["Error"]["Message"]
+assert secrets.delete_secret(SecretId="app/db", RecoveryWindowInDays=7)["DeletionDate"]
+refused("InvalidRequestException", secrets.get_secret_value, SecretId="app/db")
+secrets.restore_secret(SecretId="app/db")
+for name in "app/db", "binary":
+    secrets.delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
+refused("ResourceNotFoundException", secrets.describe_secret, SecretId="app/db")
 
 # An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

@@ -63,3 +63,53 @@ func TestSecretsOfContainers(t *testing.T) {
 		t.Errorf("%d files were read: %v", read, err)
 	}
 }
+
+// TestEnvironmentsOfContainers: a container gets a key of a secret, a parameter and variables of a file through its execution role, in every
+// form of valueFrom. What isn't there fails the task in ECS's words.
+func TestEnvironmentsOfContainers(t *testing.T) {
+	t.Parallel()
+	p := UpSigned(t, "c5.large")
+	p.AWS("ssm", "put-parameter", "--name", "/app/token", "--value", "tok", "--type", "SecureString")
+	arn := p.AWS("secretsmanager", "create-secret", "--name", "app/db", "--secret-string", `{"user": "me", "port": 1}`, "--query", "ARN", "--output", "text")
+	version := p.AWS("secretsmanager", "put-secret-value", "--secret-id", arn, "--secret-string", `{"user": "you", "port": 2}`,
+		"--query", "VersionId", "--output", "text")
+	p.AWS("s3api", "create-bucket", "--bucket", "files")
+	path := filepath.Join(t.TempDir(), "x.env")
+	if err := os.WriteFile(path, []byte("# a comment\nFILE=a b=\"c\"\nOWN=file\nOTHER=first\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.AWS("s3api", "put-object", "--bucket", "files", "--key", "dir/x.env", "--body", path)
+	define := func(family, secrets, files string) {
+		p.AWS("ecs", "register-task-definition", "--cli-input-json", `{
+			"family": "`+family+`", "executionRoleArn": "arn:aws:iam::000000000000:role/execution",
+			"containerDefinitions": [{
+				"name": "main", "image": "i", "memory": 64, "environment": [{"name": "OWN", "value": "mine"}],
+				"command": ["sh", "-c", "echo \"$USER1 $USER2 $PORT $WHOLE $TOKEN $FILE $OWN\" >&2; test \"$USER1 $USER2 $PORT $WHOLE $TOKEN $FILE $OWN\" = 'me you 2 {\"user\": \"you\", \"port\": 2} tok a b=\"c\" mine'"],
+				"secrets": [`+secrets+`], "environmentFiles": [`+files+`]}]}`)
+	}
+	from := func(name, value string) string { return `{"name": "` + name + `", "valueFrom": "` + value + `"}` }
+	file := func(key string) string { return `{"type": "s3", "value": "arn:aws:s3:::files/` + key + `"}` }
+	define("good", strings.Join([]string{
+		from("USER1", arn+":user:AWSPREVIOUS:"), from("USER2", arn+":user::"+version), from("PORT", arn[:len(arn)-7]+":port::"),
+		from("WHOLE", arn), from("TOKEN", "/app/token"),
+	}, ","), file("dir/x.env"))
+	define("nokey", from("A", arn+":none::"), "")
+	define("nosecret", from("A", arn[:len(arn)-1]), "")
+	define("nofile", "", file("none.env"))
+	const pulling = "TaskFailedToStart\tResourceInitializationError: unable to pull secrets or registry auth: execution resource retrieval failed: " +
+		"unable to retrieve secret from asm: service call has been retried 1 time(s): "
+	for _, c := range []struct{ family, query, want string }{
+		{"good", "tasks[0].containers[0].exitCode", "0"},
+		{"nokey", "tasks[0].[stopCode, stoppedReason]", pulling + "retrieved secret from Secrets Manager did not contain json key none"},
+		{"nosecret", "tasks[0].[stopCode, stoppedReason]", pulling + "failed to fetch secret " + arn[:len(arn)-1] + " from secrets manager: " +
+			"ResourceNotFoundException: Secrets Manager can't find the specified secret."},
+		{"nofile", "tasks[0].[stopCode, stoppedReason]", "TaskFailedToStart\tResourceInitializationError: failed to download env files: " +
+			"unable to download env file with key none.env from bucket files, error: NoSuchKey: The specified key does not exist."},
+	} {
+		task, _ := p.run(t, c.family, `{}`)
+		p.Await(task, "STOPPED")
+		if got := p.AWS("ecs", "describe-tasks", "--tasks", task, "--query", c.query, "--output", "text"); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.family, got, c.want)
+		}
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -261,6 +263,8 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.ECS = awsecs.NewFromConfig(config)
 	c.Logs = cloudwatchlogs.NewFromConfig(config)
 	c.Parameters = ssm.NewFromConfig(config)
+	c.SecretValues = secretsmanager.NewFromConfig(config)
+	c.Objects = s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)
 		if err != nil {

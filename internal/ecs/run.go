@@ -359,7 +359,7 @@ func checkContainerOverride(c types.ContainerOverride) error {
 			return invalidParameter("The override of %s for container %s must be at least %d MiB.", field, name, minMemoryMiB)
 		}
 	}
-	if err := checkEnvironment(&types.ContainerDefinition{Name: c.Name, Environment: c.Environment}); err != nil {
+	if err := checkEnvironment(&types.ContainerDefinition{Name: c.Name, Environment: c.Environment, EnvironmentFiles: c.EnvironmentFiles}); err != nil {
 		return asInvalidParameter(err)
 	}
 	_, err := gpusOf(name, c.ResourceRequirements)

@@ -95,11 +95,27 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 	if err := checkContainers(td); err != nil {
 		return err
 	}
-	hasSecrets := slices.ContainsFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool { return len(c.Secrets) > 0 })
-	if hasSecrets && aws.ToString(td.ExecutionRoleArn) == "" {
-		return clientError("When you are specifying container secrets, you must also specify a value for 'executionRoleArn'.")
+	if what := needsExecutionRole(td); what != "" && aws.ToString(td.ExecutionRoleArn) == "" {
+		return clientError("When you are specifying %s, you must also specify a value for 'executionRoleArn'.", what)
 	}
 	return checkSizes(td)
+}
+
+// needsExecutionRole says what of a task definition nodes fetch as its execution role, or "" for nothing.
+func needsExecutionRole(td *types.TaskDefinition) string {
+	for _, c := range td.ContainerDefinitions {
+		switch {
+		case len(c.Secrets) > 0:
+			return "container secrets"
+		case c.RepositoryCredentials != nil:
+			return "container repository credentials"
+		case len(c.EnvironmentFiles) > 0:
+			return "container environment files"
+		case c.LogConfiguration != nil && len(c.LogConfiguration.SecretOptions) > 0:
+			return "container log configuration secret options"
+		}
+	}
+	return ""
 }
 
 func checkModes(td *types.TaskDefinition) error {
@@ -380,6 +396,9 @@ func checkEnvironment(c *types.ContainerDefinition) error {
 				*c.Name, aws.ToString(e.Name))
 		}
 	}
+	if err := checkEnvironmentFiles(*c.Name, c.EnvironmentFiles); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for _, s := range c.Secrets {
 		name := aws.ToString(s.Name)
@@ -391,6 +410,27 @@ func checkEnvironment(c *types.ContainerDefinition) error {
 				"container, such as '%s'.", name)
 		}
 		seen[name] = true
+	}
+	return nil
+}
+
+// maxEnvironmentFiles is how many files of variables a container can have: API_EnvironmentFile.
+const maxEnvironmentFiles = 10
+
+var environmentFileARN = regexp.MustCompile(`^arn:[a-z-]+:s3:::[^/]+/.*\.env$`)
+
+func checkEnvironmentFiles(container string, files []types.EnvironmentFile) error {
+	if len(files) > maxEnvironmentFiles {
+		return clientError("Invalid setting for container '%s'. A container can have at most %d environment files.", container, maxEnvironmentFiles)
+	}
+	for _, f := range files {
+		if f.Type != types.EnvironmentFileTypeS3 {
+			return clientError("Invalid setting for container '%s'. The type of an environment file must be s3, not %q.", container, f.Type)
+		}
+		if !environmentFileARN.MatchString(aws.ToString(f.Value)) {
+			return clientError("Invalid setting for container '%s'. The value of an environment file must be the ARN of an S3 object whose key "+
+				"ends with .env, not %q.", container, aws.ToString(f.Value))
+		}
 	}
 	return nil
 }

@@ -126,9 +126,9 @@ func TestRequiredAttributes(t *testing.T) {
 		},
 		{
 			"a registry's credentials",
-			ofContainer(func(c *types.ContainerDefinition) {
+			both(executionRole, ofContainer(func(c *types.ContainerDefinition) {
 				c.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: asm}
-			}),
+			})),
 			e + "private-registry-authentication.secretsmanager",
 		},
 		{
@@ -140,7 +140,9 @@ func TestRequiredAttributes(t *testing.T) {
 		},
 		{
 			"environment files",
-			ofContainer(func(c *types.ContainerDefinition) { c.EnvironmentFiles = []types.EnvironmentFile{{Type: "s3"}} }),
+			both(executionRole, ofContainer(func(c *types.ContainerDefinition) {
+				c.EnvironmentFiles = []types.EnvironmentFile{{Type: "s3", Value: aws.String("arn:aws:s3:::b/f.env")}}
+			})),
 			e + "env-files.s3",
 		},
 		{"privileged", ofContainer(func(c *types.ContainerDefinition) { c.Privileged = aws.Bool(true) }), d + "privileged-container"},
@@ -174,7 +176,9 @@ func TestRequiredAttributes(t *testing.T) {
 		{"awslogs by a role", both(withLogs(awslogs), executionRole), d + "logging-driver.awslogs " + e + "execution-role-awslogs"},
 		{
 			"a log driver's secrets",
-			withLogs(types.LogConfiguration{LogDriver: "splunk", SecretOptions: []types.Secret{{Name: aws.String("a"), ValueFrom: asm}}}),
+			both(executionRole, withLogs(types.LogConfiguration{
+				LogDriver: "splunk", SecretOptions: []types.Secret{{Name: aws.String("a"), ValueFrom: asm}},
+			})),
 			d + "logging-driver.splunk " + e + "secrets.asm.bootstrap.log-driver",
 		},
 		{

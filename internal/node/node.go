@@ -59,16 +59,18 @@ type Config struct {
 	Keep         time.Duration // of stopped tasks; 0 is three hours
 	StrictLogs   bool          // a missing log group fails the task, as on AWS
 
-	Runtime     runtime.Runtime
-	Networks    engine.Networks // for awsvpc tasks; nil if the node has none
-	Groups      engine.Groups   // of tasks with limits; nil if the node can have none
-	GPUs        gpu.Source
-	ECS         ECS
-	Logs        awslogs.Client
-	Parameters  Parameters              // nil if tasks with secrets can't run here
-	Credentials aws.CredentialsProvider // nil leaves web sockets unsigned
-	Authority   Authority               // of the control plane's certificate, if it isn't one that everybody knows
-	Log         *slog.Logger
+	Runtime      runtime.Runtime
+	Networks     engine.Networks // for awsvpc tasks; nil if the node has none
+	Groups       engine.Groups   // of tasks with limits; nil if the node can have none
+	GPUs         gpu.Source
+	ECS          ECS
+	Logs         awslogs.Client
+	Parameters   Parameters              // nil if tasks with parameters as secrets can't run here
+	SecretValues SecretValues            // nil if tasks with secrets of Secrets Manager can't
+	Objects      Objects                 // nil if tasks with files of variables can't
+	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
+	Authority    Authority               // of the control plane's certificate, if it isn't one that everybody knows
+	Log          *slog.Logger
 }
 
 // Authority is the control plane's certificate authority. The zero value stands for those of the system.
@@ -192,8 +194,11 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		Keep:          a.config.Keep,
 		Log:           a.log,
 	}
-	if a.config.Parameters != nil {
+	if a.config.Parameters != nil || a.config.SecretValues != nil {
 		o.Secrets = a.secrets
+	}
+	if a.config.Objects != nil {
+		o.EnvironmentFile = a.environmentFile
 	}
 	for _, d := range a.config.GPUs.Devices() {
 		o.GPUs = append(o.GPUs, d.ID)

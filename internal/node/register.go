@@ -257,6 +257,26 @@ var architectures = map[string]string{"amd64": "x86_64"}
 // architecture returns the machine's architecture, in ECS's words.
 func architecture() string { return cmp.Or(architectures[goruntime.GOARCH], goruntime.GOARCH) }
 
+// fetches returns the capabilities of what the node can fetch as a task's execution role.
+func (a *Agent) fetches() (all []string) {
+	if a.config.Parameters != nil {
+		all = append(all, "ecs.capability.secrets.ssm.environment-variables")
+		if a.routesLogs() {
+			all = append(all, "ecs.capability.secrets.ssm.bootstrap.log-driver")
+		}
+	}
+	if a.config.SecretValues != nil {
+		all = append(all, "ecs.capability.secrets.asm.environment-variables", "ecs.capability.private-registry-authentication.secretsmanager")
+		if a.routesLogs() {
+			all = append(all, "ecs.capability.secrets.asm.bootstrap.log-driver")
+		}
+	}
+	if a.config.Objects != nil {
+		all = append(all, "ecs.capability.env-files.s3")
+	}
+	return all
+}
+
 func (a *Agent) attributes() map[string]string {
 	m := map[string]string{
 		"ecs.instance-type":     a.config.InstanceType,
@@ -269,8 +289,8 @@ func (a *Agent) attributes() map[string]string {
 	for _, c := range capabilities {
 		m[c] = ""
 	}
-	if a.config.Parameters != nil {
-		m["ecs.capability.secrets.ssm.environment-variables"] = ""
+	for _, c := range a.fetches() {
+		m[c] = ""
 	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""

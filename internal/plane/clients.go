@@ -7,12 +7,14 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	awssecretsmanager "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/s3"
+	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sqs"
 )
 
@@ -105,6 +107,16 @@ func (c sqsClient) GetQueueAttributes(
 	ctx context.Context, in *awssqs.GetQueueAttributesInput, _ ...func(*awssqs.Options),
 ) (*awssqs.GetQueueAttributesOutput, error) {
 	return c.service.GetQueueAttributes(ctx, in)
+}
+
+type secretsManagerClient struct{ service *secretsmanager.Service }
+
+func (p *Plane) secretsManager() secretsManagerClient { return secretsManagerClient{p.SecretsManager} }
+
+func (c secretsManagerClient) GetSecretValue(
+	ctx context.Context, in *awssecretsmanager.GetSecretValueInput, _ ...func(*awssecretsmanager.Options),
+) (*awssecretsmanager.GetSecretValueOutput, error) {
+	return c.service.GetSecretValue(ctx, in)
 }
 
 type s3Client struct{ service *s3.Service }

@@ -48,6 +48,7 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/ssm"
@@ -110,6 +111,7 @@ type Plane struct {
 	S3                     *s3.Service
 	SQS                    *sqs.Service
 	SSM                    *ssm.Service
+	SecretsManager         *secretsmanager.Service
 	STS                    *sts.Service
 	Rollout                *rollout.Loop
 	Scaler                 *scaler.Loop

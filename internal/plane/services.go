@@ -27,6 +27,7 @@ import (
 	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
+	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/ssm"
 	"github.com/pintle/pintle/internal/wire"
@@ -54,6 +55,7 @@ func (p *Plane) services() []Service {
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{ssm.API(p.SSM), nil},
+		{secretsmanager.API(p.SecretsManager), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
 		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
@@ -88,7 +90,8 @@ func (p *Plane) buildServices() {
 		QueueURL: p.queueURL,
 		Log:      p.log,
 	})
-	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2()})
+	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
+	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2(), Secrets: p.secretsManager()})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.stacks = stacks.New(p.State, stacks.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})

@@ -57,6 +57,9 @@ func isMissing(err error) bool {
 
 func (s *Service) get(ctx context.Context, v *state.View, name string, decrypt bool) (*types.Parameter, error) {
 	ref := s.refer(name)
+	if strings.HasPrefix(ref.names[0], secretPrefix) && s.opts.Secrets != nil {
+		return s.secret(ctx, ref, decrypt)
+	}
 	if slices.ContainsFunc(ref.names, isPublic) {
 		return s.public(ctx, ref)
 	}

@@ -1,6 +1,6 @@
 // Package ssm is the Parameter Store of AWS Systems Manager, and nothing else of that. A Service has the methods of the SDK's client, over
 // the store. The values of SecureStrings are encrypted before they become rows. It knows nothing of HTTP, and asks EC2 as any client would
-// for the images behind AWS's public parameters.
+// for the images behind AWS's public parameters, and Secrets Manager for the secrets that parameters stand for.
 package ssm
 
 import (
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
 	"github.com/pintle/pintle/internal/account"
@@ -21,11 +22,19 @@ type Images interface {
 	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
 }
 
+// Secrets has the secrets that parameters can stand for. It's Secrets Manager.
+type Secrets interface {
+	GetSecretValue(
+		context.Context, *secretsmanager.GetSecretValueInput, ...func(*secretsmanager.Options),
+	) (*secretsmanager.GetSecretValueOutput, error)
+}
+
 // Options are the account and region of the service, and what it uses.
 type Options struct {
 	account.Account
-	Vault  *vault.Vault // encrypts SecureStrings
-	Images Images       // nil if there are no public parameters
+	Vault   *vault.Vault // encrypts SecureStrings
+	Images  Images       // nil if there are no public parameters
+	Secrets Secrets      // nil if no parameters stand for secrets
 }
 
 // Service is Parameter Store for one account in one region.

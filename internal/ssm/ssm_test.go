@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 	"github.com/aws/smithy-go"
@@ -46,6 +48,7 @@ func newWorld(t *testing.T) *world {
 		Account: accounttest.New(func() time.Time { return w.now }),
 		Vault:   v,
 		Images:  images{},
+		Secrets: secrets{},
 	})
 	return w
 }
@@ -60,6 +63,53 @@ func (images) DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(
 		CreationDate:           aws.String("2026-01-01T00:00:00.000Z"),
 		PublicSsmParameterName: aws.String("/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"),
 	}}}, nil
+}
+
+// secrets has one secret with two versions.
+type secrets struct{}
+
+func (secrets) GetSecretValue(
+	_ context.Context, in *secretsmanager.GetSecretValueInput, _ ...func(*secretsmanager.Options),
+) (*secretsmanager.GetSecretValueOutput, error) {
+	value, ok := map[string]string{
+		"app/db  ": "current", "app/db AWSPREVIOUS ": "previous", "app/db  " + strings.Repeat("1", 36): "version",
+	}[*in.SecretId+" "+aws.ToString(in.VersionStage)+" "+aws.ToString(in.VersionId)]
+	if *in.SecretId == "deleted" {
+		return nil, &smtypes.InvalidRequestException{Message: aws.String("It was marked for deletion.")}
+	}
+	if !ok {
+		return nil, &smtypes.ResourceNotFoundException{Message: aws.String("none")}
+	}
+	return &secretsmanager.GetSecretValueOutput{
+		ARN: aws.String("arn"), CreatedDate: aws.Time(time.Unix(1, 0)), Name: in.SecretId, SecretString: &value,
+	}, nil
+}
+
+func TestParametersThatStandForSecrets(t *testing.T) {
+	w := newWorld(t)
+	for name, want := range map[string]string{
+		"app/db":                            "current",
+		"app/db:AWSPREVIOUS":                "previous",
+		"app/db:" + strings.Repeat("1", 36): "version",
+		"app/db:AWSPENDING":                 "(ParameterNotFound)",
+		"none":                              "(ParameterNotFound)",
+		"deleted":                           "(ValidationException)",
+	} {
+		if got := w.get(secretPrefix + name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	_, err := w.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String(secretPrefix + "app/db")})
+	if err == nil || !strings.HasSuffix(err.Error(), "WithDecryption flag must be True for retrieving a Secret Manager secret.") {
+		t.Errorf("without decryption: %v", err)
+	}
+	out, err := w.GetParameters(t.Context(), &ssm.GetParametersInput{
+		Names: []string{secretPrefix + "app/db:AWSPREVIOUS", secretPrefix + "none"}, WithDecryption: aws.Bool(true),
+	})
+	if err != nil || len(out.Parameters) != 1 || *out.Parameters[0].Selector != ":AWSPREVIOUS" ||
+		*out.Parameters[0].Name != secretPrefix+"app/db" || len(out.InvalidParameters) != 1 {
+		t.Errorf("got %+v, %v", out, err)
+	}
 }
 
 func (w *world) tryPut(name, value string, options ...func(*ssm.PutParameterInput)) (*ssm.PutParameterOutput, error) {

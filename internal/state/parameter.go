@@ -92,6 +92,9 @@ func (v *View) HasEncrypted() bool {
 			return true
 		}
 	}
+	for range v.SecretVersions.All() {
+		return true
+	}
 	return v.hasEncryptedStacks()
 }
 

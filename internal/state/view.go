@@ -51,6 +51,8 @@ type View struct {
 	ScalingActivities          Table[ScalingActivity]
 	ScalingPolicies            Table[ScalingPolicy]
 	ScheduledActions           Table[ScheduledAction]
+	Secrets                    Table[Secret]
+	SecretVersions             Table[SecretVersion]
 	SecurityGroupRules         Table[SecurityGroupRule]
 	SecurityGroups             Table[SecurityGroup]
 	ServiceDeployments         Table[ServiceDeployment]
@@ -119,6 +121,8 @@ func newView(v *store.View) *View {
 		ScalingActivities:          scalingActivities.In(v),
 		ScalingPolicies:            scalingPolicies.In(v),
 		ScheduledActions:           scheduledActions.In(v),
+		Secrets:                    secrets.In(v),
+		SecretVersions:             secretVersions.In(v),
 		SecurityGroupRules:         securityGroupRules.In(v),
 		SecurityGroups:             securityGroups.In(v),
 		ServiceDeployments:         serviceDeployments.In(v),
@@ -193,4 +197,6 @@ var schema = store.NewSchema(
 	stackResources,
 	stackEvents,
 	changeSets,
+	secrets,
+	secretVersions,
 )

@@ -26,6 +26,9 @@ func (d *Definition[R]) In(v *View) Table[R] { return Table[R]{v, d} }
 // View is the view that the table is read in.
 func (t Table[R]) View() *View { return t.view }
 
+// Len returns how many rows there are. It's no reason for a watch to end.
+func (t Table[R]) Len() int { return t.rows().byKey.Len() }
+
 // Get returns the row with the key, or nil.
 func (t Table[R]) Get(key string) *R {
 	row, _ := t.rows().byKey.Get(key)

@@ -59,7 +59,6 @@ var absent = map[string]string{
 	"route53":              "Amazon Route 53",
 	"sagemaker":            "Amazon SageMaker",
 	"scheduler":            "Amazon EventBridge Scheduler",
-	"secretsmanager":       "AWS Secrets Manager",
 	"servicediscovery":     "AWS Cloud Map",
 	"servicequotas":        "Service Quotas",
 	"ses":                  "Amazon SES",

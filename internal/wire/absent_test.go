@@ -67,6 +67,7 @@ func TestAbsentAreAbsent(t *testing.T) {
 	for _, api := range []model.API{
 		ECS(nil), Logs(nil), CloudWatch(nil), EC2(nil), SQS(nil), STS(nil), ApplicationAutoScaling(nil), S3(nil), AutoScaling(nil),
 		CloudFormation(nil),
+		SecretsManager(nil),
 		SSM(nil),
 	} {
 		if title := absent[api.Name]; title != "" {

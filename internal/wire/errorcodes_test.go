@@ -18,6 +18,7 @@ var beyond = map[string]map[string]string{
 		"ValidationError": "CommonErrors in the API reference",
 	},
 	"cloudformation": {"ValidationError": "CommonErrors in the API reference"},
+	"secretsmanager": {"ValidationException": "CommonErrors in the API reference"},
 	"cloudwatch":     {"ValidationException": "seen on AWS, with ValidationError as its code in Query"},
 	"sqs": {
 		"InvalidParameterValueException":    "seen on AWS, with InvalidParameterValue as its code in Query",
@@ -111,6 +112,7 @@ func TestErrorCodesAreAWSs(t *testing.T) {
 		{"../iam/sts", "sts", STS(nil).Constraints.Code, 0},
 		{"../logs", "logs", Logs(nil).Constraints.Code, 3},
 		{"../s3", "s3", S3(nil).Constraints.Code, 35},
+		{"../secretsmanager", "secretsmanager", SecretsManager(nil).Constraints.Code, 8},
 		{"../ssm", "ssm", SSM(nil).Constraints.Code, 10},
 		{"../sqs", "sqs", SQS(nil).Constraints.Code, 18},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/s3"
+	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/ssm"
 )
@@ -21,6 +22,7 @@ var (
 	CloudWatch             = cloudwatch.API
 	EC2                    = ec2.API
 	SQS                    = sqs.API
+	SecretsManager         = secretsmanager.API
 	SSM                    = ssm.API
 	STS                    = sts.API
 	ApplicationAutoScaling = appautoscaling.API

@@ -251,4 +251,47 @@ resource "aws_cloudwatch_dashboard" "render" {
   dashboard_body = jsonencode({ widgets = [{ type = "text", x = 0, y = 0, width = 6, height = 2, properties = { markdown = "# render" } }] })
 }
 
+# What containers must not have in their definitions.
+resource "aws_secretsmanager_secret" "database" {
+  name                    = "render/database"
+  description             = "How to reach the database"
+  recovery_window_in_days = 0
+}
+
+resource "aws_secretsmanager_secret_version" "database" {
+  secret_id     = aws_secretsmanager_secret.database.id
+  secret_string = jsonencode({ username = "render", password = "a cube" })
+}
+
+resource "aws_secretsmanager_secret_policy" "database" {
+  secret_arn = aws_secretsmanager_secret.database.arn
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Principal = { AWS = "arn:aws:iam::${data.aws_caller_identity.me.account_id}:root" }
+      Action    = "secretsmanager:GetSecretValue"
+      Resource  = "*"
+    }]
+  })
+}
+
+data "aws_secretsmanager_random_password" "token" {
+  password_length     = 24
+  exclude_punctuation = true
+}
+
+resource "aws_ssm_parameter" "token" {
+  name  = "/render/token"
+  type  = "SecureString"
+  value = "a sphere"
+}
+
+resource "aws_ssm_parameter" "sizes" {
+  name        = "/render/sizes"
+  type        = "StringList"
+  value       = "640,1280"
+  description = "Widths of frames"
+}
+
 output "account" { value = data.aws_caller_identity.me.account_id }

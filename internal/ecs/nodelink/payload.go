@@ -148,7 +148,9 @@ func withOverride(c types.ContainerDefinition, o *types.TaskOverride) types.Cont
 			c.MemoryReservation = v.MemoryReservation
 		}
 		c.Environment = append(c.Environment[:len(c.Environment):len(c.Environment)], v.Environment...)
-		c.EnvironmentFiles = append(c.EnvironmentFiles[:len(c.EnvironmentFiles):len(c.EnvironmentFiles)], v.EnvironmentFiles...)
+		if v.EnvironmentFiles != nil { // unlike variables, they are in the place of the definition's: API_ContainerOverride
+			c.EnvironmentFiles = v.EnvironmentFiles
+		}
 	}
 	return c
 }

@@ -109,7 +109,11 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 
 // create prepares everything a container needs and creates it.
 func (t *task) create(ctx context.Context, c *acs.Container) (id string, err error) {
-	digest, err := t.pull(ctx, c)
+	auth, err := t.registryAuth(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("ResourceInitializationError: unable to pull secrets or registry auth: %w", err)
+	}
+	digest, err := t.pull(ctx, c, auth)
 	if err != nil {
 		return "", failure("CannotPullContainerError", err)
 	}
@@ -120,8 +124,14 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 	if err := t.addRouting(ctx, c, spec); err != nil {
 		return "", fmt.Errorf("ResourceInitializationError: %w", err)
 	}
+	if err := t.addFiles(ctx, c, spec); err != nil {
+		return "", fmt.Errorf("ResourceInitializationError: failed to download env files: %w", err)
+	}
 	if err := t.addSecrets(ctx, c, spec); err != nil {
 		return "", fmt.Errorf("ResourceInitializationError: unable to pull secrets or registry auth: %w", err)
+	}
+	if err := checkLogSecrets(c); err != nil {
+		return "", fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
 	}
 	note, err := t.prepareLogs(ctx, c)
 	if err != nil {
@@ -141,14 +151,14 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 }
 
 // pull pulls the image. A task's pull times span those of all its containers.
-func (t *task) pull(ctx context.Context, c *acs.Container) (digest string, err error) {
+func (t *task) pull(ctx context.Context, c *acs.Container, auth *runtime.RegistryAuth) (digest string, err error) {
 	t.mu.Lock()
 	if t.rec.PullStartedAt.IsZero() {
 		t.rec.PullStartedAt = time.Now().UTC() // the next update saves it
 	}
 	t.mu.Unlock()
 	err = within(ctx, pullTimeout, "pulled", func(ctx context.Context) error {
-		digest, err = t.tryPull(ctx, c.Image)
+		digest, err = t.tryPull(ctx, c.Image, auth)
 		return err
 	})
 	t.mu.Lock()
@@ -158,11 +168,11 @@ func (t *task) pull(ctx context.Context, c *acs.Container) (digest string, err e
 }
 
 // tryPull pulls an image, and tries again after failures.
-func (t *task) tryPull(ctx context.Context, image string) (digest string, err error) {
+func (t *task) tryPull(ctx context.Context, image string, auth *runtime.RegistryAuth) (digest string, err error) {
 	wait := minPullPause
 	for try := 1; ; try++ {
 		err = whenUp(ctx, func() error {
-			digest, err = t.engine.opts.Runtime.Pull(ctx, image, nil)
+			digest, err = t.engine.opts.Runtime.Pull(ctx, image, auth)
 			return err
 		})
 		if err == nil {

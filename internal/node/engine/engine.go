@@ -33,6 +33,8 @@ type Options struct {
 	Environment func(task *acs.Task, token string) map[string]string
 	// Secrets fetches secrets with the credentials of a task's execution role, by their ValueFrom; nil if the node can't.
 	Secrets func(ctx context.Context, role acs.IAMRoleCredentials, wanted []acs.Secret) (map[string]string, error)
+	// EnvironmentFile fetches a file of variables by its ARN with those credentials; nil if the node can't.
+	EnvironmentFile func(ctx context.Context, role acs.IAMRoleCredentials, arn string) (string, error)
 	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
 	// checked. SimulatedGPUs says that they name no hardware.
 	CPU           int64

@@ -118,6 +118,7 @@ func (t *task) router(c *acs.Container) *firelens.Router {
 		Definition: p.Family + ":" + p.Version,
 		InstanceID: t.engine.opts.InstanceID,
 		Routed:     map[string]map[string]string{},
+		Secret:     map[string]map[string]string{},
 	}
 	if soft := hostConfig(c).MemoryReservation; soft > 0 {
 		r.MemoryMiB = soft / mebibyte
@@ -125,6 +126,7 @@ func (t *task) router(c *acs.Container) *firelens.Router {
 	for i := range p.Containers {
 		if other := &p.Containers[i]; isRouted(other) {
 			r.Routed[other.Name] = hostConfig(other).LogConfig.Config
+			r.Secret[other.Name] = t.secretOptions(i)
 		}
 	}
 	return r

@@ -36,6 +36,7 @@ type world struct {
 	networks   map[string]bool
 	began      time.Time
 	pulls      atomic.Int32
+	pulledWith *runtime.RegistryAuth // by the last pull
 }
 
 type fakeContainer struct {
@@ -161,10 +162,13 @@ func behaviour(image string) (what string, code int, after time.Duration) {
 	return what, code, after
 }
 
-func (a *agent) Pull(ctx context.Context, image string, _ *runtime.RegistryAuth) (string, error) {
+func (a *agent) Pull(ctx context.Context, image string, auth *runtime.RegistryAuth) (string, error) {
 	if err := a.step(); err != nil {
 		return "", err
 	}
+	a.mu.Lock()
+	a.pulledWith = auth
+	a.mu.Unlock()
 	switch what, _, after := behaviour(image); what {
 	case "pullfail":
 		a.pulls.Add(1)

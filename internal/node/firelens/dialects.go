@@ -13,7 +13,7 @@ const defaultBuffer = 25
 
 // fluentBit writes https://docs.fluentbit.io/manual/administration/configuring-fluent-bit/classic-mode
 var fluentBit = dialect{
-	path: "/fluent-bit/etc/fluent-bit.conf", all: "*", output: "Name", include: "@INCLUDE",
+	path: "/fluent-bit/etc/fluent-bit.conf", all: "*", output: "Name", include: "@INCLUDE", env: "${%s}",
 	inputs: func(r *Router) []section {
 		buffer := r.MemoryMiB / 2
 		if buffer == 0 {
@@ -58,7 +58,7 @@ var fluentBit = dialect{
 
 // fluentd writes https://docs.fluentd.org/configuration/config-file
 var fluentd = dialect{
-	path: "/fluentd/etc/fluent.conf", all: "**", output: "@type", include: "@include",
+	path: "/fluentd/etc/fluent.conf", all: "**", output: "@type", include: "@include", env: `"#{ENV['%s']}"`,
 	inputs: func(r *Router) []section {
 		out := []section{{name: "source", options: [][2]string{{"@type", "unix"}, {"path", socket}}}}
 		if address := r.listen(); address != "" {

@@ -30,6 +30,8 @@ type Router struct {
 	InstanceID string // EC2's; may be ""
 	// Routed has the options of the log driver awsfirelens, by container.
 	Routed map[string]map[string]string
+	// Secret has the names of the router's environment variables with the values of more options, by container and option.
+	Secret map[string]map[string]string
 }
 
 // dialect is how a log router's configuration is written.
@@ -38,6 +40,7 @@ type dialect struct {
 	all     string // a wildcard for the rest of a tag
 	output  string // the option that names an output's plugin
 	include string
+	env     string // how a value refers to an environment variable
 	inputs  func(r *Router) []section
 	grep    func(key, tag, pattern string) section
 	record  func(fields [][2]string) section
@@ -82,7 +85,7 @@ func (r *Router) Config() (string, error) {
 	sections := d.inputs(r)
 	var outputs []section
 	for _, name := range slices.Sorted(maps.Keys(r.Routed)) {
-		filters, output, err := d.route(name, r.Routed[name])
+		filters, output, err := d.route(name, r.Routed[name], r.Secret[name])
 		if err != nil {
 			return "", err
 		}
@@ -122,7 +125,7 @@ func (r *Router) fields() [][2]string {
 var key = regexp.MustCompile(`^[^\s\[\]<>]+$`)
 
 // route returns the filters and the output of one container's logs. Without options they may have an output in the user's own file.
-func (d *dialect) route(container string, options map[string]string) (filters, output []section, err error) {
+func (d *dialect) route(container string, options, secret map[string]string) (filters, output []section, err error) {
 	tag := container + "-firelens" + d.all
 	var more [][2]string
 	for _, name := range slices.Sorted(maps.Keys(options)) {
@@ -139,6 +142,12 @@ func (d *dialect) route(container string, options map[string]string) (filters, o
 		default:
 			more = append(more, [2]string{name, value})
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(secret)) {
+		if !key.MatchString(name) {
+			return nil, nil, fmt.Errorf("the secret log option %q of container %s has a name that cannot be", name, container)
+		}
+		more = append(more, [2]string{name, fmt.Sprintf(d.env, secret[name])})
 	}
 	switch plugin := options[d.output]; {
 	case plugin != "":

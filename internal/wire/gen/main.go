@@ -46,6 +46,7 @@ var services = []service{
 	{pkg: "ec2", folder: "ec2", tables: ec2Names},
 	{pkg: "sqs", folder: "sqs", tables: formNames},
 	{pkg: "ssm", folder: "ssm", constraints: "ssm"},
+	{pkg: "secretsmanager", folder: "secretsmanager", constraints: "secretsmanager"},
 	{pkg: "s3", folder: "s3", tables: restPlaces},
 	{pkg: "cloudformation", folder: "cloudformation", constraints: "cloudformation", tables: statuses},
 }
