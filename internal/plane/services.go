@@ -21,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/waiting"
+	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/exports"
@@ -53,6 +54,7 @@ func (p *Plane) services() []Service {
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{ssm.API(p.SSM), nil},
+		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), nil},
 		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
@@ -88,6 +90,7 @@ func (p *Plane) buildServices() {
 		Log:      p.log,
 	})
 	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2()})
+	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault})
 	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.CloudFormation = cloudformation.New(cloudformation.Options{Objects: p.s3()})
 	p.buildScaling()

@@ -92,6 +92,9 @@ func (v *View) HasEncrypted() bool {
 			return true
 		}
 	}
+	for range v.AccessKeys.All() {
+		return true
+	}
 	return false
 }
 

@@ -10,6 +10,7 @@ import (
 type View struct {
 	view *store.View
 
+	AccessKeys           Table[AccessKey]
 	AccountSettings      Table[AccountSetting]
 	AlarmHistory         Table[AlarmHistory]
 	Alarms               Table[Alarm]
@@ -26,15 +27,18 @@ type View struct {
 	GroupPolicies        Table[GroupPolicy]
 	GroupRefreshes       Table[GroupRefresh]
 	IdempotencyTokens    Table[IdempotencyToken]
+	InstanceProfiles     Table[InstanceProfile]
 	Instances            Table[Instance]
 	JoinTokens           Table[JoinToken]
 	LaunchConfigurations Table[LaunchConfiguration]
 	LaunchTemplates      Table[LaunchTemplate]
 	LogResourcePolicies  Table[LogResourcePolicy]
+	ManagedPolicies      Table[ManagedPolicy]
 	NodeKeys             Table[NodeKey]
 	Parameters           Table[Parameter]
 	ParameterVersions    Table[ParameterVersion]
 	QueryDefinitions     Table[QueryDefinition]
+	Roles                Table[Role]
 	ScalableTargets      Table[ScalableTarget]
 	ScalingActivities    Table[ScalingActivity]
 	ScalingPolicies      Table[ScalingPolicy]
@@ -45,6 +49,8 @@ type View struct {
 	TaskDefinitions      Table[TaskDefinition]
 	TaskFamilies         Table[TaskFamily]
 	Tasks                Table[Task]
+	UserGroups           Table[UserGroup]
+	Users                Table[User]
 }
 
 // Changed waits until something that was read through a view from Watch has changed.
@@ -58,6 +64,7 @@ func newView(v *store.View) *View {
 	return &View{
 		view: v,
 
+		AccessKeys:           accessKeys.In(v),
 		AccountSettings:      accountSettings.In(v),
 		AlarmHistory:         alarmHistory.In(v),
 		Alarms:               alarms.In(v),
@@ -74,15 +81,18 @@ func newView(v *store.View) *View {
 		GroupPolicies:        groupPolicies.In(v),
 		GroupRefreshes:       groupRefreshes.In(v),
 		IdempotencyTokens:    idempotencyTokens.In(v),
+		InstanceProfiles:     instanceProfiles.In(v),
 		Instances:            instances.In(v),
 		JoinTokens:           joinTokens.In(v),
 		LaunchConfigurations: launchConfigurations.In(v),
 		LaunchTemplates:      launchTemplates.In(v),
 		LogResourcePolicies:  logResourcePolicies.In(v),
+		ManagedPolicies:      managedPolicies.In(v),
 		NodeKeys:             nodeKeys.In(v),
 		Parameters:           parameters.In(v),
 		ParameterVersions:    parameterVersions.In(v),
 		QueryDefinitions:     queryDefinitions.In(v),
+		Roles:                roles.In(v),
 		ScalableTargets:      scalableTargets.In(v),
 		ScalingActivities:    scalingActivities.In(v),
 		ScalingPolicies:      scalingPolicies.In(v),
@@ -93,11 +103,14 @@ func newView(v *store.View) *View {
 		TaskDefinitions:      taskDefinitions.In(v),
 		TaskFamilies:         taskFamilies.In(v),
 		Tasks:                tasks.In(v),
+		UserGroups:           userGroups.In(v),
+		Users:                users.In(v),
 	}
 }
 
 // schema lists every table. A table whose rows live as long as another table's comes after it.
 var schema = store.NewSchema(
+	accessKeys,
 	accountSettings,
 	alarmHistory,
 	alarms,
@@ -114,15 +127,18 @@ var schema = store.NewSchema(
 	groupPolicies,
 	groupRefreshes,
 	idempotencyTokens,
+	instanceProfiles,
 	instances,
 	joinTokens,
 	launchConfigurations,
 	launchTemplates,
 	logResourcePolicies,
+	managedPolicies,
 	nodeKeys,
 	parameters,
 	parameterVersions,
 	queryDefinitions,
+	roles,
 	scalableTargets,
 	scalingActivities,
 	scalingPolicies,
@@ -133,4 +149,6 @@ var schema = store.NewSchema(
 	tasks,
 	taskDefinitions,
 	taskFamilies,
+	userGroups,
+	users,
 )

@@ -332,7 +332,7 @@ func conditionsOf(value any) (all []condition, err error) {
 			return nil, syntax()
 		}
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			c := condition{operator: operator, key: strings.ToLower(key)}
+			c := condition{operator: operator, key: key}
 			if c.values, err = scalars(keys[key]); err != nil {
 				return nil, err
 			}

@@ -88,9 +88,31 @@ func (e *evaluation) expand(text string, wildcards bool) (pattern, bool) {
 	}
 }
 
+// eachVariable calls visit with the key of each variable in texts.
+func (p *Policy) eachVariable(texts []string, visit func(key string)) {
+	if !p.variables {
+		return
+	}
+	for _, text := range texts {
+		for {
+			_, rest, found := strings.Cut(text, "${")
+			name, after, closed := strings.Cut(rest, "}")
+			if !found || !closed {
+				break
+			}
+			if key, _, _ := strings.Cut(name, ","); !isCharacter(key) {
+				visit(strings.TrimSpace(key))
+			}
+			text = after
+		}
+	}
+}
+
+// isCharacter reports whether a variable's name is that of a character that otherwise has a meaning.
+func isCharacter(name string) bool { return name == "*" || name == "?" || name == "$" }
+
 func (e *evaluation) variable(name string) (value string, ok bool) {
-	switch name {
-	case "*", "?", "$":
+	if isCharacter(name) {
 		return name, true
 	}
 	key, other, hasDefault := strings.Cut(name, ",")

@@ -3,6 +3,8 @@
 // IAM and whatever enforces policies call it.
 package policy
 
+import "strings"
+
 // Kind is what a document is attached to, which decides which elements it may have.
 type Kind uint8
 
@@ -45,6 +47,25 @@ type elements struct {
 func (p *Policy) Principals(kind string) (all []string) {
 	for _, s := range p.Statements {
 		all = append(all, s.principals.named[kind]...)
+	}
+	return all
+}
+
+// Keys returns the context keys that the document asks for, in conditions and as variables: each once, in the order of the document.
+func (p *Policy) Keys() (all []string) {
+	seen := map[string]bool{}
+	add := func(key string) {
+		if folded := strings.ToLower(key); !seen[folded] {
+			seen[folded] = true
+			all = append(all, key)
+		}
+	}
+	for _, s := range p.Statements {
+		p.eachVariable(s.resources.values, add)
+		for _, c := range s.conditions {
+			add(c.key)
+			p.eachVariable(c.values, add)
+		}
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -82,6 +83,15 @@ func TestStatementsAreWhereTheyAre(t *testing.T) {
 		if got := document[p.Statements[i].Start:p.Statements[i].End]; got != want {
 			t.Errorf("statement %d is %q", i, got)
 		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	p := must(t, Identity, identity("Allow", `"Action": "*", "Resource": "arn:aws:s3:::${aws:username}${*}/${aws:PrincipalTag/a, 'b'}",
+		"Condition": {"StringLike": {"s3:prefix": "${AWS:UserName}/${aws:userid}"}, "Null": {"aws:TagKeys": true}}`))
+	want := []string{"aws:username", "aws:PrincipalTag/a", "aws:TagKeys", "s3:prefix", "aws:userid"}
+	if got := p.Keys(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
