@@ -45,6 +45,8 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzParse ./internal/logs/filterpattern
 	$(FUZZ) FuzzParse ./internal/logs/insights
 	$(FUZZ) FuzzParse ./internal/cloudformation/template
+	$(FUZZ) FuzzParse ./internal/iam/policy
+	$(FUZZ) FuzzEvaluate ./internal/iam/policy
 	$(FUZZ) FuzzParse ./internal/cloudwatch/metricmath
 	$(FUZZ) FuzzParseRule ./internal/cloudwatch/alarm
 	$(FUZZ) FuzzParse ./internal/logs/emf

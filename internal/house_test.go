@@ -53,7 +53,6 @@ var loans = map[string][]loan{
 
 // noAPI are streets without an api.go of their own.
 var noAPI = map[string]string{
-	"iam":     "it holds STS, and soon IAM",
 	"scaling": "it's the maths of both Auto Scaling services",
 }
 

@@ -38,7 +38,7 @@ func implemented(t *testing.T) []string {
 		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2",
 		"EC2 Auto Scaling": "autoscaling", "Application Auto Scaling": "application-autoscaling",
 		"Amazon SQS": "sqs", "Amazon S3": "s3", "AWS CloudFormation": "cloudformation",
-		"AWS Systems Manager": "ssm", "AWS Secrets Manager": "secretsmanager",
+		"AWS Systems Manager": "ssm", "AWS Secrets Manager": "secretsmanager", "AWS IAM": "iam",
 	}
 	var out []string
 	current := ""

@@ -84,7 +84,7 @@ def when(t):
 
 ecs, logs, sts, cw, scaling, sqs = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client(
     "application-autoscaling"), client("sqs")
-ec2, asg, ssm, secrets = client("ec2"), client("autoscaling"), client("ssm"), client("secretsmanager")
+ec2, asg, ssm, secrets, iam = client("ec2"), client("autoscaling"), client("ssm"), client("secretsmanager"), client("iam")
 
 
 def refused(code, call, **arguments):
@@ -1324,6 +1324,138 @@ secrets.restore_secret(SecretId="app/db")
 for name in "app/db", "binary":
     secrets.delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
 refused("ResourceNotFoundException", secrets.describe_secret, SecretId="app/db")
+
+# IAM
+def allow(*actions, **more):
+    return json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": list(actions), **({"Resource": "*"} | more)}]})
+
+
+trust = json.dumps({"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "sts:AssumeRole",
+    "Principal": {"Service": "ecs-tasks.amazonaws.com"}}})
+role = iam.create_role(RoleName="worker", Path="/app/", AssumeRolePolicyDocument=trust, Tags=[{"Key": "k", "Value": "v"}])["Role"]
+assert role["Arn"] == "arn:aws:iam::000000000000:role/app/worker" and role["RoleId"].startswith("AROA"), role
+refused("EntityAlreadyExists", iam.create_role, RoleName="Worker", AssumeRolePolicyDocument=trust)
+refused("MalformedPolicyDocument", iam.create_role, RoleName="bad", AssumeRolePolicyDocument=allow("sts:AssumeRole"))
+wait(iam, "role_exists", RoleName="worker")
+got = iam.get_role(RoleName="worker")["Role"]
+assert (got["MaxSessionDuration"], got["AssumeRolePolicyDocument"]["Statement"]["Action"]) == (3600, "sts:AssumeRole"), got
+iam.update_role(RoleName="worker", Description="works", MaxSessionDuration=7200)
+assert iam.update_role_description(RoleName="worker", Description="still works")["Role"]["Description"] == "still works"
+iam.update_assume_role_policy(RoleName="worker", PolicyDocument=trust)
+iam.tag_role(RoleName="worker", Tags=[{"Key": "K", "Value": "v2"}])
+assert iam.list_role_tags(RoleName="worker")["Tags"] == [{"Key": "K", "Value": "v2"}]
+iam.untag_role(RoleName="worker", TagKeys=["k"])
+assert "worker" in [r["RoleName"] for p in iam.get_paginator("list_roles").paginate(PathPrefix="/app/") for r in p["Roles"]]
+ecs_policy = "arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
+made = iam.create_policy(PolicyName="frames", PolicyDocument=allow("s3:GetObject", Resource="arn:aws:s3:::frames/*"), Description="d")["Policy"]
+assert made["DefaultVersionId"] == "v1" and made["PolicyId"].startswith("ANPA"), made
+frames = {"PolicyArn": made["Arn"]}
+wait(iam, "policy_exists", **frames)
+second = iam.create_policy_version(**frames, PolicyDocument=allow("s3:*"), SetAsDefault=False)["PolicyVersion"]
+assert (second["VersionId"], second["IsDefaultVersion"]) == ("v2", False), second
+iam.set_default_policy_version(**frames, VersionId="v2")
+assert iam.get_policy_version(**frames, VersionId="v2")["PolicyVersion"]["Document"]["Statement"][0]["Action"] == ["s3:*"]
+assert [v["VersionId"] for v in iam.list_policy_versions(**frames)["Versions"]] == ["v2", "v1"]
+iam.delete_policy_version(**frames, VersionId="v1")
+iam.tag_policy(**frames, Tags=[{"Key": "a", "Value": "b"}, {"Key": "c", "Value": "d"}])
+iam.untag_policy(**frames, TagKeys=["a"])
+assert iam.list_policy_tags(**frames)["Tags"] == [{"Key": "c", "Value": "d"}]
+assert [p["PolicyName"] for page in iam.get_paginator("list_policies").paginate(Scope="Local") for p in page["Policies"]] == ["frames"]
+assert len(iam.list_policies(Scope="AWS", PathPrefix="/service-role/")["Policies"]) > 10
+iam.create_user(UserName="ann", Tags=[{"Key": "team", "Value": "x"}])
+wait(iam, "user_exists", UserName="ann")
+iam.create_group(GroupName="artists")
+iam.add_user_to_group(GroupName="artists", UserName="ann")
+for what, name, known in (("user", "ann", iam.list_user_policies), ("group", "artists", iam.list_group_policies),
+        ("role", "worker", iam.list_role_policies)):
+    named = {what.title() + "Name": name}
+    each = lambda verb: getattr(iam, verb.format(what))
+    each("put_{}_policy")(**named, PolicyName="own", PolicyDocument=allow("sqs:SendMessage"))
+    assert known(**named)["PolicyNames"] == ["own"]
+    assert each("get_{}_policy")(**named, PolicyName="own")["PolicyDocument"]["Version"] == "2012-10-17"
+    each("attach_{}_policy")(**named, PolicyArn=ecs_policy)
+    each("attach_{}_policy")(**named, **frames)
+    attached = each("list_attached_{}_policies")(**named)["AttachedPolicies"]
+    assert [p["PolicyName"] for p in attached] == ["frames", "AmazonEC2ContainerServiceforEC2Role"], attached
+    if what != "group":
+        each("put_{}_permissions_boundary")(**named, PermissionsBoundary=made["Arn"])
+        boundary = each("get_{}")(**named)[what.title()]["PermissionsBoundary"]
+        assert boundary["PermissionsBoundaryArn"] == made["Arn"], boundary
+assert iam.get_policy(**frames)["Policy"]["AttachmentCount"] == 3
+entities = iam.list_entities_for_policy(**frames, PolicyUsageFilter="PermissionsPolicy")
+assert [entities[k][0][n] for k, n in (("PolicyUsers", "UserName"), ("PolicyGroups", "GroupName"), ("PolicyRoles", "RoleName"))] == [
+    "ann", "artists", "worker"], entities
+decide = lambda results: {r["EvalActionName"]: r["EvalDecision"] for r in results["EvaluationResults"]}
+got = iam.simulate_principal_policy(PolicySourceArn="arn:aws:iam::000000000000:user/ann", ActionNames=["sqs:SendMessage", "s3:GetObject"])
+assert decide(got) == {"sqs:SendMessage": "implicitDeny", "s3:GetObject": "allowed"}, got
+got = iam.simulate_custom_policy(PolicyInputList=[allow("ecs:RunTask", Condition={"StringEquals": {"ecs:cluster": "c"}})],
+    ActionNames=["ecs:RunTask"])["EvaluationResults"][0]
+assert (got["EvalDecision"], got["MissingContextValues"]) == ("implicitDeny", ["ecs:cluster"]), got
+keys = iam.get_context_keys_for_custom_policy(PolicyInputList=[allow("s3:*", Resource="arn:aws:s3:::${aws:username}")])
+assert keys["ContextKeyNames"] == ["aws:username"], keys
+assert iam.get_context_keys_for_principal_policy(PolicySourceArn=role["Arn"])["ContextKeyNames"] == []
+assert [u["UserName"] for u in iam.get_group(GroupName="artists")["Users"]] == ["ann"]
+iam.update_group(GroupName="artists", NewGroupName="painters")
+assert [g["GroupName"] for g in iam.list_groups_for_user(UserName="ann")["Groups"]] == ["painters"] == [
+    g["GroupName"] for g in iam.list_groups()["Groups"]]
+key = iam.create_access_key(UserName="ann")["AccessKey"]
+assert key["AccessKeyId"].startswith("AKIA") and len(key["SecretAccessKey"]) == 40
+iam.update_access_key(UserName="ann", AccessKeyId=key["AccessKeyId"], Status="Inactive")
+(listed,) = iam.list_access_keys(UserName="ann")["AccessKeyMetadata"]
+assert listed["Status"] == "Inactive" and "SecretAccessKey" not in listed, listed
+iam.update_user(UserName="ann", NewUserName="anne")
+assert [u["UserName"] for u in iam.list_users()["Users"]] == ["anne"]
+iam.tag_user(UserName="anne", Tags=[{"Key": "a", "Value": "b"}])
+iam.untag_user(UserName="anne", TagKeys=["team"])
+assert iam.list_user_tags(UserName="anne")["Tags"] == [{"Key": "a", "Value": "b"}]
+assert iam.get_user()["User"]["Arn"] == "arn:aws:iam::000000000000:root"
+profile = iam.create_instance_profile(InstanceProfileName="gpu")["InstanceProfile"]
+assert profile["InstanceProfileId"].startswith("AIPA"), profile
+wait(iam, "instance_profile_exists", InstanceProfileName="gpu")
+iam.add_role_to_instance_profile(InstanceProfileName="gpu", RoleName="worker")
+refused("LimitExceeded", iam.add_role_to_instance_profile, InstanceProfileName="gpu", RoleName="worker")
+iam.tag_instance_profile(InstanceProfileName="gpu", Tags=[{"Key": "a", "Value": "b"}])
+assert iam.list_instance_profile_tags(InstanceProfileName="gpu")["Tags"] == [{"Key": "a", "Value": "b"}]
+iam.untag_instance_profile(InstanceProfileName="gpu", TagKeys=["a"])
+assert iam.get_instance_profile(InstanceProfileName="gpu")["InstanceProfile"]["Roles"][0]["RoleName"] == "worker"
+assert [p["InstanceProfileName"] for p in iam.list_instance_profiles_for_role(RoleName="worker")["InstanceProfiles"]] == ["gpu"]
+assert [p["InstanceProfileName"] for p in iam.list_instance_profiles()["InstanceProfiles"]] == ["gpu"]
+linked = iam.create_service_linked_role(AWSServiceName="ecs.amazonaws.com")["Role"]
+assert linked["Path"] == "/aws-service-role/ecs.amazonaws.com/", linked
+refused("UnmodifiableEntity", iam.delete_role, RoleName=linked["RoleName"])
+task = iam.delete_service_linked_role(RoleName=linked["RoleName"])["DeletionTaskId"]
+assert iam.get_service_linked_role_deletion_status(DeletionTaskId=task)["Status"] == "SUCCEEDED"
+summary = iam.get_account_summary()["SummaryMap"]
+assert (summary["Users"], summary["Roles"], summary["Policies"]) == (1, 1, 1), summary
+details = [page for page in iam.get_paginator("get_account_authorization_details").paginate(PaginationConfig={"PageSize": 2})]
+assert [u["UserName"] for page in details for u in page.get("UserDetailList", [])] == ["anne"], details
+assert iam.list_account_aliases()["AccountAliases"] == []
+assert [iam.list_mfa_devices(UserName="anne")["MFADevices"], iam.list_ssh_public_keys(UserName="anne")["SSHPublicKeys"],
+    iam.list_signing_certificates(UserName="anne")["Certificates"],
+    iam.list_service_specific_credentials(UserName="anne")["ServiceSpecificCredentials"]] == [[]] * 4
+refused("NoSuchEntity", iam.get_login_profile, UserName="anne")
+refused("NoSuchEntity", iam.delete_login_profile, UserName="anne")
+refused("DeleteConflict", iam.delete_role, RoleName="worker")
+refused("DeleteConflict", iam.delete_policy, **frames)
+for what, name in (("user", "anne"), ("group", "painters"), ("role", "worker")):
+    named = {what.title() + "Name": name}
+    each = lambda verb: getattr(iam, verb.format(what))
+    each("delete_{}_policy")(**named, PolicyName="own")
+    each("detach_{}_policy")(**named, PolicyArn=ecs_policy)
+    each("detach_{}_policy")(**named, **frames)
+    if what != "group":
+        each("delete_{}_permissions_boundary")(**named)
+iam.remove_role_from_instance_profile(InstanceProfileName="gpu", RoleName="worker")
+iam.delete_instance_profile(InstanceProfileName="gpu")
+iam.delete_role(RoleName="worker")
+refused("NoSuchEntity", iam.get_role, RoleName="worker")
+refused("DeleteConflict", iam.delete_group, GroupName="painters")
+iam.remove_user_from_group(GroupName="painters", UserName="anne")
+iam.delete_group(GroupName="painters")
+refused("DeleteConflict", iam.delete_user, UserName="anne")
+iam.delete_access_key(UserName="anne", AccessKeyId=key["AccessKeyId"])
+iam.delete_user(UserName="anne")
+iam.delete_policy(**frames)
 
 # An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

@@ -33,7 +33,7 @@ func hasPrefix(operation string, prefixes []string) bool {
 
 // reads are what operations that change nothing begin with.
 var reads = []string{
-	"Assume", "BatchGet", "Describe", "Discover", "Estimate", "Filter", "Get", "Head", "List", "Poll", "Select", "StartQuery", "Test", "Validate",
+	"Assume", "BatchGet", "Describe", "Discover", "Estimate", "Filter", "Get", "Head", "List", "Poll", "Select", "Simulate", "StartQuery", "Test", "Validate",
 }
 
 // ends are what operations begin with that end something, or are needed for that: workers empty queues, nodes come back and report, services

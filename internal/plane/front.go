@@ -84,7 +84,7 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 	ip := net.ParseIP(host)
 	local := host == "localhost" || ip != nil && ip.IsLoopback()
 	if o.AccessKeyID != "" && o.SecretAccessKey != "" {
-		return &sign.Verifier{Region: o.Region, Lookup: p.lookup}, nil
+		return &sign.Verifier{Region: o.Region, Global: map[string]string{"iam": "us-east-1"}, Lookup: p.lookup}, nil
 	}
 	if local {
 		return nil, nil

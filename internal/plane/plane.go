@@ -42,6 +42,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/streams"
@@ -107,6 +108,7 @@ type Plane struct {
 	CloudFormation         *cloudformation.Service
 	stacks                 *stacks.Loop
 	CloudWatch             *cloudwatch.Service
+	IAM                    *iam.Service
 	Logs                   *logs.Service
 	S3                     *s3.Service
 	SQS                    *sqs.Service

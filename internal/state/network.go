@@ -239,3 +239,44 @@ var (
 		Key:  func(d *DefaultNetwork) string { return d.Region },
 	}
 )
+
+// networkTables are the tables of a VPC and what is in it.
+type networkTables struct {
+	Addresses                  Table[Address]
+	DefaultNetworks            Table[DefaultNetwork]
+	DHCPOptions                Table[DHCPOptions]
+	EgressOnlyInternetGateways Table[EgressOnlyInternetGateway]
+	InternetGateways           Table[InternetGateway]
+	KeyPairs                   Table[KeyPair]
+	NATGateways                Table[NATGateway]
+	NetworkACLs                Table[NetworkACL]
+	NetworkInterfaces          Table[NetworkInterface]
+	PlacementGroups            Table[PlacementGroup]
+	RouteTables                Table[RouteTable]
+	SecurityGroupRules         Table[SecurityGroupRule]
+	SecurityGroups             Table[SecurityGroup]
+	Subnets                    Table[Subnet]
+	VPCEndpoints               Table[VPCEndpoint]
+	VPCs                       Table[VPC]
+}
+
+func newNetworkTables(v *store.View) networkTables {
+	return networkTables{
+		Addresses:                  addresses.In(v),
+		DefaultNetworks:            defaultNetworks.In(v),
+		DHCPOptions:                dhcpOptions.In(v),
+		EgressOnlyInternetGateways: egressOnlyInternetGateways.In(v),
+		InternetGateways:           internetGateways.In(v),
+		KeyPairs:                   keyPairs.In(v),
+		NATGateways:                natGateways.In(v),
+		NetworkACLs:                networkACLs.In(v),
+		NetworkInterfaces:          networkInterfaces.In(v),
+		PlacementGroups:            placementGroups.In(v),
+		RouteTables:                routeTables.In(v),
+		SecurityGroupRules:         securityGroupRules.In(v),
+		SecurityGroups:             securityGroups.In(v),
+		Subnets:                    subnets.In(v),
+		VPCEndpoints:               vpcEndpoints.In(v),
+		VPCs:                       vpcs.In(v),
+	}
+}

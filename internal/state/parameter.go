@@ -95,6 +95,9 @@ func (v *View) HasEncrypted() bool {
 	for range v.SecretVersions.All() {
 		return true
 	}
+	for range v.AccessKeys.All() {
+		return true
+	}
 	return v.hasEncryptedStacks()
 }
 

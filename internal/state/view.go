@@ -10,63 +10,55 @@ import (
 type View struct {
 	view *store.View
 
-	AccountSettings            Table[AccountSetting]
-	Addresses                  Table[Address]
-	AlarmHistory               Table[AlarmHistory]
-	Alarms                     Table[Alarm]
-	AnomalyDetectors           Table[AnomalyDetector]
-	AutoScalingGroups          Table[AutoScalingGroup]
-	CapacityProviders          Table[CapacityProvider]
-	ChangeSets                 Table[ChangeSet]
-	Clusters                   Table[Cluster]
-	ContainerInstances         Table[ContainerInstance]
-	Dashboards                 Table[Dashboard]
-	DefaultNetworks            Table[DefaultNetwork]
-	Deliveries                 Table[Delivery]
-	DHCPOptions                Table[DHCPOptions]
-	EgressOnlyInternetGateways Table[EgressOnlyInternetGateway]
-	ExportTasks                Table[ExportTask]
-	GroupActions               Table[GroupAction]
-	GroupActivities            Table[GroupActivity]
-	GroupPolicies              Table[GroupPolicy]
-	GroupRefreshes             Table[GroupRefresh]
-	IdempotencyTokens          Table[IdempotencyToken]
-	Instances                  Table[Instance]
-	InternetGateways           Table[InternetGateway]
-	JoinTokens                 Table[JoinToken]
-	KeyPairs                   Table[KeyPair]
-	LaunchConfigurations       Table[LaunchConfiguration]
-	LaunchTemplates            Table[LaunchTemplate]
-	LogResourcePolicies        Table[LogResourcePolicy]
-	NATGateways                Table[NATGateway]
-	NetworkACLs                Table[NetworkACL]
-	NetworkInterfaces          Table[NetworkInterface]
-	NodeKeys                   Table[NodeKey]
-	Parameters                 Table[Parameter]
-	ParameterVersions          Table[ParameterVersion]
-	PlacementGroups            Table[PlacementGroup]
-	QueryDefinitions           Table[QueryDefinition]
-	RouteTables                Table[RouteTable]
-	ScalableTargets            Table[ScalableTarget]
-	ScalingActivities          Table[ScalingActivity]
-	ScalingPolicies            Table[ScalingPolicy]
-	ScheduledActions           Table[ScheduledAction]
-	Secrets                    Table[Secret]
-	SecretVersions             Table[SecretVersion]
-	SecurityGroupRules         Table[SecurityGroupRule]
-	SecurityGroups             Table[SecurityGroup]
-	ServiceDeployments         Table[ServiceDeployment]
-	ServiceRevisions           Table[ServiceRevision]
-	Services                   Table[Service]
-	StackEvents                Table[StackEvent]
-	StackResources             Table[StackResource]
-	Stacks                     Table[Stack]
-	Subnets                    Table[Subnet]
-	TaskDefinitions            Table[TaskDefinition]
-	TaskFamilies               Table[TaskFamily]
-	Tasks                      Table[Task]
-	VPCEndpoints               Table[VPCEndpoint]
-	VPCs                       Table[VPC]
+	networkTables
+
+	AccessKeys           Table[AccessKey]
+	AccountSettings      Table[AccountSetting]
+	AlarmHistory         Table[AlarmHistory]
+	Alarms               Table[Alarm]
+	AnomalyDetectors     Table[AnomalyDetector]
+	AutoScalingGroups    Table[AutoScalingGroup]
+	CapacityProviders    Table[CapacityProvider]
+	ChangeSets           Table[ChangeSet]
+	Clusters             Table[Cluster]
+	ContainerInstances   Table[ContainerInstance]
+	Dashboards           Table[Dashboard]
+	Deliveries           Table[Delivery]
+	ExportTasks          Table[ExportTask]
+	GroupActions         Table[GroupAction]
+	GroupActivities      Table[GroupActivity]
+	GroupPolicies        Table[GroupPolicy]
+	GroupRefreshes       Table[GroupRefresh]
+	IdempotencyTokens    Table[IdempotencyToken]
+	InstanceProfiles     Table[InstanceProfile]
+	Instances            Table[Instance]
+	JoinTokens           Table[JoinToken]
+	LaunchConfigurations Table[LaunchConfiguration]
+	LaunchTemplates      Table[LaunchTemplate]
+	LogResourcePolicies  Table[LogResourcePolicy]
+	ManagedPolicies      Table[ManagedPolicy]
+	NodeKeys             Table[NodeKey]
+	Parameters           Table[Parameter]
+	ParameterVersions    Table[ParameterVersion]
+	QueryDefinitions     Table[QueryDefinition]
+	Roles                Table[Role]
+	ScalableTargets      Table[ScalableTarget]
+	ScalingActivities    Table[ScalingActivity]
+	ScalingPolicies      Table[ScalingPolicy]
+	ScheduledActions     Table[ScheduledAction]
+	Secrets              Table[Secret]
+	SecretVersions       Table[SecretVersion]
+	ServiceDeployments   Table[ServiceDeployment]
+	ServiceRevisions     Table[ServiceRevision]
+	Services             Table[Service]
+	StackEvents          Table[StackEvent]
+	StackResources       Table[StackResource]
+	Stacks               Table[Stack]
+	TaskDefinitions      Table[TaskDefinition]
+	TaskFamilies         Table[TaskFamily]
+	Tasks                Table[Task]
+	UserGroups           Table[UserGroup]
+	Users                Table[User]
 }
 
 // Changed waits until something that was read through a view from Watch has changed.
@@ -80,63 +72,55 @@ func newView(v *store.View) *View {
 	return &View{
 		view: v,
 
-		AccountSettings:            accountSettings.In(v),
-		Addresses:                  addresses.In(v),
-		AlarmHistory:               alarmHistory.In(v),
-		Alarms:                     alarms.In(v),
-		AnomalyDetectors:           anomalyDetectors.In(v),
-		AutoScalingGroups:          autoScalingGroups.In(v),
-		CapacityProviders:          capacityProviders.In(v),
-		ChangeSets:                 changeSets.In(v),
-		Clusters:                   clusters.In(v),
-		ContainerInstances:         containerInstances.In(v),
-		Dashboards:                 dashboards.In(v),
-		DefaultNetworks:            defaultNetworks.In(v),
-		Deliveries:                 deliveries.In(v),
-		DHCPOptions:                dhcpOptions.In(v),
-		EgressOnlyInternetGateways: egressOnlyInternetGateways.In(v),
-		ExportTasks:                exportTasks.In(v),
-		GroupActions:               groupActions.In(v),
-		GroupActivities:            groupActivities.In(v),
-		GroupPolicies:              groupPolicies.In(v),
-		GroupRefreshes:             groupRefreshes.In(v),
-		IdempotencyTokens:          idempotencyTokens.In(v),
-		Instances:                  instances.In(v),
-		InternetGateways:           internetGateways.In(v),
-		JoinTokens:                 joinTokens.In(v),
-		KeyPairs:                   keyPairs.In(v),
-		LaunchConfigurations:       launchConfigurations.In(v),
-		LaunchTemplates:            launchTemplates.In(v),
-		LogResourcePolicies:        logResourcePolicies.In(v),
-		NATGateways:                natGateways.In(v),
-		NetworkACLs:                networkACLs.In(v),
-		NetworkInterfaces:          networkInterfaces.In(v),
-		NodeKeys:                   nodeKeys.In(v),
-		Parameters:                 parameters.In(v),
-		ParameterVersions:          parameterVersions.In(v),
-		PlacementGroups:            placementGroups.In(v),
-		QueryDefinitions:           queryDefinitions.In(v),
-		RouteTables:                routeTables.In(v),
-		ScalableTargets:            scalableTargets.In(v),
-		ScalingActivities:          scalingActivities.In(v),
-		ScalingPolicies:            scalingPolicies.In(v),
-		ScheduledActions:           scheduledActions.In(v),
-		Secrets:                    secrets.In(v),
-		SecretVersions:             secretVersions.In(v),
-		SecurityGroupRules:         securityGroupRules.In(v),
-		SecurityGroups:             securityGroups.In(v),
-		ServiceDeployments:         serviceDeployments.In(v),
-		ServiceRevisions:           serviceRevisions.In(v),
-		Services:                   services.In(v),
-		StackEvents:                stackEvents.In(v),
-		StackResources:             stackResources.In(v),
-		Stacks:                     stacks.In(v),
-		Subnets:                    subnets.In(v),
-		TaskDefinitions:            taskDefinitions.In(v),
-		TaskFamilies:               taskFamilies.In(v),
-		Tasks:                      tasks.In(v),
-		VPCEndpoints:               vpcEndpoints.In(v),
-		VPCs:                       vpcs.In(v),
+		networkTables: newNetworkTables(v),
+
+		AccessKeys:           accessKeys.In(v),
+		AccountSettings:      accountSettings.In(v),
+		AlarmHistory:         alarmHistory.In(v),
+		Alarms:               alarms.In(v),
+		AnomalyDetectors:     anomalyDetectors.In(v),
+		AutoScalingGroups:    autoScalingGroups.In(v),
+		CapacityProviders:    capacityProviders.In(v),
+		ChangeSets:           changeSets.In(v),
+		Clusters:             clusters.In(v),
+		ContainerInstances:   containerInstances.In(v),
+		Dashboards:           dashboards.In(v),
+		Deliveries:           deliveries.In(v),
+		ExportTasks:          exportTasks.In(v),
+		GroupActions:         groupActions.In(v),
+		GroupActivities:      groupActivities.In(v),
+		GroupPolicies:        groupPolicies.In(v),
+		GroupRefreshes:       groupRefreshes.In(v),
+		IdempotencyTokens:    idempotencyTokens.In(v),
+		InstanceProfiles:     instanceProfiles.In(v),
+		Instances:            instances.In(v),
+		JoinTokens:           joinTokens.In(v),
+		LaunchConfigurations: launchConfigurations.In(v),
+		LaunchTemplates:      launchTemplates.In(v),
+		LogResourcePolicies:  logResourcePolicies.In(v),
+		ManagedPolicies:      managedPolicies.In(v),
+		NodeKeys:             nodeKeys.In(v),
+		Parameters:           parameters.In(v),
+		ParameterVersions:    parameterVersions.In(v),
+		QueryDefinitions:     queryDefinitions.In(v),
+		Roles:                roles.In(v),
+		ScalableTargets:      scalableTargets.In(v),
+		ScalingActivities:    scalingActivities.In(v),
+		ScalingPolicies:      scalingPolicies.In(v),
+		ScheduledActions:     scheduledActions.In(v),
+		Secrets:              secrets.In(v),
+		SecretVersions:       secretVersions.In(v),
+		ServiceDeployments:   serviceDeployments.In(v),
+		ServiceRevisions:     serviceRevisions.In(v),
+		Services:             services.In(v),
+		StackEvents:          stackEvents.In(v),
+		StackResources:       stackResources.In(v),
+		Stacks:               stacks.In(v),
+		TaskDefinitions:      taskDefinitions.In(v),
+		TaskFamilies:         taskFamilies.In(v),
+		Tasks:                tasks.In(v),
+		UserGroups:           userGroups.In(v),
+		Users:                users.In(v),
 	}
 }
 
@@ -199,4 +183,10 @@ var schema = store.NewSchema(
 	changeSets,
 	secrets,
 	secretVersions,
+	accessKeys,
+	instanceProfiles,
+	managedPolicies,
+	roles,
+	userGroups,
+	users,
 )

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -109,6 +110,7 @@ func TestNamesMatchBotocore(t *testing.T) {
 	}{
 		{"ecs", ECS(nil), &ecs.Client{}, registered(ecs.TypeRegistry), 1000},
 		{"logs", Logs(nil), &cloudwatchlogs.Client{}, registered(cloudwatchlogs.TypeRegistry), 800},
+		{"iam", IAM(nil), &iam.Client{}, nil, 800},
 		{"sts", STS(nil), &sts.Client{}, nil, 80},
 		{"cloudwatch", CloudWatch(nil), &cloudwatch.Client{}, registered(cloudwatch.TypeRegistry), 300},
 		{"application-autoscaling", ApplicationAutoScaling(nil), &applicationautoscaling.Client{}, []any{

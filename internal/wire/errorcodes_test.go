@@ -24,6 +24,7 @@ var beyond = map[string]map[string]string{
 		"InvalidParameterValueException":    "seen on AWS, with InvalidParameterValue as its code in Query",
 		"MissingRequiredParameterException": "seen on AWS, with MissingParameter as its code in Query",
 	},
+	"iam": {"ValidationError": "CommonErrors in the API reference"},
 	"sts": {"ValidationError": "CommonErrors in the API reference"},
 	"s3": { // the model has few; these are from "List of error codes" in the API reference
 		"Error":                                   "no error, but a member of answers",
@@ -109,6 +110,7 @@ func TestErrorCodesAreAWSs(t *testing.T) {
 		{"../cloudwatch", "cloudwatch", CloudWatch(nil).Constraints.Code, 7},
 		{"../ec2", "ec2", EC2(nil).Constraints.Code, 20},
 		{"../ecs", "ecs", ECS(nil).Constraints.Code, 8},
+		{"../iam", "iam", IAM(nil).Constraints.Code, 1},
 		{"../iam/sts", "sts", STS(nil).Constraints.Code, 0},
 		{"../logs", "logs", Logs(nil).Constraints.Code, 3},
 		{"../s3", "s3", S3(nil).Constraints.Code, 35},

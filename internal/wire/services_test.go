@@ -7,6 +7,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/s3"
@@ -24,6 +25,7 @@ var (
 	SQS                    = sqs.API
 	SecretsManager         = secretsmanager.API
 	SSM                    = ssm.API
+	IAM                    = iam.API
 	STS                    = sts.API
 	ApplicationAutoScaling = appautoscaling.API
 	S3                     = s3.API

@@ -124,6 +124,26 @@ func TestSignaturesOfTheSDK(t *testing.T) {
 	}
 }
 
+// TestGlobalServices: the clients of services that are the same in all regions sign with one region wherever they are.
+func TestGlobalServices(t *testing.T) {
+	verifier := newVerifier()
+	verifier.Region = "eu-west-1"
+	verifier.Global = map[string]string{"sts": "us-east-1"}
+	h := newHandler(t, wire.Options{Verifier: verifier}, wire.ECS(nil), wire.STS(fakeSTS{}))
+	for region, want := range map[string]string{"eu-west-1": "", "us-east-1": "", "us-west-2": "SignatureDoesNotMatch"} {
+		cfg := config(h)
+		cfg.Region = region
+		cfg.Credentials = credentials.NewStaticCredentialsProvider("AKIAALICE", "secret", "")
+		signer := at{v4.NewSigner(), noon}
+		_, err := sts.NewFromConfig(cfg, func(o *sts.Options) { o.HTTPSignerV4 = signer }).GetCallerIdentity(t.Context(), nil)
+		wantError(t, err, want, "region eu-west-1", http.StatusForbidden)
+		if region == "us-east-1" {
+			_, err = ecs.NewFromConfig(cfg, func(o *ecs.Options) { o.HTTPSignerV4 = signer }).DescribeClusters(t.Context(), nil)
+			wantError(t, err, "InvalidSignatureException", "region eu-west-1", http.StatusBadRequest)
+		}
+	}
+}
+
 func wantError(t *testing.T, err error, code, message string, status int) {
 	t.Helper()
 	if code == "" {

@@ -294,4 +294,83 @@ resource "aws_ssm_parameter" "sizes" {
   description = "Widths of frames"
 }
 
+# Who may do what: roles with their policies, an instance profile, and a user with a key.
+data "aws_iam_policy_document" "ecs_tasks" {
+  statement {
+    actions = ["sts:AssumeRole"]
+    principals {
+      type        = "Service"
+      identifiers = ["ecs-tasks.amazonaws.com"]
+    }
+  }
+}
+
+data "aws_iam_policy_document" "frames" {
+  statement {
+    sid       = "Frames"
+    actions   = ["s3:GetObject", "s3:PutObject"]
+    resources = ["${aws_s3_bucket.frames.arn}/*"]
+  }
+}
+
+resource "aws_iam_policy" "frames" {
+  name        = "render-frames"
+  path        = "/render/"
+  description = "reads and writes frames"
+  policy      = data.aws_iam_policy_document.frames.json
+}
+
+resource "aws_iam_role" "task" {
+  name                 = "render-task"
+  assume_role_policy   = data.aws_iam_policy_document.ecs_tasks.json
+  max_session_duration = 7200
+  permissions_boundary = "arn:aws:iam::aws:policy/PowerUserAccess"
+  tags                 = { team = "render" }
+}
+
+resource "aws_iam_role_policy" "queue" {
+  name = "queue"
+  role = aws_iam_role.task.id
+  policy = jsonencode({
+    Version   = "2012-10-17"
+    Statement = [{ Effect = "Allow", Action = "sqs:*", Resource = aws_sqs_queue.work.arn }]
+  })
+}
+
+resource "aws_iam_role_policy_attachment" "frames" {
+  role       = aws_iam_role.task.name
+  policy_arn = aws_iam_policy.frames.arn
+}
+
+resource "aws_iam_role" "instance" {
+  name = "render-instance"
+  assume_role_policy = jsonencode({
+    Statement = [{ Effect = "Allow", Action = "sts:AssumeRole", Principal = { Service = "ec2.amazonaws.com" } }]
+  })
+}
+
+resource "aws_iam_role_policy_attachment" "instance" {
+  role       = aws_iam_role.instance.name
+  policy_arn = "arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
+}
+
+resource "aws_iam_instance_profile" "instance" {
+  name = "render-instance"
+  role = aws_iam_role.instance.name
+}
+
+resource "aws_iam_group" "artists" { name = "artists" }
+
+resource "aws_iam_user" "ann" {
+  name = "ann"
+  path = "/artists/"
+}
+
+resource "aws_iam_user_group_membership" "ann" {
+  user   = aws_iam_user.ann.name
+  groups = [aws_iam_group.artists.name]
+}
+
+resource "aws_iam_access_key" "ann" { user = aws_iam_user.ann.name }
+
 output "account" { value = data.aws_caller_identity.me.account_id }

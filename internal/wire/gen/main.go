@@ -39,6 +39,7 @@ type service struct {
 var services = []service{
 	{pkg: "ecs", folder: "ecs"},
 	{pkg: "cloudwatchlogs", folder: "logs", constraints: "logs"},
+	{pkg: "iam", folder: "iam", constraints: "iam", tables: statuses},
 	{pkg: "sts", folder: "iam/sts", constraints: "sts", tables: statuses},
 	{pkg: "cloudwatch", folder: "cloudwatch", constraints: "cloudwatch"},
 	{pkg: "applicationautoscaling", folder: "appautoscaling", constraints: "application-autoscaling"},

@@ -26,6 +26,8 @@ import (
 // Verifier checks SigV4 signatures. It signs the request again and compares the signatures.
 type Verifier struct {
 	Region string
+	// Global has the region of signatures for services whose clients may name that one wherever they are.
+	Global map[string]string
 	Now    func() time.Time // nil means time.Now
 	// Lookup finds an access key, or returns ErrUnknownKey. The session token came with the request.
 	Lookup func(ctx context.Context, accessKeyID, sessionToken string) (Credential, error)
@@ -175,7 +177,7 @@ func invalidSignature(format string, args ...any) error {
 // where the request goes.
 func (v *Verifier) checkScope(a authorization, service string, h http.Header) error {
 	switch {
-	case a.region != v.Region:
+	case a.region != v.Region && (a.region == "" || a.region != v.Global[service]):
 		return invalidSignature("Credential should be scoped to the region %s, not %q.", v.Region, a.region)
 	case a.service != service:
 		return invalidSignature("Credential should be scoped to the service %s, not %q.", service, a.service)
