@@ -49,6 +49,9 @@ func (s *Service) CreateAutoScalingGroup(
 		if err := checkNew(tx.View, g); err != nil {
 			return err
 		}
+		if err := place(tx.View, g, in.AvailabilityZones); err != nil {
+			return err
+		}
 		tx.AutoScalingGroups.Put(g)
 		return nil
 	})
@@ -83,11 +86,8 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 		return nil, err
 	}
 	g := &state.AutoScalingGroup{AutoScalingGroup: s.describe(name, in)}
-	if len(g.AvailabilityZones) == 0 && aws.ToString(g.VPCZoneIdentifier) == "" {
+	if len(g.AvailabilityZones)+len(g.Subnets()) == 0 {
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
-	}
-	if len(g.AvailabilityZones) == 0 {
-		g.AvailabilityZones = []string{s.opts.Region + "a"} // we take every subnet to be there
 	}
 	if len(g.TerminationPolicies) == 0 {
 		g.TerminationPolicies = []string{"Default"}
@@ -334,6 +334,11 @@ func (s *Service) UpdateAutoScalingGroup(
 		g.ServiceLinkedRoleARN = cmp.Or(in.ServiceLinkedRoleARN, g.ServiceLinkedRoleARN)
 		if len(in.AvailabilityZones) > 0 {
 			g.AvailabilityZones = in.AvailabilityZones
+		}
+		if in.VPCZoneIdentifier != nil {
+			if err := place(tx.View, g, in.AvailabilityZones); err != nil {
+				return err
+			}
 		}
 		if len(in.TerminationPolicies) > 0 {
 			g.TerminationPolicies = in.TerminationPolicies

@@ -112,11 +112,11 @@ func (s *Service) instances(v *state.View) []types.Instance {
 	}
 	for row := range v.Instances.All() {
 		if machine, ok := machines[*row.InstanceId]; ok {
-			out = append(out, s.launchedInstance(&machine, row))
+			out = append(out, s.launchedInstance(v, &machine, row))
 			delete(machines, *row.InstanceId)
 			continue
 		}
-		out = append(out, s.launchedInstance(nil, row))
+		out = append(out, s.launchedInstance(v, nil, row))
 	}
 	out = slices.AppendSeq(out, maps.Values(machines))
 	slices.SortFunc(out, func(a, b types.Instance) int { return cmp.Compare(*a.InstanceId, *b.InstanceId) })
@@ -209,6 +209,19 @@ var instanceFields = fields[types.Instance]{
 		}
 		return []string{i.LaunchTime.UTC().Format(time.RFC3339)}
 	},
+	"instance.group-id": func(i *types.Instance) []string {
+		return values(i.SecurityGroups, func(g *types.GroupIdentifier) *string { return g.GroupId })
+	},
+	"instance.group-name": func(i *types.Instance) []string {
+		return values(i.SecurityGroups, func(g *types.GroupIdentifier) *string { return g.GroupName })
+	},
+	"ip-address": func(i *types.Instance) []string { return optional(i.PublicIpAddress) },
+	"key-name":   func(i *types.Instance) []string { return optional(i.KeyName) },
+	"network-interface.network-interface-id": func(i *types.Instance) []string {
+		return values(i.NetworkInterfaces, func(n *types.InstanceNetworkInterface) *string { return n.NetworkInterfaceId })
+	},
+	"subnet-id":          func(i *types.Instance) []string { return optional(i.SubnetId) },
+	"vpc-id":             func(i *types.Instance) []string { return optional(i.VpcId) },
 	"private-dns-name":   func(i *types.Instance) []string { return optional(i.PrivateDnsName) },
 	"private-ip-address": func(i *types.Instance) []string { return optional(i.PrivateIpAddress) },
 	"tenancy":            func(i *types.Instance) []string { return []string{string(i.Placement.Tenancy)} },

@@ -50,8 +50,9 @@ func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (
 			row := state.NewInstance(data, s.opts.Region+"a", s.now())
 			row.AmiLaunchIndex = aws.Int32(int32(i))
 			row.ClientToken = in.ClientToken
-			if p := in.Placement; p != nil && p.AvailabilityZone != nil {
-				row.Placement.AvailabilityZone = p.AvailabilityZone
+			row.Placement.AvailabilityZone = cmp.Or(placedIn(in), row.Placement.AvailabilityZone)
+			if err := join(tx.View, row, data, placedIn(in)); err != nil {
+				return err
 			}
 			rows = append(rows, row)
 			row.Reservation = state.ReservationOf(*rows[0].InstanceId)
@@ -70,9 +71,17 @@ func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (
 		Instances:     []types.Instance{},
 	}
 	for _, row := range rows {
-		out.Instances = append(out.Instances, s.launchedInstance(nil, row))
+		out.Instances = append(out.Instances, s.launchedInstance(s.store.View(), nil, row))
 	}
 	return out, nil
+}
+
+// placedIn returns the zone that a call names, or nil.
+func placedIn(in *ec2.RunInstancesInput) *string {
+	if in.Placement == nil {
+		return nil
+	}
+	return in.Placement.AvailabilityZone
 }
 
 // launchedBefore returns the instances that an earlier call with the client token created.
@@ -226,7 +235,7 @@ func (s *Service) TerminateInstances(ctx context.Context, in *ec2.TerminateInsta
 
 // launchedInstance describes an instance that Pintle has started, with what its container instance reports of the
 // machine.
-func (s *Service) launchedInstance(machine *types.Instance, row *state.Instance) types.Instance {
+func (s *Service) launchedInstance(v *state.View, machine *types.Instance, row *state.Instance) types.Instance {
 	i := row.Instance
 	i.BlockDeviceMappings = []types.InstanceBlockDeviceMapping{}
 	i.NetworkInterfaces = []types.InstanceNetworkInterface{}
@@ -240,8 +249,8 @@ func (s *Service) launchedInstance(machine *types.Instance, row *state.Instance)
 		i.IamInstanceProfile = &types.IamInstanceProfile{Arn: &p}
 	}
 	if machine != nil && !row.IsOver() {
-		i.PrivateIpAddress = machine.PrivateIpAddress
-		i.PrivateDnsName = machine.PrivateDnsName
+		i.PrivateIpAddress = cmp.Or(machine.PrivateIpAddress, i.PrivateIpAddress)
+		i.PrivateDnsName = cmp.Or(machine.PrivateDnsName, i.PrivateDnsName)
 		i.Architecture = machine.Architecture
 		for _, t := range machine.Tags {
 			if strings.HasPrefix(*t.Key, "pintle.") {
@@ -249,6 +258,7 @@ func (s *Service) launchedInstance(machine *types.Instance, row *state.Instance)
 			}
 		}
 	}
+	s.showNetwork(v, &i, row)
 	i.Tags = slices.Clone(i.Tags)
 	if l := row.LaunchTemplate; l != nil {
 		i.Tags = addTag(i.Tags, "aws:ec2launchtemplate:id", l.LaunchTemplateId)

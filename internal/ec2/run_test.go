@@ -134,12 +134,13 @@ func TestMachineHasAllFields(t *testing.T) {
 // TestRunKeepsWhatItTakes: the network and the role of a launch are described, from the call and from its template, and what an instance
 // would silently lack is refused by name.
 func TestRunKeepsWhatItTakes(t *testing.T) {
-	s := service(t, 0)
+	s, n := networked(t)
+	first, second := n.group("first"), n.group("second")
 	if _, err := s.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String("gpu"),
 		LaunchTemplateData: &types.RequestLaunchTemplateData{
 			ImageId:            aws.String("ami-12345678"),
-			SecurityGroupIds:   []string{"sg-1"},
+			SecurityGroupIds:   []string{first},
 			IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("ecsInstanceRole")},
 		},
 	}); err != nil {
@@ -155,17 +156,17 @@ func TestRunKeepsWhatItTakes(t *testing.T) {
 		in                     ec2.RunInstancesInput
 		group, subnet, profile string
 	}{
-		"the template's": {group: "sg-1", profile: "arn:aws:iam::000000000000:instance-profile/ecsInstanceRole"},
+		"the template's": {group: first, subnet: n.subnets[0], profile: "arn:aws:iam::000000000000:instance-profile/ecsInstanceRole"},
 		"the call's": {
 			in: ec2.RunInstancesInput{
-				SubnetId:           aws.String("subnet-1"),
-				SecurityGroupIds:   []string{"sg-2"},
+				SubnetId:           &n.subnets[1],
+				SecurityGroupIds:   []string{second},
 				IamInstanceProfile: &types.IamInstanceProfileSpecification{Arn: aws.String("arn:aws:iam::1:instance-profile/x")},
 				EbsOptimized:       aws.Bool(false),
 				Monitoring:         &types.RunInstancesMonitoringEnabled{Enabled: aws.Bool(false)},
 			},
-			group:   "sg-2",
-			subnet:  "subnet-1",
+			group:   second,
+			subnet:  n.subnets[1],
 			profile: "arn:aws:iam::1:instance-profile/x",
 		},
 	} {

@@ -135,6 +135,11 @@ func (v *View) LaunchSource(g *AutoScalingGroup) (*LaunchSource, error) {
 	}, nil
 }
 
+// Subnets returns the ids of the subnets that the group names.
+func (g *AutoScalingGroup) Subnets() []string {
+	return strings.FieldsFunc(aws.ToString(g.VPCZoneIdentifier), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
 // Made reports whether an instance of a group was started from this.
 func (l *LaunchSource) Made(m *Member) bool {
 	if l.Template == nil || m.LaunchTemplate == nil {

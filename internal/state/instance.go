@@ -208,6 +208,14 @@ func (i *Instance) keep(data *types.ResponseLaunchTemplateData) {
 	}
 }
 
+// Join puts the instance into a subnet, with one of its addresses, as a member of security groups.
+func (i *Instance) Join(subnet *Subnet, address string, groups []types.GroupIdentifier) {
+	i.SubnetId = subnet.SubnetId
+	i.VpcId = subnet.VpcId
+	i.PrivateIpAddress = &address
+	i.SecurityGroups = groups
+}
+
 // keepTerminated is how long EC2 shows a terminated instance.
 const keepTerminated = time.Hour
 

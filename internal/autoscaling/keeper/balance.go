@@ -129,6 +129,9 @@ func (s *step) newInstance(zone string, size group.Size) (*state.Instance, error
 		return nil, fmt.Errorf("invalid value '%s' for InstanceType", data.InstanceType)
 	}
 	row := state.NewInstance(&data, zone, s.now)
+	if err := s.join(row); err != nil {
+		return nil, err
+	}
 	row.Member = &state.Member{
 		Group:               s.group.Name(),
 		LifecycleState:      types.LifecycleStatePending,

@@ -1,0 +1,286 @@
+package ec2
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/ec2/cidr"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// world is a service with its default network.
+type world struct {
+	t       *testing.T
+	s       *Service
+	vpc     string
+	subnets []string // of the zones a, b and c
+}
+
+func networked(t *testing.T) (*Service, *world) {
+	t.Helper()
+	s := service(t, 0)
+	if err := s.MakeDefaultNetwork(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v := s.store.View()
+	w := &world{t: t, s: s, vpc: *v.DefaultVPC().VpcId}
+	for _, z := range s.zones() {
+		w.subnets = append(w.subnets, *v.DefaultSubnet(*z.ZoneName).SubnetId)
+	}
+	return s, w
+}
+
+// group makes a group in the default VPC.
+func (w *world) group(name string) string {
+	w.t.Helper()
+	out, err := w.s.CreateSecurityGroup(w.t.Context(), &ec2.CreateSecurityGroupInput{GroupName: &name, Description: &name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return *out.GroupId
+}
+
+// run launches instances.
+func (w *world) run(n int32, in ec2.RunInstancesInput) ([]types.Instance, error) {
+	w.t.Helper()
+	in.MinCount, in.MaxCount, in.ImageId = &n, &n, aws.String("ami-12345678")
+	out, err := w.s.RunInstances(w.t.Context(), &in)
+	if err != nil {
+		return nil, err
+	}
+	return out.Instances, nil
+}
+
+// TestDefaultNetwork: it's made once, so a VPC that was deleted stays deleted until somebody asks for it.
+func TestDefaultNetwork(t *testing.T) {
+	s, w := networked(t)
+	if _, err := s.DeleteVpc(t.Context(), &ec2.DeleteVpcInput{VpcId: &w.vpc}); codeOf(err) != "DependencyViolation" {
+		t.Fatal(err)
+	}
+	for g := range s.store.View().InternetGateways.All() {
+		if _, err := s.DetachInternetGateway(t.Context(), &ec2.DetachInternetGatewayInput{
+			InternetGatewayId: g.InternetGatewayId,
+			VpcId:             &w.vpc,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range w.subnets {
+		if _, err := s.DeleteSubnet(t.Context(), &ec2.DeleteSubnetInput{SubnetId: &id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.DeleteVpc(t.Context(), &ec2.DeleteVpcInput{VpcId: &w.vpc}); err != nil {
+		t.Fatal(err)
+	}
+	v := s.store.View()
+	if n := count(v.SecurityGroups.All()) + count(v.SecurityGroupRules.All()) + count(v.NetworkACLs.All()) + count(v.RouteTables.All()); n > 0 {
+		t.Errorf("%d rows are left of the VPC", n)
+	}
+	if err := s.MakeDefaultNetwork(t.Context()); err != nil || s.store.View().DefaultVPC() != nil {
+		t.Errorf("the VPC is back, %v", err)
+	}
+	if _, err := s.CreateDefaultVpc(t.Context(), &ec2.CreateDefaultVpcInput{}); err != nil || s.store.View().DefaultSubnet("us-east-1c") == nil {
+		t.Errorf("there is no default VPC, %v", err)
+	}
+}
+
+// TestInstancesInSubnets: what is launched has an address of its subnet, which its interface tells too, until it ends.
+func TestInstancesInSubnets(t *testing.T) {
+	s, w := networked(t)
+	all, err := w.run(3, ec2.RunInstancesInput{Placement: &types.Placement{AvailabilityZone: aws.String("us-east-1b")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := types.Filter{Name: aws.String("subnet-id"), Values: w.subnets[1:2]}
+	cards, err := s.DescribeNetworkInterfaces(t.Context(), &ec2.DescribeNetworkInterfacesInput{Filters: []types.Filter{in}})
+	if err != nil || len(cards.NetworkInterfaces) != 3 {
+		t.Fatalf("%d interfaces, %v", len(cards.NetworkInterfaces), err)
+	}
+	seen := map[string]bool{}
+	for _, i := range all {
+		a := netip.MustParseAddr(*i.PrivateIpAddress)
+		if !cidr.CanHave(netip.MustParsePrefix("172.31.16.0/20"), a) || seen[a.String()] || *i.VpcId != w.vpc || *i.SubnetId != w.subnets[1] ||
+			*i.SecurityGroups[0].GroupName != "default" || *i.NetworkInterfaces[0].PrivateIpAddress != a.String() {
+			t.Errorf("%+v", i)
+		}
+		seen[a.String()] = true
+	}
+	left := func() int32 {
+		out, err := s.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{SubnetIds: w.subnets[1:2]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *out.Subnets[0].AvailableIpAddressCount
+	}
+	if n := left(); n != 4091-3 {
+		t.Errorf("%d addresses are left", n)
+	}
+	if _, err := s.DeleteSubnet(t.Context(), &ec2.DeleteSubnetInput{SubnetId: &w.subnets[1]}); codeOf(err) != "DependencyViolation" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*all[0].InstanceId}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := left(); n != 4091-2 {
+		t.Errorf("%d addresses are left after one was terminated", n)
+	}
+}
+
+// TestLaunchRefusals: what a launch names must exist, and a refused launch leaves nothing.
+func TestLaunchRefusals(t *testing.T) {
+	s, w := networked(t)
+	vpc, err := s.CreateVpc(t.Context(), &ec2.CreateVpcInput{CidrBlock: aws.String("10.0.0.0/16")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := s.CreateSubnet(t.Context(), &ec2.CreateSubnetInput{VpcId: vpc.Vpc.VpcId, CidrBlock: aws.String("10.0.0.0/28")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := small.Subnet.SubnetId
+	for name, c := range map[string]struct {
+		in   ec2.RunInstancesInput
+		code string
+	}{
+		"a subnet":            {ec2.RunInstancesInput{SubnetId: aws.String("subnet-1")}, "InvalidSubnetID.NotFound"},
+		"a group":             {ec2.RunInstancesInput{SecurityGroupIds: []string{"sg-1"}}, "InvalidGroup.NotFound"},
+		"a group's name":      {ec2.RunInstancesInput{SecurityGroups: []string{"none"}}, "InvalidGroup.NotFound"},
+		"a key":               {ec2.RunInstancesInput{KeyName: aws.String("mine")}, "InvalidKeyPair.NotFound"},
+		"another VPC's group": {ec2.RunInstancesInput{SubnetId: id, SecurityGroupIds: []string{w.group("web")}}, "InvalidParameter"},
+		"another zone": {
+			ec2.RunInstancesInput{SubnetId: id, Placement: &types.Placement{AvailabilityZone: aws.String("us-east-1b")}},
+			"InvalidParameterValue",
+		},
+		"no room": {ec2.RunInstancesInput{SubnetId: id}, "InsufficientFreeAddressesInSubnet"},
+	} {
+		if _, err := w.run(12, c.in); codeOf(err) != c.code {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if n := count(s.store.View().Instances.All()); n > 0 {
+		t.Errorf("%d instances are left", n)
+	}
+	if _, err := w.run(11, ec2.RunInstancesInput{SubnetId: id}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSubnetsNeverOverlap makes subnets of any blocks: those that are made lie in the VPC, and no two overlap.
+func TestSubnetsNeverOverlap(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := service(t, 0)
+		out, err := s.CreateVpc(t.Context(), &ec2.CreateVpcInput{CidrBlock: aws.String("10.0.0.0/22")})
+		if err != nil {
+			r.Fatal(err)
+		}
+		vpc := netip.MustParsePrefix("10.0.0.0/22")
+		for range 12 {
+			start := cidr.Nth(netip.MustParsePrefix("10.0.0.0/21"), rapid.Uint32Range(0, 2047).Draw(r, "start"))
+			block := netip.PrefixFrom(start, rapid.IntRange(20, 30).Draw(r, "bits")).Masked()
+			fits := cidr.IsAllowed(block) && cidr.Contains(vpc, block)
+			for other := range s.store.View().Subnets.By(state.SubnetsByVPC, *out.Vpc.VpcId) {
+				fits = fits && !netip.MustParsePrefix(*other.CidrBlock).Overlaps(block)
+			}
+			_, err := s.CreateSubnet(t.Context(), &ec2.CreateSubnetInput{VpcId: out.Vpc.VpcId, CidrBlock: new(block.String())})
+			if (err == nil) != fits {
+				r.Fatalf("%s: got %v, fits %v", block, err, fits)
+			}
+		}
+	})
+}
+
+// TestRules: permissions become rules and back, and what is there twice, or not at all, is refused and changes nothing.
+func TestRules(t *testing.T) {
+	s, w := networked(t)
+	id := w.group("web")
+	permission := func(protocol string, from, to int32, block string) types.IpPermission {
+		return types.IpPermission{
+			IpProtocol: &protocol,
+			FromPort:   &from,
+			ToPort:     &to,
+			IpRanges:   []types.IpRange{{CidrIp: &block}},
+		}
+	}
+	allow := func(p ...types.IpPermission) error {
+		_, err := s.AuthorizeSecurityGroupIngress(t.Context(), &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: p})
+		return err
+	}
+	for _, c := range []struct {
+		name string
+		p    []types.IpPermission
+		code string
+	}{
+		{"a port", []types.IpPermission{permission("tcp", 22, 22, "10.0.0.9/8")}, ""},
+		{"it again, by its number", []types.IpPermission{permission("6", 22, 22, "10.0.0.0/8")}, "InvalidPermission.Duplicate"},
+		{"a new one beside it", []types.IpPermission{permission("udp", 53, 53, "10.0.0.0/8"), permission("tcp", 22, 22, "10.0.0.0/8")},
+			"InvalidPermission.Duplicate"},
+		{"twice in one call", []types.IpPermission{permission("udp", 53, 53, "10.0.0.0/8"), permission("udp", 53, 53, "10.0.0.0/8")},
+			"InvalidParameterValue"},
+		{"ports the wrong way round", []types.IpPermission{permission("tcp", 23, 22, "10.0.0.0/8")}, "InvalidParameterValue"},
+		{"a port too high", []types.IpPermission{permission("tcp", 22, 65536, "10.0.0.0/8")}, "InvalidParameterValue"},
+		{"no block", []types.IpPermission{permission("tcp", 22, 22, "10.0.0.0")}, "InvalidParameterValue"},
+		{"no peer", []types.IpPermission{{IpProtocol: aws.String("-1")}}, "MissingParameter"},
+		{"no protocol", []types.IpPermission{permission("", 22, 22, "10.0.0.0/8")}, "MissingParameter"},
+		{"an unknown protocol", []types.IpPermission{permission("quic", 22, 22, "10.0.0.0/8")}, "InvalidParameterValue"},
+		{"nothing", nil, "MissingParameter"},
+	} {
+		if err := allow(c.p...); (err != nil || c.code != "") && codeOf(err) != c.code {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+	}
+	out, err := s.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{GroupNames: []string{"web"}})
+	if err != nil || len(out.SecurityGroups[0].IpPermissions) != 1 || len(out.SecurityGroups[0].IpPermissionsEgress) != 1 {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	if p := out.SecurityGroups[0].IpPermissions[0]; *p.IpProtocol != "tcp" || *p.FromPort != 22 || *p.IpRanges[0].CidrIp != "10.0.0.0/8" {
+		t.Errorf("got %+v", p)
+	}
+	if out.SecurityGroups[0].IpPermissionsEgress[0].FromPort != nil {
+		t.Error("all traffic has ports")
+	}
+	unknown, err := s.RevokeSecurityGroupIngress(t.Context(), &ec2.RevokeSecurityGroupIngressInput{
+		GroupId:       &id,
+		IpPermissions: []types.IpPermission{permission("tcp", 22, 22, "10.0.0.0/8"), permission("tcp", 23, 23, "10.0.0.0/8")},
+	})
+	if err != nil || len(unknown.RevokedSecurityGroupRules) != 1 || len(unknown.UnknownIpPermissions) != 1 {
+		t.Errorf("got %+v, %v", unknown, err)
+	}
+}
+
+// TestClientToken: the same call makes nothing twice, and another one with its token is refused.
+func TestClientToken(t *testing.T) {
+	s, w := networked(t)
+	create := func(tags ...types.TagSpecification) (string, error) {
+		out, err := s.CreateRouteTable(t.Context(), &ec2.CreateRouteTableInput{
+			VpcId:             &w.vpc,
+			ClientToken:       aws.String("once"),
+			TagSpecifications: tags,
+		})
+		if err != nil {
+			return "", err
+		}
+		return *out.RouteTable.RouteTableId, nil
+	}
+	first, err := create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := create(); err != nil || again != first {
+		t.Errorf("got %s, not %s, %v", again, first, err)
+	}
+	if _, err := create(types.TagSpecification{ResourceType: types.ResourceTypeRouteTable}); codeOf(err) != "IdempotentParameterMismatch" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.DeleteRouteTable(t.Context(), &ec2.DeleteRouteTableInput{RouteTableId: &first}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := create(); err != nil || again == first {
+		t.Errorf("got %s, %v after it was deleted", again, err)
+	}
+}
