@@ -49,7 +49,7 @@ func (s *Service) CreateAutoScalingGroup(
 		if err := checkNew(tx.View, g); err != nil {
 			return err
 		}
-		if err := place(tx.View, g, in.AvailabilityZones); err != nil {
+		if err := place(tx.View, g, in.VPCZoneIdentifier, in.AvailabilityZones); err != nil {
 			return err
 		}
 		tx.AutoScalingGroups.Put(g)
@@ -335,10 +335,8 @@ func (s *Service) UpdateAutoScalingGroup(
 		if len(in.AvailabilityZones) > 0 {
 			g.AvailabilityZones = in.AvailabilityZones
 		}
-		if in.VPCZoneIdentifier != nil {
-			if err := place(tx.View, g, in.AvailabilityZones); err != nil {
-				return err
-			}
+		if err := place(tx.View, g, in.VPCZoneIdentifier, in.AvailabilityZones); err != nil {
+			return err
 		}
 		if len(in.TerminationPolicies) > 0 {
 			g.TerminationPolicies = in.TerminationPolicies

@@ -9,10 +9,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// place gives a group the zones of the subnets that it names. A call that names zones too must name the same ones.
-func place(v *state.View, g *state.AutoScalingGroup, named []string) error {
+// place gives a group the zones of its subnets, if the call names any. A call that names zones too must name the same ones.
+func place(v *state.View, g *state.AutoScalingGroup, given *string, named []string) error {
 	subnets := g.Subnets()
-	if len(subnets) == 0 {
+	if given == nil || len(subnets) == 0 {
 		return nil
 	}
 	var zones []string
