@@ -130,6 +130,54 @@ assert g["Parameters"][0]["ParameterConstraints"] == {"AllowedValues": ["dev", "
 e = refused("ValidationError", cfn.validate_template, TemplateBody="Resources: {Q: {Type: X, Properties: {P: !Ref Nope}}}")
 assert e["Error"]["Message"].startswith("Template format error: Unresolved resource dependencies [Nope]"), e
 refused("ValidationError", cfn.get_template_summary, StackName="nowhere")
+stack = """Parameters: {Days: {Type: Number, Default: '7'}}
+Resources:
+  Jobs: {Type: AWS::SQS::Queue, Properties: {DelaySeconds: '5'}}
+  Logs: {Type: AWS::Logs::LogGroup, Properties: {RetentionInDays: !Ref Days}}
+Outputs: {Jobs: {Value: !GetAtt Jobs.QueueName, Export: {Name: jobs}}}
+"""
+assert cfn.create_stack(StackName="one", TemplateBody=stack, Tags=[{"Key": "k", "Value": "v"}])["StackId"]
+cfn.get_waiter("stack_create_complete").wait(StackName="one", WaiterConfig={"Delay": 1})
+one = cfn.describe_stacks(StackName="one")["Stacks"][0]
+assert one["Parameters"] == [{"ParameterKey": "Days", "ParameterValue": "7"}], one
+assert one["Outputs"][0]["OutputValue"].startswith("one-Jobs-"), one
+assert sqs.list_queue_tags(QueueUrl=sqs.get_queue_url(QueueName=one["Outputs"][0]["OutputValue"])["QueueUrl"])["Tags"] == {"k": "v"}
+refused("AlreadyExistsException", cfn.create_stack, StackName="one", TemplateBody=stack)
+refused("ValidationError", cfn.update_stack, StackName="one", UsePreviousTemplate=True)
+user = "Resources: {Q: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub ['${J}-too', {J: !ImportValue jobs}]}}}"
+cfn.create_change_set(StackName="two", ChangeSetName="c", ChangeSetType="CREATE", TemplateBody=user)
+cfn.get_waiter("change_set_create_complete").wait(StackName="two", ChangeSetName="c")
+assert [c["ResourceChange"]["Action"] for c in cfn.describe_change_set(StackName="two", ChangeSetName="c")["Changes"]] == ["Add"]
+assert [c["ChangeSetName"] for c in cfn.list_change_sets(StackName="two")["Summaries"]] == ["c"]
+cfn.execute_change_set(StackName="two", ChangeSetName="c")
+cfn.get_waiter("stack_create_complete").wait(StackName="two", WaiterConfig={"Delay": 1})
+refused("ChangeSetNotFound", cfn.describe_change_set, StackName="two", ChangeSetName="c")
+cfn.delete_change_set(StackName="two", ChangeSetName="c")
+assert [e["Name"] for e in cfn.list_exports()["Exports"]] == ["jobs"] and cfn.list_imports(ExportName="jobs")["Imports"] == ["two"]
+e = refused("ValidationError", cfn.delete_stack, StackName="one")
+assert e["Error"]["Message"] == "Export jobs cannot be deleted as it is in use by two", e
+cfn.update_stack(StackName="one", UsePreviousTemplate=True, Parameters=[{"ParameterKey": "Days", "ParameterValue": "14"}])
+cfn.get_waiter("stack_update_complete").wait(StackName="one", WaiterConfig={"Delay": 1})
+assert logs.describe_log_groups(logGroupNamePrefix="one-Logs-")["logGroups"][0]["retentionInDays"] == 14
+refused("ValidationError", cfn.cancel_update_stack, StackName="one")
+refused("ValidationError", cfn.continue_update_rollback, StackName="one")
+refused("ValidationError", cfn.signal_resource, StackName="one", LogicalResourceId="None", UniqueId="i", Status="SUCCESS")
+cfn.signal_resource(StackName="one", LogicalResourceId="Jobs", UniqueId="i", Status="SUCCESS")
+assert cfn.get_template(StackName="one")["TemplateBody"] == stack
+assert cfn.describe_stack_resource(StackName="one", LogicalResourceId="Logs")["StackResourceDetail"]["ResourceStatus"] == "UPDATE_COMPLETE"
+assert len(cfn.describe_stack_resources(StackName="one")["StackResources"]) == 2
+assert [r["LogicalResourceId"] for r in cfn.list_stack_resources(StackName="one")["StackResourceSummaries"]] == ["Jobs", "Logs"]
+events = [e["ResourceStatus"] for p in cfn.get_paginator("describe_stack_events").paginate(StackName="one") for e in p["StackEvents"]]
+assert events[0] == "UPDATE_COMPLETE" and events[-1] == "CREATE_IN_PROGRESS", events
+cfn.update_termination_protection(StackName="two", EnableTerminationProtection=True)
+refused("ValidationError", cfn.delete_stack, StackName="two")
+cfn.update_termination_protection(StackName="two", EnableTerminationProtection=False)
+for name in "two", "one":
+    arn = cfn.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+    cfn.delete_stack(StackName=name)
+    cfn.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+    assert cfn.describe_stacks(StackName=arn)["Stacks"][0]["StackStatus"] == "DELETE_COMPLETE"
+assert [s["StackName"] for s in cfn.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])["StackSummaries"]] == ["one", "two"]
 
 # Clusters
 c = ecs.create_cluster(clusterName="other", tags=[{"key": "k", "value": "v"}],
@@ -1435,6 +1483,10 @@ assert [iam.list_mfa_devices(UserName="anne")["MFADevices"], iam.list_ssh_public
     iam.list_service_specific_credentials(UserName="anne")["ServiceSpecificCredentials"]] == [[]] * 4
 refused("NoSuchEntity", iam.get_login_profile, UserName="anne")
 refused("NoSuchEntity", iam.delete_login_profile, UserName="anne")
+got = sts.assume_role(RoleArn=role["Arn"], RoleSessionName="me", DurationSeconds=7200)
+assert got["AssumedRoleUser"]["Arn"] == "arn:aws:sts::000000000000:assumed-role/worker/me", got
+assert got["AssumedRoleUser"]["AssumedRoleId"] == role["RoleId"] + ":me" and got["Credentials"]["AccessKeyId"].startswith("ASIA")
+refused("ValidationError", sts.assume_role, RoleArn=role["Arn"], RoleSessionName="me", DurationSeconds=7201)
 refused("DeleteConflict", iam.delete_role, RoleName="worker")
 refused("DeleteConflict", iam.delete_policy, **frames)
 for what, name in (("user", "anne"), ("group", "painters"), ("role", "worker")):

@@ -139,11 +139,17 @@ func (s *Service) keep(ctx context.Context, stack *state.Stack, isNew bool, c *s
 
 // changeSet returns a change set by its ARN, or by its name and its stack's.
 func (s *Service) changeSet(v *state.View, name string, stack *string) (*state.ChangeSet, error) {
+	c, err := findChangeSet(v, name, stack)
+	if c == nil && err == nil {
+		err = &types.ChangeSetNotFoundException{Message: account.Message("ChangeSet [%s] does not exist", name)}
+	}
+	return c, err
+}
+
+// findChangeSet is changeSet that returns nil if there is no such change set.
+func findChangeSet(v *state.View, name string, stack *string) (*state.ChangeSet, error) {
 	if strings.HasPrefix(name, "arn:") {
-		if c := v.ChangeSets.Get(name); c != nil {
-			return c, nil
-		}
-		return nil, &types.ChangeSetNotFoundException{Message: account.Message("ChangeSet [%s] does not exist", name)}
+		return v.ChangeSets.Get(name), nil
 	}
 	if stack == nil {
 		return nil, invalid("StackName must be specified if ChangeSetName is not specified as an ARN.")
@@ -157,7 +163,7 @@ func (s *Service) changeSet(v *state.View, name string, stack *string) (*state.C
 			return c, nil
 		}
 	}
-	return nil, &types.ChangeSetNotFoundException{Message: account.Message("ChangeSet [%s] does not exist", name)}
+	return nil, nil
 }
 
 // DescribeChangeSet describes a change set, with a page of its changes.
@@ -249,21 +255,14 @@ func (s *Service) DeleteChangeSet(
 	ctx context.Context, in *cloudformation.DeleteChangeSetInput,
 ) (*cloudformation.DeleteChangeSetOutput, error) {
 	out := &cloudformation.DeleteChangeSetOutput{}
-	c, err := s.changeSet(s.store.View(), *in.ChangeSetName, in.StackName)
-	if missing := isMissingChangeSet(err); err != nil && !missing {
-		return nil, err
-	} else if missing {
-		return out, nil
+	c, err := findChangeSet(s.store.View(), *in.ChangeSetName, in.StackName)
+	if err != nil || c == nil {
+		return out, err
 	}
 	return out, s.store.Update(ctx, func(tx *state.Tx) error {
 		tx.ChangeSets.Delete(c.ID)
 		return nil
 	})
-}
-
-func isMissingChangeSet(err error) bool {
-	_, missing := err.(*types.ChangeSetNotFoundException) //nolint:errorlint // changeSet returns it as it is
-	return missing
 }
 
 // ExecuteChangeSet begins to make what a change set has found. The stack's other change sets are over with that.

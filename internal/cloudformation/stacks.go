@@ -229,7 +229,7 @@ func (s *Service) update(ctx context.Context, read *state.Stack, change func(*st
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		row := tx.Stacks.Get(*read.StackId)
 		if row == nil || row.StackStatus != read.StackStatus || row.Events != read.Events {
-			return &types.StaleRequestException{Message: aws.String("The stack changed while the call was answered.")}
+			return invalid("Stack:%s changed while the call was answered. Try again.", *read.StackId)
 		}
 		next := *row
 		change(tx, &next)

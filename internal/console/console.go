@@ -79,7 +79,7 @@ type answer func(ctx context.Context, w http.ResponseWriter, body []byte)
 
 // ownersOnly refuses tasks and nodes.
 func ownersOnly(serve answer) answer {
-	return refusing(func(c call.Call) bool { return c.Task != "" || c.Node }, serve)
+	return refusing(func(c call.Call) bool { return c.Task != "" || c.Role != "" || c.Node }, serve)
 }
 
 func isNode(c call.Call) bool { return c.Node }

@@ -93,7 +93,8 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 		"%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", o.Listen)
 }
 
-// lookup returns the secret of an access key: the operator's, a node's, or one issued to a task.
+// lookup returns the secret of an access key: the operator's, a node's, or one issued to a task or a session. The credentials
+// of a session end with its role.
 func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, error) {
 	if id == p.options.AccessKeyID {
 		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Identity: call.Identity{Principal: p.account().Root()}}, nil
@@ -109,7 +110,7 @@ func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, er
 	if err != nil {
 		return sign.Credential{}, sign.ErrUnknownKey
 	}
-	if hasEnded(p.State.View().Tasks.Get(s.Task)) {
+	if s.Task != "" && hasEnded(p.State.View().Tasks.Get(s.Task)) || s.RoleID != "" && p.IAM.RoleID(s.Role) != s.RoleID {
 		s.Expires = time.Unix(0, 0)
 	}
 	return sign.Credential{

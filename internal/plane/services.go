@@ -95,7 +95,7 @@ func (p *Plane) buildServices() {
 	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
 	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2(), Secrets: p.secretsManager()})
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault})
-	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
+	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.stacks = stacks.New(p.State, stacks.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
 	p.buildScaling()

@@ -10,7 +10,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// ofNodes are the operations of ECS that nodes call. A task may call none of them, whatever its role.
+// ofNodes are the operations of ECS that nodes call. Tasks and sessions of roles may call none of them, whatever the role.
 var ofNodes = []string{
 	"DeregisterContainerInstance",
 	"DiscoverPollEndpoint",
@@ -43,7 +43,7 @@ func isAllowed(c call.Call) bool {
 	switch {
 	case c.Node:
 		return slices.Contains(nodesMay[c.Service], c.Operation)
-	case c.Task != "":
+	case c.Task != "" || c.Role != "":
 		return c.Service != "ecs" || !slices.Contains(ofNodes, c.Operation)
 	}
 	return true

@@ -118,6 +118,7 @@ func TestTaskCredentials(t *testing.T) {
 // TestWhoMayCall checks which operations the account's owner, tasks and nodes may call at all.
 func TestWhoMayCall(t *testing.T) {
 	task, node := call.Identity{Task: aTask}, call.Identity{Node: true}
+	session := call.Identity{Role: "arn:aws:iam::000000000000:role/worker"}
 	for _, c := range []struct {
 		service, operation string
 		task, node         bool
@@ -137,11 +138,12 @@ func TestWhoMayCall(t *testing.T) {
 		{"s3", "GetObject", true, false},
 		{"sqs", "SendMessage", true, false},
 		{"sts", "GetCallerIdentity", true, true},
+		{"sts", "AssumeRole", true, false},
 	} {
 		asks := func(who call.Identity) bool {
 			return isAllowed(call.Call{Service: c.service, Operation: c.operation, Identity: who})
 		}
-		if !asks(call.Identity{}) || asks(task) != c.task || asks(node) != c.node {
+		if !asks(call.Identity{}) || asks(task) != c.task || asks(session) != c.task || asks(node) != c.node {
 			t.Errorf("%s:%s: a task may: %v, a node may: %v", c.service, c.operation, asks(task), asks(node))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/pintle/pintle/internal/wire/call"
@@ -76,9 +77,27 @@ func (l *Loop) reference(ctx context.Context, service, reference string) (string
 	return *out.Parameter.Value, nil
 }
 
-// secret looks up a secret, or a value in its JSON.
-func (l *Loop) secret(context.Context, string) (string, error) {
-	return "", fmt.Errorf("Pintle has no AWS Secrets Manager yet, so {{resolve:secretsmanager:…}} cannot be resolved") //nolint:staticcheck // shown as it is
+// secret looks up a secret, or a value in its JSON: SECRET[:SecretString[:KEY[:STAGE[:VERSION]]]], where SECRET may be an ARN.
+func (l *Loop) secret(ctx context.Context, reference string) (string, error) {
+	parts := strings.Split(reference, ":")
+	if parts[0] == "arn" && len(parts) >= 7 {
+		parts = append([]string{strings.Join(parts[:7], ":")}, parts[7:]...)
+	}
+	part := func(i int) *string {
+		if i < len(parts) && parts[i] != "" {
+			return &parts[i]
+		}
+		return nil
+	}
+	in := &secretsmanager.GetSecretValueInput{SecretId: &parts[0], VersionStage: part(3), VersionId: part(4)}
+	out, err := call.Do[secretsmanager.GetSecretValueOutput](ctx, l.opts.Services, in)
+	if err != nil {
+		return "", err
+	}
+	if key := part(2); key != nil {
+		return member(aws.ToString(out.SecretString), *key)
+	}
+	return aws.ToString(out.SecretString), nil
 }
 
 // member returns a value in a JSON object.

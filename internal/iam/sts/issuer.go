@@ -1,7 +1,9 @@
 package sts
 
 import (
+	"cmp"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/base64"
@@ -14,7 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// Issuer makes temporary credentials for tasks, and recognizes them later. It stores nothing. The session token has everything that
+// Issuer makes temporary credentials for tasks and for those who assume roles, and recognizes them later. It stores nothing. The session token has everything that
 // Lookup needs, sealed with the issuer's key. The secret is derived from the token.
 type Issuer struct {
 	key     []byte
@@ -45,24 +47,41 @@ const lifetime = 6 * time.Hour
 type session struct {
 	AccessKeyID string `json:"k"`
 	Role        string `json:"r"`
-	Task        string `json:"t"`
-	Expires     int64  `json:"e"` // seconds since 1970
+	Task        string `json:"t,omitempty"`
+	Name        string `json:"n,omitempty"` // of a session that nobody but AssumeRole made
+	RoleID      string `json:"i,omitempty"` // of its role, if that's a row
+	Expires     int64  `json:"e"`           // seconds since 1970
 }
 
 // Issue makes credentials for a task in a role.
 func (i *Issuer) Issue(taskArn, roleArn, roleType string) Credentials {
 	expires := i.account.Now().Add(lifetime).Truncate(time.Second).UTC()
 	id := i.mac("access key", taskArn, roleType, expires.String())
-	s := session{"ASIA" + base32.StdEncoding.EncodeToString(id)[:16], roleArn, taskArn, expires.Unix()}
+	c := i.seal(session{AccessKeyID: keyID(id), Role: roleArn, Task: taskArn, Expires: expires.Unix()})
+	c.ID = hex.EncodeToString(i.mac("id", taskArn, roleType)[:16])
+	return c
+}
+
+// Assume makes credentials for a session of a role. roleID is the role's unique id, if it has one.
+func (i *Issuer) Assume(roleArn, roleID, name string, lasts time.Duration) Credentials {
+	var id [sha256.Size]byte
+	rand.Read(id[:]) // never fails
+	expires := i.account.Now().Add(lasts).Truncate(time.Second).UTC()
+	return i.seal(session{AccessKeyID: keyID(id[:]), Role: roleArn, RoleID: roleID, Name: name, Expires: expires.Unix()})
+}
+
+func keyID(id []byte) string { return "ASIA" + base32.StdEncoding.EncodeToString(id)[:16] }
+
+// seal makes the credentials that stand for a session.
+func (i *Issuer) seal(s session) Credentials {
 	b, _ := json.Marshal(s) // strings and numbers always marshal
 	body := base64.RawURLEncoding.EncodeToString(b)
 	token := body + "." + base64.RawURLEncoding.EncodeToString(i.mac("token", body))
 	return Credentials{
-		ID:              hex.EncodeToString(i.mac("id", taskArn, roleType)[:16]),
 		AccessKeyID:     s.AccessKeyID,
 		SecretAccessKey: i.secret(token),
 		SessionToken:    token,
-		Expires:         expires,
+		Expires:         time.Unix(s.Expires, 0).UTC(),
 	}
 }
 
@@ -73,8 +92,9 @@ var ErrUnknown = errors.New("unknown credentials")
 type Session struct {
 	SecretAccessKey string
 	Arn             string // of the session, as GetCallerIdentity tells it
-	Task            string // the ARN of the task that has the credentials
+	Task            string // the ARN of the task that has the credentials, or "" for those of AssumeRole
 	Role            string // the ARN of the role that they are for
+	RoleID          string // its unique id, if AssumeRole knew one
 	Expires         time.Time
 }
 
@@ -98,13 +118,14 @@ func (i *Issuer) Lookup(accessKeyID, token string) (Session, error) {
 		Arn:             i.arn(s),
 		Task:            s.Task,
 		Role:            s.Role,
+		RoleID:          s.RoleID,
 		Expires:         time.Unix(s.Expires, 0),
 	}, nil
 }
 
 // arn returns STS's ARN for the session of an assumed role.
 func (i *Issuer) arn(s session) string {
-	return i.account.GlobalARN("sts", "assumed-role/"+last(s.Role)+"/"+last(s.Task))
+	return i.account.GlobalARN("sts", "assumed-role/"+last(s.Role)+"/"+cmp.Or(s.Name, last(s.Task)))
 }
 
 func last(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }

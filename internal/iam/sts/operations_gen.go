@@ -7,6 +7,7 @@ import "github.com/pintle/pintle/internal/wire/call"
 // Operations returns the implemented operations.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
+		call.Op("AssumeRole", s.AssumeRole),
 		call.Op("GetCallerIdentity", s.GetCallerIdentity),
 	}
 }

@@ -1,32 +1,110 @@
-// Package sts implements the operation of AWS STS that clients call first, GetCallerIdentity. It also issues tasks' temporary
+// Package sts implements the operations of AWS STS that clients call first: GetCallerIdentity and AssumeRole. It also issues tasks' temporary
 // credentials.
 package sts
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/aws-sdk-go-v2/service/sts/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/iam"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
+// Options are the account, and what the service uses.
+type Options struct {
+	account.Account
+	Issuer *Issuer
+	Roles  *iam.Service // knows roles, and who may assume them
+}
+
 // Service is AWS STS for one account.
-type Service struct {
-	account account.Account
-	caller  func(context.Context) (arn string)
+type Service struct{ opts Options }
+
+// New returns the service.
+func New(opts Options) *Service { return &Service{opts} }
+
+func invalid(format string, args ...any) error {
+	return account.Refuse("ValidationError", format, args...)
 }
 
-// New returns the service. caller returns the ARN of the caller in a context. An empty ARN means the account's root.
-func New(a account.Account, caller func(context.Context) string) *Service {
-	return &Service{a, caller}
-}
-
-// GetCallerIdentity returns the caller's account and ARN.
+// GetCallerIdentity returns the caller's account, ARN and unique id.
 func (s *Service) GetCallerIdentity(ctx context.Context, _ *sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
-	arn := s.caller(ctx)
-	if arn == "" {
-		arn = s.account.Root()
+	c := call.From(ctx)
+	arn := cmp.Or(c.Principal, s.opts.Root())
+	id := s.opts.ID
+	if role := s.opts.Roles.RoleID(c.Role); role != "" {
+		id = role + ":" + last(arn)
 	}
-	return &sts.GetCallerIdentityOutput{Account: &s.account.ID, Arn: &arn, UserId: aws.String(s.account.ID)}, nil
+	return &sts.GetCallerIdentityOutput{Account: &s.opts.ID, Arn: &arn, UserId: &id}, nil
+}
+
+// maxChained is how long a session lasts at most that another one made.
+const maxChained = time.Hour
+
+// AssumeRole makes credentials for a role. A role of IAM's is given to those whom its trust policy allows; one that is a name alone, as
+// tasks may have, to everybody.
+func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+	if err := checkAbsent(in); err != nil {
+		return nil, err
+	}
+	name, ok := s.opts.GlobalResourceOf("iam", "role/", *in.RoleArn)
+	if !ok {
+		return nil, account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(
+			cmp.Or(call.From(ctx).Principal, s.opts.Root()), "sts:AssumeRole", *in.RoleArn, ""))
+	}
+	role, err := s.opts.Roles.Assumable(ctx, *in.RoleArn, iam.Assumption{ExternalID: in.ExternalId, SessionName: *in.RoleSessionName})
+	if err != nil {
+		return nil, err
+	}
+	lasts := time.Duration(aws.ToInt32(cmp.Or(in.DurationSeconds, aws.Int32(3600)))) * time.Second
+	switch {
+	case role.MaxSession > 0 && lasts > role.MaxSession:
+		return nil, invalid("The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
+	case call.From(ctx).Role != "" && lasts > maxChained:
+		return nil, invalid("The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.")
+	}
+	c := s.opts.Issuer.Assume(*in.RoleArn, role.ID, *in.RoleSessionName, lasts)
+	return &sts.AssumeRoleOutput{
+		Credentials: &types.Credentials{
+			AccessKeyId:     &c.AccessKeyID,
+			SecretAccessKey: &c.SecretAccessKey,
+			SessionToken:    &c.SessionToken,
+			Expiration:      &c.Expires,
+		},
+		AssumedRoleUser: &types.AssumedRoleUser{
+			Arn:           aws.String(s.opts.GlobalARN("sts", "assumed-role/"+last(name)+"/"+*in.RoleSessionName)),
+			AssumedRoleId: aws.String(cmp.Or(role.ID, s.opts.ID) + ":" + *in.RoleSessionName),
+		},
+	}, nil
+}
+
+// checkAbsent refuses what would limit or mark a session and isn't there yet: without it a session could do more than was asked for.
+func checkAbsent(in *sts.AssumeRoleInput) error {
+	var given []string
+	for member, is := range map[string]bool{
+		"Policy":           in.Policy != nil,
+		"PolicyArns":       len(in.PolicyArns) > 0,
+		"ProvidedContexts": len(in.ProvidedContexts) > 0,
+		"SerialNumber":     in.SerialNumber != nil,
+		"SourceIdentity":   in.SourceIdentity != nil,
+		"Tags":             len(in.Tags) > 0,
+		"TokenCode":        in.TokenCode != nil,
+	} {
+		if is {
+			given = append(given, member)
+		}
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	slices.Sort(given)
+	return invalid("Pintle's AssumeRole doesn't take %s yet.", strings.Join(given, ", "))
 }

@@ -1,0 +1,96 @@
+package iam
+
+import (
+	"context"
+	"time"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/iam/policy"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// Assumption is what a caller tells who wants to assume a role.
+type Assumption struct {
+	ExternalID  *string
+	SessionName string
+}
+
+// Assumable is a role that may be assumed. It's zero for a role that is a name alone.
+type Assumable struct {
+	ID         string
+	MaxSession time.Duration
+}
+
+// roleAt returns the role with an ARN, or nil.
+func (s *Service) roleAt(v *state.View, arn string) *state.Role {
+	k, i, err := s.identityAt(v, arn)
+	if err != nil || k != roleKind {
+		return nil
+	}
+	return v.Roles.Get(state.NameKey(i.Name))
+}
+
+// RoleID returns the unique id of the role with an ARN, or "".
+func (s *Service) RoleID(arn string) string {
+	if arn == "" {
+		return ""
+	}
+	if r := s.roleAt(s.store.View(), arn); r != nil {
+		return r.ID
+	}
+	return ""
+}
+
+// Assumable returns the role with an ARN if the caller may assume it, or else AccessDenied. The account's owner always may.
+func (s *Service) Assumable(ctx context.Context, arn string, a Assumption) (Assumable, error) {
+	v := s.store.View()
+	r := s.roleAt(v, arn)
+	if r == nil {
+		return Assumable{}, nil
+	}
+	c := call.From(ctx)
+	found := Assumable{ID: r.ID, MaxSession: time.Duration(r.MaxSessionSeconds) * time.Second}
+	if c.Principal == "" || c.Principal == s.opts.Root() {
+		return found, nil
+	}
+	trust, err := policy.Parse(policy.Trust, r.Trust)
+	if err != nil {
+		return Assumable{}, err
+	}
+	request := policy.Request{
+		Principal: policy.Principal{ARN: c.Principal, Role: c.Role},
+		Action:    "sts:AssumeRole",
+		Resource:  arn,
+		Context:   policy.Context{},
+	}
+	all := s.policiesOfCaller(v, c, request.Context)
+	all.Resource = trust
+	request.Context.Set("sts:RoleSessionName", a.SessionName)
+	if a.ExternalID != nil {
+		request.Context.Set("sts:ExternalId", *a.ExternalID)
+	}
+	if d := policy.Evaluate(request, all); d.Effect != policy.Allowed {
+		return Assumable{}, account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(c.Principal, request.Action, arn, ""))
+	}
+	return found, nil
+}
+
+// policiesOfCaller returns the policies of the role that the caller is in, and adds to the context what is known of it. A role that is a name
+// alone, as tasks may have, has nothing that limits it.
+func (s *Service) policiesOfCaller(v *state.View, c call.Call, known policy.Context) (p policy.Policies) {
+	r := s.roleAt(v, c.Role)
+	if r == nil {
+		unlimited := source("", "", document(allow("*")))
+		p.Identity = []*policy.Policy{unlimited.Policy}
+		return p
+	}
+	for key, values := range s.contextOf(roleKind, &r.Identity) {
+		known.Set(key, values...)
+	}
+	p.Identity = parsed(s.policiesOf(v, roleKind, &r.Identity))
+	if r.Boundary != "" {
+		p.Boundary = s.sourceOf(v, r.Boundary).Policy
+	}
+	return p
+}
