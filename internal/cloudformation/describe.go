@@ -265,18 +265,20 @@ func (s *Service) GetTemplate(_ context.Context, in *cloudformation.GetTemplateI
 	if in.StackName == nil {
 		return nil, invalid("Either StackName or ChangeSetName must be specified")
 	}
-	stack := find(v, *in.StackName)
-	if stack == nil {
-		return nil, invalid("Stack with id %s does not exist", *in.StackName)
+	text, err := templateOf(v, *in.StackName)
+	return &cloudformation.GetTemplateOutput{TemplateBody: text, StagesAvailable: stages}, err
+}
+
+// templateOf returns the template that a stack was made from, or is being made from for the first time.
+func templateOf(v *state.View, name string) (*string, error) {
+	stack := find(v, name)
+	switch {
+	case stack != nil && stack.Source != nil:
+		return &stack.Source.Template, nil
+	case stack != nil && stack.Target != nil:
+		return &stack.Target.Template, nil
 	}
-	src := stack.Source
-	if src == nil {
-		src = stack.Target
-	}
-	if src == nil {
-		return nil, invalid("Stack with id %s does not exist", *in.StackName)
-	}
-	return &cloudformation.GetTemplateOutput{TemplateBody: &src.Template, StagesAvailable: stages}, nil
+	return nil, invalid("Stack with id %s does not exist", name)
 }
 
 // ListExports lists what stacks export.

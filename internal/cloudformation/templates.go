@@ -73,11 +73,11 @@ func (s *Service) summarized(ctx context.Context, in *cloudformation.GetTemplate
 	if in.StackName == nil {
 		return s.parse(ctx, in.TemplateBody, in.TemplateURL)
 	}
-	got, err := s.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: in.StackName})
+	text, err := templateOf(s.store.View(), *in.StackName)
 	if err != nil {
 		return nil, err
 	}
-	t, err := template.Parse([]byte(*got.TemplateBody))
+	t, err := template.Parse([]byte(*text))
 	return t, refused(err)
 }
 

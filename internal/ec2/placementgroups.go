@@ -21,7 +21,7 @@ const (
 var placementGroups = kind[state.PlacementGroup]{
 	name:   types.ResourceTypePlacementGroup,
 	prefix: "pg",
-	code:   "InvalidPlacementGroupId.Unknown",
+	code:   "InvalidPlacementGroup.Unknown",
 	text:   "The Placement Group Id '%s' is unknown",
 	table:  func(v *state.View) state.Table[state.PlacementGroup] { return v.PlacementGroups },
 	of:     func(r *state.PlacementGroup) (*string, *[]types.Tag) { return r.GroupId, &r.Tags },

@@ -27,7 +27,7 @@ var securityGroupRules = kind[state.SecurityGroupRule]{
 func groupRule(v *state.View, group *state.SecurityGroup, id *string) (*state.SecurityGroupRule, error) {
 	r, err := securityGroupRules.get(v, id, "SecurityGroupRuleId")
 	if err == nil && *r.GroupId != *group.GroupId {
-		err = refuse("InvalidGroupId.Mismatch", "The security group rule '%s' does not belong to the security group '%s'", *id, *group.GroupId)
+		err = refuse("InvalidSecurityGroupRuleId.NotFound", "The security group rule '%s' does not belong to the security group '%s'", *id, *group.GroupId)
 	}
 	return r, err
 }
