@@ -302,7 +302,7 @@ func (s *Service) ExecuteChangeSet(
 		for other := range tx.ChangeSets.By(state.ChangeSetsByStack, c.Stack) {
 			tx.ChangeSets.Delete(other.ID)
 		}
-		s.begin(tx, stack, status)
+		s.begin(ctx, tx, stack, status)
 	})
 }
 

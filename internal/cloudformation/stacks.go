@@ -13,6 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // maxStacks is how many stacks there may be, as in AWS's quotas.
@@ -61,7 +62,7 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 		if err := isFree(tx, *in.StackName); err != nil {
 			return err
 		}
-		s.begin(tx, stack, types.StackStatusCreateInProgress)
+		s.begin(ctx, tx, stack, types.StackStatusCreateInProgress)
 		return nil
 	})
 	if err != nil {
@@ -113,7 +114,9 @@ func refusePolicy(given ...*string) error {
 }
 
 // begin begins an operation on a stack.
-func (s *Service) begin(tx *state.Tx, stack *state.Stack, status types.StackStatus) {
+func (s *Service) begin(ctx context.Context, tx *state.Tx, stack *state.Stack, status types.StackStatus) {
+	who := call.From(ctx).Identity
+	stack.By = state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role}
 	stack.Since = s.opts.Account.Now()
 	stacks.Forgive(tx, stack)
 	s.loop.Move(tx, stack, status, "User Initiated")
@@ -198,7 +201,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 			stack.RollbackConfiguration = in.RollbackConfiguration
 		}
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
-		s.begin(tx, stack, types.StackStatusUpdateInProgress)
+		s.begin(ctx, tx, stack, types.StackStatusUpdateInProgress)
 	})
 	if err != nil {
 		return nil, err
@@ -266,7 +269,7 @@ func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStac
 			s.loop.Move(tx, stack, types.StackStatusDeleteComplete, "User Initiated")
 			return
 		}
-		s.begin(tx, stack, types.StackStatusDeleteInProgress)
+		s.begin(ctx, tx, stack, types.StackStatusDeleteInProgress)
 	})
 }
 
@@ -316,7 +319,7 @@ func (s *Service) ContinueUpdateRollback(
 	}
 	return &cloudformation.ContinueUpdateRollbackOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		stack.Skip = in.ResourcesToSkip
-		s.begin(tx, stack, types.StackStatusUpdateRollbackInProgress)
+		s.begin(ctx, tx, stack, types.StackStatusUpdateRollbackInProgress)
 	})
 }
 

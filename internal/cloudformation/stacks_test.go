@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/store/journaltest"
 	"github.com/pintle/pintle/internal/vault"
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // world is CloudFormation with ECS and Parameter Store, on a journal in memory.
@@ -32,11 +34,26 @@ type world struct {
 	t     *testing.T
 	loop  *stacks.Loop
 	wrote []journaltest.Rows // after each write of the journal
+	calls map[call.Identity]bool
+}
+
+// overheard notes who calls services.
+type overheard struct {
+	call.Caller
+	mu *sync.Mutex
+	by map[call.Identity]bool
+}
+
+func (o overheard) Call(ctx context.Context, in any) (any, error) {
+	o.mu.Lock()
+	o.by[call.From(ctx).Identity] = true
+	o.mu.Unlock()
+	return o.Caller.Call(ctx, in)
 }
 
 func newWorld(t *testing.T, rows journaltest.Rows) *world {
 	t.Helper()
-	w := &world{t: t}
+	w := &world{t: t, calls: map[call.Identity]bool{}}
 	journal := journaltest.NewMemory(rows)
 	journal.OnWrite(func(r journaltest.Rows) { w.wrote = append(w.wrote, r) })
 	placing := scheduler.New(1)
@@ -51,7 +68,7 @@ func newWorld(t *testing.T, rows journaltest.Rows) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: services, Vault: v, Log: slog.New(slog.DiscardHandler)})
+	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: overheard{services, new(sync.Mutex), w.calls}, Vault: v, Log: slog.New(slog.DiscardHandler)})
 	w.Service = New(store, w.loop, Options{Account: owner, Services: services})
 	return w
 }
@@ -318,5 +335,20 @@ func (w *world) changeSet(ctx context.Context, kind types.ChangeSetType, text, w
 	}
 	if failed := out.Status == types.ChangeSetStatusFailed; failed != (want == "") {
 		w.t.Errorf("the change set is %s: %s", out.Status, aws.ToString(out.StatusReason))
+	}
+}
+
+// TestWhoBegins: a stack's calls are made by whoever began the operation, so that a task gets no more done by a stack than by itself.
+func TestWhoBegins(t *testing.T) {
+	w := newWorld(t, nil)
+	task := call.Identity{Principal: "arn:aws:sts::000000000000:assumed-role/r/t", Task: "arn:task", Role: "arn:role"}
+	ctx := call.With(t.Context(), call.Call{Identity: task})
+	text := "Resources: {C: {Type: AWS::ECS::Cluster}}"
+	if _, err := w.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: &text}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if !w.calls[task] || len(w.calls) != 1 {
+		t.Errorf("calls were made by %v", w.calls)
 	}
 }

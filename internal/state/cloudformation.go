@@ -20,6 +20,8 @@ type Stack struct {
 	// Target is what the stack is being made into, until that succeeded or was rolled back.
 	Target    *StackSource `json:",omitempty"`
 	OnFailure types.OnFailure
+	// By is who began the operation. Whoever may do less than the account's owner gets no more done through a stack.
+	By StackCaller
 	// Token is the caller's for the operation that runs, and Since when that began.
 	Token string `json:",omitempty"`
 	Since time.Time
@@ -30,6 +32,13 @@ type Stack struct {
 	// Imports are the names of the exports of other stacks that it uses.
 	Imports []string `json:",omitempty"`
 	Events  int64    // how many there were
+}
+
+// StackCaller is somebody who begins operations on stacks: the account's owner, if it has neither a task nor a role.
+type StackCaller struct {
+	Principal string `json:",omitempty"`
+	Task      string `json:",omitempty"`
+	Role      string `json:",omitempty"`
 }
 
 // StackSource is what a stack is made from.

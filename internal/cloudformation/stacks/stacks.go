@@ -8,6 +8,7 @@
 package stacks
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -121,11 +122,9 @@ func (l *Loop) Step(ctx context.Context, id string) (moved bool, err error) {
 	return l.clear(ctx, s)
 }
 
-// as returns a context in which calls are made by the stack's role, or by the account.
+// as returns a context in which calls are made by whoever began the operation. A service role takes nothing away: there is no enforcement of
+// roles' policies yet, so it gives nothing either.
 func (l *Loop) as(ctx context.Context, s *state.Stack) context.Context {
-	principal := l.opts.Account.Root()
-	if s.RoleARN != nil {
-		principal = *s.RoleARN
-	}
-	return call.With(ctx, call.Call{Service: "cloudformation", Identity: call.Identity{Principal: principal}})
+	who := call.Identity{Principal: cmp.Or(s.By.Principal, l.opts.Account.Root()), Task: s.By.Task, Role: s.By.Role}
+	return call.With(ctx, call.Call{Service: "cloudformation", Identity: who})
 }
