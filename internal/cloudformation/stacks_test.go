@@ -19,6 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/ssm"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
@@ -64,6 +65,7 @@ func newWorld(t *testing.T, rows journaltest.Rows) *world {
 	}
 	owner := accounttest.New(time.Now)
 	services, err := wire.New(wire.Options{}, ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
+		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
 		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})))
 	if err != nil {
 		t.Fatal(err)
@@ -92,9 +94,11 @@ func (w *world) settle() {
 	}
 }
 
+var acknowledgedAll = []types.Capability{types.CapabilityCapabilityIam}
+
 func (w *world) create(name, text string) {
 	w.t.Helper()
-	in := &cloudformation.CreateStackInput{StackName: &name, TemplateBody: &text}
+	in := &cloudformation.CreateStackInput{StackName: &name, TemplateBody: &text, Capabilities: acknowledgedAll}
 	if _, err := w.CreateStack(w.t.Context(), in); err != nil {
 		w.t.Fatal(err)
 	}
@@ -103,7 +107,7 @@ func (w *world) create(name, text string) {
 
 func (w *world) become(name, text string) {
 	w.t.Helper()
-	in := &cloudformation.UpdateStackInput{StackName: &name, TemplateBody: &text}
+	in := &cloudformation.UpdateStackInput{StackName: &name, TemplateBody: &text, Capabilities: acknowledgedAll}
 	if _, err := w.UpdateStack(w.t.Context(), in); err != nil {
 		w.t.Fatal(err)
 	}
@@ -138,6 +142,12 @@ func (w *world) summary() string {
 	for c := range v.Clusters.All() {
 		lines = append(lines, fmt.Sprint("cluster ", shape(*c.ClusterName), " ", *c.Status))
 	}
+	for r := range v.Roles.All() {
+		lines = append(lines, fmt.Sprint("role ", r.Attached, r.Inline))
+	}
+	for p := range v.InstanceProfiles.All() {
+		lines = append(lines, fmt.Sprint("profile ", p.Role != ""))
+	}
 	for d := range v.TaskDefinitions.All() {
 		lines = append(lines, fmt.Sprint("task definition ", shape(*d.Family), " ", d.Revision, " ", d.Status))
 	}
@@ -162,6 +172,13 @@ Resources:
   B: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !GetAtt A.Value}}
   Gone: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !Ref C}}
   C: {Type: AWS::ECS::Cluster, Properties: {ClusterName: first}}
+  R:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument: {Statement: [{Effect: Allow, Action: 'sts:AssumeRole', Principal: {Service: ecs-tasks.amazonaws.com}}]}
+      ManagedPolicyArns: ['arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess']
+      Policies: [{PolicyName: own, PolicyDocument: {Statement: [{Effect: Allow, Action: 'sqs:*', Resource: '*'}]}}]
+  I: {Type: AWS::IAM::InstanceProfile, Properties: {Roles: [!Ref R]}}
   T:
     Type: AWS::ECS::TaskDefinition
     DependsOn: B
@@ -172,7 +189,7 @@ Outputs:
 `
 
 // after changes A and with it B in place, replaces C and with it T, drops Gone and adds New.
-var after = strings.NewReplacer("Value: one", "Value: two", "first", "second", "Gone:", "New:").Replace(before)
+var after = strings.NewReplacer("Value: one", "Value: two", "S3ReadOnly", "S3Full", "PolicyName: own", "PolicyName: other", "first", "second", "Gone:", "New:").Replace(before)
 
 // TestKilledAtEachWrite: whatever write of the journal was the last before a kill, the operation ends as it would have without.
 func TestKilledAtEachWrite(t *testing.T) {
@@ -300,7 +317,7 @@ func TestRefusedBeforeAnythingIsMade(t *testing.T) {
 func TestChangeSet(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()
-	w.changeSet(ctx, types.ChangeSetTypeCreate, before, "A Add , C Add , B Add , Gone Add , T Add ")
+	w.changeSet(ctx, types.ChangeSetTypeCreate, before, "A Add , C Add , B Add , Gone Add , T Add , R Add , I Add ")
 	if _, err := w.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")}); err != nil {
 		t.Fatal(err)
 	}
@@ -309,13 +326,13 @@ func TestChangeSet(t *testing.T) {
 	if _, err := w.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")}); err != nil {
 		t.Fatal(err)
 	}
-	w.changeSet(ctx, types.ChangeSetTypeUpdate, after, "A Modify False, B Modify False, C Modify True, New Add , T Modify Conditional, Gone Remove ")
+	w.changeSet(ctx, types.ChangeSetTypeUpdate, after, "A Modify False, B Modify False, C Modify True, New Add , R Modify False, T Modify Conditional, Gone Remove ")
 }
 
 // changeSet creates a change set and compares what it would change.
 func (w *world) changeSet(ctx context.Context, kind types.ChangeSetType, text, want string) {
 	w.t.Helper()
-	in := &cloudformation.CreateChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s"), TemplateBody: &text, ChangeSetType: kind}
+	in := &cloudformation.CreateChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s"), TemplateBody: &text, ChangeSetType: kind, Capabilities: acknowledgedAll}
 	if _, err := w.CreateChangeSet(ctx, in); err != nil {
 		w.t.Fatal(err)
 	}

@@ -197,6 +197,14 @@ func (t *Type) Create(ctx context.Context, s Step, properties map[string]any) (i
 	return t.create(ctx, s, properties)
 }
 
+// Complete finishes a resource that somebody was killed over while making it, perhaps in the middle of several calls.
+func (t *Type) Complete(ctx context.Context, s Step, id string, properties map[string]any) error {
+	if !t.updatable {
+		return nil
+	}
+	return t.update(ctx, s, id, map[string]any{}, properties)
+}
+
 // Read returns what is known of a resource.
 func (t *Type) Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error) {
 	if t.read == nil {

@@ -280,8 +280,12 @@ func (c *construction) act(ctx context.Context) error {
 func (c *construction) make(ctx context.Context, properties map[string]any) (string, error) {
 	s := c.step(c.row)
 	if id := c.kind.ID(s, properties); id != "" {
-		if there, err := c.kind.Exists(ctx, s, id, properties); there || err != nil {
-			return id, err
+		there, err := c.kind.Exists(ctx, s, id, properties)
+		if err != nil {
+			return "", err
+		}
+		if there {
+			return id, c.kind.Complete(ctx, s, id, properties)
 		}
 	}
 	return c.kind.Create(ctx, s, properties)

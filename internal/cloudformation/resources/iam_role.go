@@ -1,0 +1,165 @@
+package resources
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// role has the properties of AWS::IAM::Role. Its physical ID is the name.
+type role struct {
+	RoleName                 *string `cfn:"create"`
+	Path                     *string `cfn:"create"`
+	AssumeRolePolicyDocument any     `cfn:"required"`
+	Description              *string
+	ManagedPolicyArns        []string
+	MaxSessionDuration       *int32
+	PermissionsBoundary      *string
+	Policies                 []inlinePolicy
+	Tags                     []Tag
+}
+
+// inlinePolicy is a policy that is a role's own.
+type inlinePolicy struct {
+	PolicyName     *string
+	PolicyDocument any
+}
+
+var _ = add(kind[role]{
+	name:       "AWS::IAM::Role",
+	attributes: []string{"Arn", "RoleId"},
+	id:         func(s Step, r *role) string { return s.named(r.RoleName, 64) },
+	create: func(ctx context.Context, s Step, r *role) (string, error) {
+		name := s.named(r.RoleName, 64)
+		_, err := call.Do[iam.CreateRoleOutput](ctx, s.Services, &iam.CreateRoleInput{
+			RoleName:                 &name,
+			AssumeRolePolicyDocument: document(r.AssumeRolePolicyDocument),
+			Description:              r.Description,
+			MaxSessionDuration:       r.MaxSessionDuration,
+			Path:                     r.Path,
+			PermissionsBoundary:      r.PermissionsBoundary,
+			Tags:                     tagList(r.Tags, iamTag),
+		})
+		if err != nil {
+			return "", err
+		}
+		if err := setPolicies(ctx, s, name, &role{}, r); err != nil {
+			return "", undo(ctx, s, name, r, err)
+		}
+		return name, nil
+	},
+	update: updateRole,
+	delete: deleteRole,
+	read: func(ctx context.Context, s Step, name string, _ *role) (Made, error) {
+		out, err := call.Do[iam.GetRoleOutput](ctx, s.Services, &iam.GetRoleInput{RoleName: &name})
+		if err != nil {
+			return Made{}, err
+		}
+		return Made{Attributes: map[string]any{"Arn": *out.Role.Arn, "RoleId": *out.Role.RoleId}}, nil
+	},
+})
+
+func iamTag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
+
+// undo deletes a role that couldn't be made whole, and returns why.
+func undo(ctx context.Context, s Step, name string, r *role, why error) error {
+	if err := deleteRole(ctx, s, name, r); err != nil && !isMissing(err) {
+		return err
+	}
+	return why
+}
+
+func updateRole(ctx context.Context, s Step, name string, before, after *role) error {
+	trust := &iam.UpdateAssumeRolePolicyInput{RoleName: &name, PolicyDocument: document(after.AssumeRolePolicyDocument)}
+	if _, err := call.Do[iam.UpdateAssumeRolePolicyOutput](ctx, s.Services, trust); err != nil {
+		return err
+	}
+	in := &iam.UpdateRoleInput{RoleName: &name, Description: after.Description, MaxSessionDuration: after.MaxSessionDuration}
+	if _, err := call.Do[iam.UpdateRoleOutput](ctx, s.Services, in); err != nil {
+		return err
+	}
+	if err := bound(ctx, s, name, before, after); err != nil {
+		return err
+	}
+	if err := setPolicies(ctx, s, name, before, after); err != nil {
+		return err
+	}
+	if gone := removed(before.Tags, after.Tags); len(gone) > 0 {
+		if _, err := call.Do[iam.UntagRoleOutput](ctx, s.Services, &iam.UntagRoleInput{RoleName: &name, TagKeys: gone}); err != nil {
+			return err
+		}
+	}
+	if len(after.Tags) == 0 || maps.Equal(tagMap(before.Tags), tagMap(after.Tags)) {
+		return nil
+	}
+	_, err := call.Do[iam.TagRoleOutput](ctx, s.Services, &iam.TagRoleInput{RoleName: &name, Tags: tagList(after.Tags, iamTag)})
+	return err
+}
+
+// bound sets a role's permissions boundary, or takes it away.
+func bound(ctx context.Context, s Step, name string, before, after *role) error {
+	if after.PermissionsBoundary != nil {
+		in := &iam.PutRolePermissionsBoundaryInput{RoleName: &name, PermissionsBoundary: after.PermissionsBoundary}
+		_, err := call.Do[iam.PutRolePermissionsBoundaryOutput](ctx, s.Services, in)
+		return err
+	}
+	if before.PermissionsBoundary == nil {
+		return nil
+	}
+	in := &iam.DeleteRolePermissionsBoundaryInput{RoleName: &name}
+	_, err := call.Do[iam.DeleteRolePermissionsBoundaryOutput](ctx, s.Services, in)
+	return err
+}
+
+// setPolicies attaches and embeds the policies that a role is to have, and takes away those that it isn't to have any more.
+func setPolicies(ctx context.Context, s Step, name string, before, after *role) error {
+	for _, arn := range after.ManagedPolicyArns {
+		in := &iam.AttachRolePolicyInput{RoleName: &name, PolicyArn: &arn}
+		if _, err := call.Do[iam.AttachRolePolicyOutput](ctx, s.Services, in); err != nil {
+			return err
+		}
+	}
+	for _, p := range after.Policies {
+		in := &iam.PutRolePolicyInput{RoleName: &name, PolicyName: p.PolicyName, PolicyDocument: document(p.PolicyDocument)}
+		if _, err := call.Do[iam.PutRolePolicyOutput](ctx, s.Services, in); err != nil {
+			return err
+		}
+	}
+	return dropPolicies(ctx, s, name, before, after)
+}
+
+// dropPolicies takes the policies away that a role isn't to have any more. Those that others gave it stay.
+func dropPolicies(ctx context.Context, s Step, name string, before, after *role) error {
+	for _, arn := range before.ManagedPolicyArns {
+		if slices.Contains(after.ManagedPolicyArns, arn) {
+			continue
+		}
+		in := &iam.DetachRolePolicyInput{RoleName: &name, PolicyArn: &arn}
+		if _, err := call.Do[iam.DetachRolePolicyOutput](ctx, s.Services, in); err != nil && !isMissing(err) {
+			return err
+		}
+	}
+	for _, p := range before.Policies {
+		if slices.ContainsFunc(after.Policies, func(q inlinePolicy) bool { return *q.PolicyName == *p.PolicyName }) {
+			continue
+		}
+		in := &iam.DeleteRolePolicyInput{RoleName: &name, PolicyName: p.PolicyName}
+		if _, err := call.Do[iam.DeleteRolePolicyOutput](ctx, s.Services, in); err != nil && !isMissing(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteRole(ctx context.Context, s Step, name string, r *role) error {
+	if err := dropPolicies(ctx, s, name, r, &role{}); err != nil {
+		return err
+	}
+	_, err := call.Do[iam.DeleteRoleOutput](ctx, s.Services, &iam.DeleteRoleInput{RoleName: &name})
+	return err
+}
