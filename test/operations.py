@@ -630,8 +630,8 @@ refused("ValidationError", cw.get_metric_data, MetricDataQueries=[{"Id": "e1", "
 refused("ValidationError", cw.get_metric_data, MetricDataQueries=[queries[0], {"Id": "e1", "Expression": "nothing * 2"}], StartTime=ago(1),
     EndTime=ago())
 listed = [m for p in cw.get_paginator("list_metrics").paginate() for m in p["Metrics"]]
-# the nodes' own
-listed = [m for m in listed if m["Namespace"] not in ("AWS/EC2", "AWS/ECS", "AWS/ECS/ManagedScaling", "ECS/ContainerInsights",
+# the nodes' own, and the queues'
+listed = [m for m in listed if m["Namespace"] not in ("AWS/EC2", "AWS/ECS", "AWS/ECS/ManagedScaling", "AWS/SQS", "ECS/ContainerInsights",
     "ECS/ContainerInsights/Prometheus")]
 assert len(listed) == 1003, len(listed)
 assert [m["MetricName"] for m in cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName"}])["Metrics"]] == ["util"]

@@ -64,7 +64,7 @@ func (s *Service) source(ctx context.Context, stack *state.Stack, d deployment) 
 
 // template returns the template that a call gives, parsed and as it was written.
 func (s *Service) template(ctx context.Context, stack *state.Stack, d deployment) (*template.Template, string, error) {
-	text := []byte{}
+	var text []byte
 	if d.previous {
 		switch {
 		case d.body != nil || d.location != nil:

@@ -3,12 +3,12 @@ package resources
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -174,7 +174,7 @@ func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error)
 	}
 	for _, d := range found.Deployments {
 		if d.RolloutState == types.DeploymentRolloutStateFailed {
-			return false, fmt.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+ //nolint:staticcheck // AWS's text
+			return false, template.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+
 				"triggered'.\" (HandlerErrorCode: GeneralServiceException): %s", aws.ToString(d.RolloutStateReason))
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -139,7 +139,7 @@ func (t *Type) Check(resource string, properties map[string]any) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return fmt.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n")) //nolint:staticcheck // AWS's text
+	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
 }
 
 // HasTags reports whether the type has tags in a list, which a stack's own tags join.

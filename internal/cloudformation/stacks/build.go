@@ -2,7 +2,6 @@ package stacks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +27,7 @@ func (l *Loop) build(ctx context.Context, s *state.Stack) (moved bool, err error
 		return true, l.giveUp(ctx, s, failed)
 	}
 	if l.isLate(s) {
-		return true, l.abandon(ctx, s, errors.New("Stack creation time exceeded the specified timeout")) //nolint:staticcheck // AWS's text
+		return true, l.abandon(ctx, s, template.Errorf("Stack creation time exceeded the specified timeout"))
 	}
 	b := &building{Loop: l, stack: s, src: src, done: map[string]bool{}}
 	for i := range src.Resources {
@@ -207,10 +206,10 @@ func (c *construction) refuseTaken(ctx context.Context, row *state.StackResource
 	case err != nil || !there:
 		return err
 	case c.row != nil && c.row.PhysicalID == id:
-		return fmt.Errorf("CloudFormation cannot update a stack when a custom-named resource requires replacing. "+ //nolint:staticcheck // AWS's text
+		return template.Errorf("CloudFormation cannot update a stack when a custom-named resource requires replacing. "+
 			"Rename %s and update the stack again.", id)
 	}
-	return fmt.Errorf("%s already exists", id)
+	return template.Errorf("%s already exists", id)
 }
 
 func (c *construction) step(row *state.StackResource) resources.Step {

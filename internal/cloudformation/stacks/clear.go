@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
 	"github.com/pintle/pintle/internal/cloudformation/resources"
+	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -107,7 +108,7 @@ func (l *Loop) isKept(s *state.Stack, r *state.StackResource) bool {
 func (l *Loop) delete(ctx context.Context, s *state.Stack, row *state.StackResource) error {
 	kind := resources.Lookup(row.Type)
 	if kind == nil {
-		return errors.New("Pintle has no resource type " + row.Type + " any more") //nolint:staticcheck // shown as it is
+		return template.Errorf("Pintle has no resource type %s any more", row.Type)
 	}
 	step := l.stepOf(s, row)
 	if row.PhysicalID == "" {

@@ -3,7 +3,6 @@ package stacks
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
+	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -72,7 +72,7 @@ func (l *Loop) reference(ctx context.Context, service, reference string) (string
 		return "", err
 	}
 	if secure := out.Parameter.Type == "SecureString"; secure != (service == "ssm-secure") {
-		return "", fmt.Errorf("Parameter %s is of type %s, which {{resolve:%s:…}} does not refer to", reference, out.Parameter.Type, service) //nolint:staticcheck // shown as it is
+		return "", template.Errorf("Parameter %s is of type %s, which {{resolve:%s:…}} does not refer to", reference, out.Parameter.Type, service)
 	}
 	return *out.Parameter.Value, nil
 }
@@ -104,11 +104,11 @@ func (l *Loop) secret(ctx context.Context, reference string) (string, error) {
 func member(text, key string) (string, error) {
 	var object map[string]any
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		return "", fmt.Errorf("Could not parse SecretString JSON") //nolint:staticcheck // AWS's text
+		return "", template.Errorf("Could not parse SecretString JSON")
 	}
 	value, there := object[key].(string)
 	if !there {
-		return "", fmt.Errorf("Could not find a value associated with JSONKey in SecretString") //nolint:staticcheck // AWS's text
+		return "", template.Errorf("Could not find a value associated with JSONKey in SecretString")
 	}
 	return value, nil
 }

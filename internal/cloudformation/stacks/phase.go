@@ -73,7 +73,7 @@ func (l *Loop) outputs(src *source, s *state.Stack) ([]types.Output, error) {
 				return nil, err
 			}
 			if other, _ := Export(l.rows.View(), name); other != nil && *other.StackId != *s.StackId {
-				return nil, fmt.Errorf("Export with name %s is already exported by stack %s. Rollback requested by user.", name, *other.StackName) //nolint:staticcheck // AWS's text
+				return nil, template.Errorf("Export with name %s is already exported by stack %s. Rollback requested by user.", name, *other.StackName)
 			}
 			made.ExportName = &name
 		}

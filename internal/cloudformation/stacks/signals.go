@@ -2,8 +2,6 @@ package stacks
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"regexp"
 	"strconv"
 	"time"
@@ -43,9 +41,9 @@ func (c *construction) signalled() (bool, error) {
 	case good >= count:
 		return true, nil
 	case bad > 0:
-		return false, fmt.Errorf("Received %d FAILURE signal(s) out of %d.  Unable to satisfy 100%% MinSuccessfulInstancesPercent requirement", bad, count) //nolint:staticcheck // AWS's text
+		return false, template.Errorf("Received %d FAILURE signal(s) out of %d.  Unable to satisfy 100%% MinSuccessfulInstancesPercent requirement", bad, count)
 	case c.opts.Account.Now().Sub(c.row.At) > timeout:
-		return false, fmt.Errorf("Failed to receive %d resource signal(s) within the specified duration", count-good) //nolint:staticcheck // AWS's text
+		return false, template.Errorf("Failed to receive %d resource signal(s) within the specified duration", count-good)
 	}
 	return false, nil
 }
@@ -55,7 +53,7 @@ func signalPolicy(policy map[string]any) (count int, timeout time.Duration, err 
 	count, timeout = 1, 5*time.Minute
 	if text, ok := template.Text(policy["Count"]); ok {
 		if count, err = strconv.Atoi(text); err != nil {
-			return 0, 0, errors.New("Template error: the Count of a ResourceSignal must be a number") //nolint:staticcheck // as AWS words such errors
+			return 0, 0, template.Errorf("Template error: the Count of a ResourceSignal must be a number")
 		}
 	}
 	if text, ok := template.Text(policy["Timeout"]); ok {
@@ -70,7 +68,7 @@ var isoDuration = regexp.MustCompile(`^PT(?:(\d{1,4})H)?(?:(\d{1,5})M)?(?:(\d{1,
 func duration(text string) (time.Duration, error) {
 	m := isoDuration.FindStringSubmatch(text)
 	if m == nil || text == "PT" {
-		return 0, fmt.Errorf("Template error: %s is no duration such as PT15M", text) //nolint:staticcheck // as AWS words such errors
+		return 0, template.Errorf("Template error: %s is no duration such as PT15M", text)
 	}
 	var d time.Duration
 	for i, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {

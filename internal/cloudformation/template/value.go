@@ -117,6 +117,9 @@ type Error struct{ Message string }
 
 func (e *Error) Error() string { return e.Message }
 
+// Errorf returns an error in CloudFormation's words, for what is found wrong outside this package.
+func Errorf(format string, args ...any) error { return fail(format, args...) }
+
 func fail(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
 func malformed(format string, args ...any) error {
