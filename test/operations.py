@@ -137,7 +137,7 @@ Resources:
 Outputs: {Jobs: {Value: !GetAtt Jobs.QueueName, Export: {Name: jobs}}}
 """
 assert cfn.create_stack(StackName="one", TemplateBody=stack, Tags=[{"Key": "k", "Value": "v"}])["StackId"]
-cfn.get_waiter("stack_create_complete").wait(StackName="one", WaiterConfig={"Delay": 1})
+wait(cfn, "stack_create_complete", StackName="one")
 one = cfn.describe_stacks(StackName="one")["Stacks"][0]
 assert one["Parameters"] == [{"ParameterKey": "Days", "ParameterValue": "7"}], one
 assert one["Outputs"][0]["OutputValue"].startswith("one-Jobs-"), one
@@ -146,18 +146,18 @@ refused("AlreadyExistsException", cfn.create_stack, StackName="one", TemplateBod
 refused("ValidationError", cfn.update_stack, StackName="one", UsePreviousTemplate=True)
 user = "Resources: {Q: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub ['${J}-too', {J: !ImportValue jobs}]}}}"
 cfn.create_change_set(StackName="two", ChangeSetName="c", ChangeSetType="CREATE", TemplateBody=user)
-cfn.get_waiter("change_set_create_complete").wait(StackName="two", ChangeSetName="c")
+wait(cfn, "change_set_create_complete", StackName="two", ChangeSetName="c")
 assert [c["ResourceChange"]["Action"] for c in cfn.describe_change_set(StackName="two", ChangeSetName="c")["Changes"]] == ["Add"]
 assert [c["ChangeSetName"] for c in cfn.list_change_sets(StackName="two")["Summaries"]] == ["c"]
 cfn.execute_change_set(StackName="two", ChangeSetName="c")
-cfn.get_waiter("stack_create_complete").wait(StackName="two", WaiterConfig={"Delay": 1})
+wait(cfn, "stack_create_complete", StackName="two")
 refused("ChangeSetNotFound", cfn.describe_change_set, StackName="two", ChangeSetName="c")
 cfn.delete_change_set(StackName="two", ChangeSetName="c")
 assert [e["Name"] for e in cfn.list_exports()["Exports"]] == ["jobs"] and cfn.list_imports(ExportName="jobs")["Imports"] == ["two"]
 e = refused("ValidationError", cfn.delete_stack, StackName="one")
 assert e["Error"]["Message"] == "Export jobs cannot be deleted as it is in use by two", e
 cfn.update_stack(StackName="one", UsePreviousTemplate=True, Parameters=[{"ParameterKey": "Days", "ParameterValue": "14"}])
-cfn.get_waiter("stack_update_complete").wait(StackName="one", WaiterConfig={"Delay": 1})
+wait(cfn, "stack_update_complete", StackName="one")
 assert logs.describe_log_groups(logGroupNamePrefix="one-Logs-")["logGroups"][0]["retentionInDays"] == 14
 refused("ValidationError", cfn.cancel_update_stack, StackName="one")
 refused("ValidationError", cfn.continue_update_rollback, StackName="one")
@@ -175,7 +175,7 @@ cfn.update_termination_protection(StackName="two", EnableTerminationProtection=F
 for name in "two", "one":
     arn = cfn.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
     cfn.delete_stack(StackName=name)
-    cfn.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+    wait(cfn, "stack_delete_complete", StackName=name)
     assert cfn.describe_stacks(StackName=arn)["Stacks"][0]["StackStatus"] == "DELETE_COMPLETE"
 assert [s["StackName"] for s in cfn.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])["StackSummaries"]] == ["one", "two"]
 
