@@ -40,7 +40,7 @@ var pintle = program{
 		{"testing", "it defines flags, and what only tests need is in files of tests"},
 		{"net/http/pprof", "whoever imports it serves it, to everybody"},
 	},
-	most: 45e6,
+	most: 50e6, // docs/speed.md has the aim
 	links: []rule{
 		{byName, keepsAllMethods + "; go build -ldflags=-dumpdep tells which function it is"},
 		{"text/template.(*Template).execute", keepsAllMethods + "; cobra imports it, for help texts that we write ourselves"},
