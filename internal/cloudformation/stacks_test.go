@@ -1,7 +1,6 @@
 package cloudformation
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,7 +23,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/store/journaltest"
-	"github.com/pintle/pintle/internal/vault"
+	"github.com/pintle/pintle/internal/vault/vaulttest"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -59,10 +58,7 @@ func newWorld(t *testing.T, rows journaltest.Rows) *world {
 	journal.OnWrite(func(r journaltest.Rows) { w.wrote = append(w.wrote, r) })
 	placing := scheduler.New(1)
 	store := statetest.OpenOn(t, journal, placing)
-	v, err := vault.New(bytes.Repeat([]byte{7}, vault.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := vaulttest.New(t, 7)
 	owner := accounttest.New(time.Now)
 	services, err := wire.New(wire.Options{}, ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),

@@ -19,7 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/iam/policy"
 	"github.com/pintle/pintle/internal/state/statetest"
-	"github.com/pintle/pintle/internal/vault"
+	"github.com/pintle/pintle/internal/vault/vaulttest"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -36,10 +36,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	v, err := vault.New(bytes.Repeat([]byte{7}, vault.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := vaulttest.New(t, 7)
 	dir := t.TempDir()
 	now := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 	return &world{New(statetest.OpenIn(t, dir), Options{Account: accounttest.New(now), Vault: v}), t, dir}

@@ -21,7 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
-	"github.com/pintle/pintle/internal/vault"
+	"github.com/pintle/pintle/internal/vault/vaulttest"
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
@@ -38,10 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
-	v, err := vault.New(bytes.Repeat([]byte{7}, vault.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := vaulttest.New(t, 7)
 	w.Service = New(statetest.OpenIn(t, w.dir), Options{Account: accounttest.New(func() time.Time { return w.now }), Vault: v})
 	return w
 }

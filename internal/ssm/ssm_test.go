@@ -23,7 +23,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state/statetest"
-	"github.com/pintle/pintle/internal/vault"
+	"github.com/pintle/pintle/internal/vault/vaulttest"
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
@@ -40,10 +40,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	v, err := vault.New(bytes.Repeat([]byte{7}, vault.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := vaulttest.New(t, 7)
 	w.Service = New(statetest.OpenIn(t, w.dir), Options{
 		Account: accounttest.New(func() time.Time { return w.now }),
 		Vault:   v,
@@ -374,10 +371,7 @@ func TestSecureString(t *testing.T) {
 	if found == 0 {
 		t.Error("the files that were read have no parameters")
 	}
-	other, err := vault.New(bytes.Repeat([]byte{8}, vault.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := vaulttest.New(t, 8)
 	w.opts.Vault = other
 	if got := w.get("/s"); got != "(InvalidKeyId)" {
 		t.Errorf("with another key: %s", got)
