@@ -227,14 +227,13 @@ func sameTags(a, b []types.Tag) bool {
 	return len(a) == len(b)
 }
 
-// update changes a stack's row, unless somebody has changed its status since it was read.
+// update changes a stack, unless somebody has changed it since it was read.
 func (s *Service) update(ctx context.Context, read *state.Stack, change func(*state.Tx, *state.Stack)) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
-		row := tx.Stacks.Get(*read.StackId)
-		if row == nil || row.StackStatus != read.StackStatus || row.Events != read.Events {
+		if tx.Stacks.Get(*read.StackId) != read {
 			return invalid("Stack:%s changed while the call was answered. Try again.", *read.StackId)
 		}
-		next := *row
+		next := *read
 		change(tx, &next)
 		tx.Stacks.Put(&next)
 		return nil

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 	"time"
 
@@ -31,7 +32,6 @@ type Stack struct {
 	Retain []string `json:",omitempty"`
 	// Imports are the names of the exports of other stacks that it uses.
 	Imports []string `json:",omitempty"`
-	Events  int64    // how many there were
 }
 
 // StackCaller is somebody who begins operations on stacks: the account's owner, if it has neither a task nor a role.
@@ -86,13 +86,13 @@ func (r *StackResource) Key() string { return r.Stack + " " + r.Name + " " + r.T
 // StackEvent is an event of a stack.
 type StackEvent struct {
 	types.StackEvent
-	Number int64
+	Number int64 // from 1
 }
 
-// Key returns the stack's ID and the number, by which they sort.
-func (e *StackEvent) Key() string { return eventKey(aws.ToString(e.StackId), e.Number) }
-
-func eventKey(stack string, number int64) string { return fmt.Sprintf("%s %019d", stack, number) }
+// Key returns the stack's ID and what sorts a stack's events from new to old.
+func (e *StackEvent) Key() string {
+	return fmt.Sprintf("%s %019d", aws.ToString(e.StackId), math.MaxInt64-e.Number)
+}
 
 // ChangeSet is a change set of a stack.
 type ChangeSet struct {
@@ -113,19 +113,18 @@ type ChangeSet struct {
 
 // ResourcesOf returns the resources of a stack by their names.
 func (v *View) ResourcesOf(stack string) iter.Seq[*StackResource] {
-	return under(v.StackResources, stack+" ", func(r *StackResource) string { return r.Stack })
+	return under(v.StackResources, stack, func(r *StackResource) string { return r.Stack })
 }
 
-// EventsOf returns a stack's events after a number, from old to new.
-func (v *View) EventsOf(stack string, after int64) iter.Seq[*StackEvent] {
-	return under(v.StackEvents, eventKey(stack, after), func(e *StackEvent) string { return *e.StackId })
+// EventsOf returns a stack's events, from new to old.
+func (v *View) EventsOf(stack string) iter.Seq[*StackEvent] {
+	return under(v.StackEvents, stack, func(e *StackEvent) string { return *e.StackId })
 }
 
-// under returns the rows behind a key that belong to the stack with which the key begins.
-func under[R any](t Table[R], key string, of func(*R) string) iter.Seq[*R] {
-	stack, _, _ := strings.Cut(key, " ")
+// under returns the rows that belong to a stack. Their keys begin with its ID and a blank.
+func under[R any](t Table[R], stack string, of func(*R) string) iter.Seq[*R] {
 	return func(yield func(*R) bool) {
-		for row := range t.Behind(key) {
+		for row := range t.Behind(stack + " ") {
 			if of(row) != stack || !yield(row) {
 				return
 			}

@@ -21,7 +21,7 @@ func (l *Loop) Cancel(ctx context.Context, id string) error {
 
 // Signal notes a signal for a resource, and reports whether there is one of that name.
 func (l *Loop) Signal(ctx context.Context, s *state.Stack, name, from string, status types.ResourceSignalStatus) (found bool, err error) {
-	err = l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) {
+	err = l.note(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) {
 		found = false
 		for r := range tx.ResourcesOf(*s.StackId) {
 			if r.Name != name || r.Superseded || isGone(r) {

@@ -72,7 +72,7 @@ func (l *Loop) remove(ctx context.Context, s *state.Stack, r *state.StackResourc
 	}
 	if r.Status != types.ResourceStatusDeleteInProgress {
 		row.Status, row.At, row.Reason = types.ResourceStatusDeleteInProgress, l.opts.Account.Now(), ""
-		if err := l.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &row, "", "") }); err != nil {
+		if err := l.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &row, "", "") }); err != nil {
 			return false, err
 		}
 	}
@@ -133,7 +133,7 @@ func (l *Loop) delete(ctx context.Context, s *state.Stack, row *state.StackResou
 func (l *Loop) struck(ctx context.Context, row *state.StackResource, status types.ResourceStatus) error {
 	row.Status, row.At = status, l.opts.Account.Now()
 	row.Properties, row.Next, row.Attributes = nil, nil, nil
-	return l.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
+	return l.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
 		if row.PhysicalID != "" {
 			event(tx, s, row, "", "")
 		}

@@ -12,16 +12,21 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// update changes rows of a stack that is still there.
+// update changes a stack that is still there, and other rows of its.
 func (l *Loop) update(ctx context.Context, stack string, change func(*state.Tx, *state.Stack)) error {
-	return l.rows.Update(ctx, func(tx *state.Tx) error {
-		s := tx.Stacks.Get(stack)
-		if s == nil {
-			return nil
-		}
+	return l.note(ctx, stack, func(tx *state.Tx, s *state.Stack) {
 		next := *s
 		change(tx, &next)
 		tx.Stacks.Put(&next)
+	})
+}
+
+// note changes the other rows of a stack that is still there: its own, which has its template, would be much to write each time.
+func (l *Loop) note(ctx context.Context, stack string, change func(*state.Tx, *state.Stack)) error {
+	return l.rows.Update(ctx, func(tx *state.Tx) error {
+		if s := tx.Stacks.Get(stack); s != nil {
+			change(tx, s)
+		}
 		return nil
 	})
 }
@@ -49,10 +54,14 @@ func event(tx *state.Tx, s *state.Stack, row *state.StackResource, reason, shown
 
 // Event adds an event to a stack's.
 func Event(tx *state.Tx, s *state.Stack, e types.StackEvent) {
-	s.Events++
+	number := int64(1)
+	for last := range tx.EventsOf(*s.StackId) {
+		number = last.Number + 1
+		break
+	}
 	e.StackId, e.StackName = s.StackId, s.StackName
 	e.ClientRequestToken = optional(s.Token)
-	tx.StackEvents.Put(&state.StackEvent{StackEvent: e, Number: s.Events})
+	tx.StackEvents.Put(&state.StackEvent{StackEvent: e, Number: number})
 }
 
 // Move puts a stack into another status, and adds the event that tells so.
@@ -89,7 +98,7 @@ func (l *Loop) fail(ctx context.Context, row *state.StackResource, err error) er
 		failed.Next = nil // it was refused, so there is nothing
 	}
 	*row = failed
-	return l.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &failed, failed.Reason, "") })
+	return l.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &failed, failed.Reason, "") })
 }
 
 // reasonOf words the reason of a failure.
