@@ -2,6 +2,7 @@ package template
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
@@ -132,31 +133,33 @@ func (e *Evaluation) decide(v *Value) (bool, error) {
 	switch name {
 	case "Fn::Equals":
 		return e.equals(argument)
-	case "Fn::Not":
-		if len(argument.Items) != 1 {
-			return false, wrong("Fn::Not requires a list argument with one element")
-		}
-		is, err := e.decide(argument.Items[0])
-		return !is, err
-	case "Fn::And", "Fn::Or":
-		return e.decideAll(name, argument)
+	case "Fn::Not", "Fn::And", "Fn::Or":
+		return logic(name, argument, e.decide)
 	}
 	return false, malformed("Conditions can only be boolean operations on parameters and other conditions")
 }
 
-func (e *Evaluation) decideAll(name string, argument *Value) (bool, error) {
-	if n := len(argument.Items); n < 2 || n > 10 {
+// logic evaluates Fn::Not, Fn::And or Fn::Or of what can be decided.
+func logic(name string, argument *Value, decide func(*Value) (bool, error)) (bool, error) {
+	n := len(argument.Items)
+	switch {
+	case name == "Fn::Not" && n != 1:
+		return false, wrong("Fn::Not requires a list argument with one element")
+	case name != "Fn::Not" && (n < 2 || n > 10):
 		return false, wrong("every %s object requires a list of at least 2 and at most 10 boolean parameters.", name)
 	}
 	all, some := true, false
 	for _, item := range argument.Items {
-		is, err := e.decide(item)
+		is, err := decide(item)
 		if err != nil {
 			return false, err
 		}
 		all, some = all && is, some || is
 	}
-	if name == "Fn::And" {
+	switch name {
+	case "Fn::Not":
+		return !all, nil
+	case "Fn::And":
 		return all, nil
 	}
 	return some, nil
@@ -179,8 +182,8 @@ func (e *Evaluation) equals(argument *Value) (bool, error) {
 
 // same compares two values, of which scalars are compared as text.
 func same(a, b any) bool {
-	x, isText := scalarText(a)
-	y, isTextToo := scalarText(b)
+	x, isText := Text(a)
+	y, isTextToo := Text(b)
 	if isText || isTextToo {
 		return isText && isTextToo && x == y
 	}
@@ -190,20 +193,14 @@ func same(a, b any) bool {
 }
 
 // Text returns an evaluated value as text, if it's a scalar.
-func Text(v any) (string, bool) { return scalarText(v) }
-
-// scalarText returns a scalar as text.
-func scalarText(v any) (string, bool) {
+func Text(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true
 	case json.Number:
 		return v.String(), true
 	case bool:
-		if v {
-			return "true", true
-		}
-		return "false", true
+		return strconv.FormatBool(v), true
 	}
 	return "", false
 }

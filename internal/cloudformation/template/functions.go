@@ -78,7 +78,7 @@ func (e *Evaluation) text(v *Value, needs string) (text string, isKnown bool, er
 	if err != nil || !isKnown {
 		return "", false, err
 	}
-	text, isText := scalarText(got)
+	text, isText := Text(got)
 	if !isText {
 		return "", false, wrong("%s", needs)
 	}
@@ -96,7 +96,7 @@ func (e *Evaluation) texts(v *Value, needs string) (texts []string, isKnown bool
 		return nil, false, wrong("%s", needs)
 	}
 	for _, item := range items {
-		text, isText := scalarText(item)
+		text, isText := Text(item)
 		if _, unknown := item.(Unknown); unknown {
 			isKnown = false
 		} else if !isText {

@@ -34,35 +34,14 @@ func (t *Template) CheckRules(parameters map[string]any) error {
 func (e *Evaluation) holds(v *Value) (bool, error) {
 	name, argument := v.call()
 	switch name {
-	case "Fn::Not":
-		if len(argument.Items) != 1 {
-			return false, wrong("Fn::Not requires a list argument with one element")
-		}
-		is, err := e.holds(argument.Items[0])
-		return !is, err
-	case "Fn::And", "Fn::Or":
-		return e.holdAll(name, argument)
+	case "Fn::Not", "Fn::And", "Fn::Or":
+		return logic(name, argument, e.holds)
 	case "Fn::Contains", "Fn::EachMemberIn", "Fn::EachMemberEquals":
 		return e.members(name, argument)
 	case "Fn::Equals":
 		return e.equals(argument)
 	}
 	return false, wrong("%s is not supported in the Rules block of the template", name)
-}
-
-func (e *Evaluation) holdAll(name string, argument *Value) (bool, error) {
-	all, some := true, false
-	for _, item := range argument.Items {
-		is, err := e.holds(item)
-		if err != nil {
-			return false, err
-		}
-		all, some = all && is, some || is
-	}
-	if name == "Fn::And" {
-		return all, nil
-	}
-	return some, nil
 }
 
 // members evaluates the functions that ask about the members of lists.
