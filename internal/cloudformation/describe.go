@@ -28,9 +28,9 @@ func listing(kind string, most int) account.List {
 func (s *Service) DescribeStacks(_ context.Context, in *cloudformation.DescribeStacksInput) (*cloudformation.DescribeStacksOutput, error) {
 	v := s.store.View()
 	if in.StackName != nil && *in.StackName != "" {
-		stack := find(v, *in.StackName)
-		if stack == nil {
-			return nil, invalid("Stack with id %s does not exist", *in.StackName)
+		stack, err := known(v, *in.StackName)
+		if err != nil {
+			return nil, err
 		}
 		return &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{described(stack)}}, nil
 	}
@@ -44,6 +44,14 @@ func (s *Service) DescribeStacks(_ context.Context, in *cloudformation.DescribeS
 		out.Stacks = append(out.Stacks, described(stack))
 	}
 	return out, nil
+}
+
+// known returns a stack, also one that was deleted if that is named by its ID.
+func known(v *state.View, nameOrID string) (*state.Stack, error) {
+	if stack := find(v, nameOrID); stack != nil {
+		return stack, nil
+	}
+	return nil, invalid("Stack with id %s does not exist", nameOrID)
 }
 
 func idOf(stack *state.Stack) string { return *stack.StackId }
@@ -115,10 +123,8 @@ func (s *Service) DescribeStackEvents(
 	if stack == nil {
 		return nil, invalid("Stack [%s] does not exist", *in.StackName)
 	}
-	rows := slices.Collect(v.EventsOf(*stack.StackId, 0))
-	slices.Reverse(rows)
+	rows := slices.Collect(v.EventsOf(*stack.StackId))
 	list := listing("DescribeStackEvents "+*stack.StackId, 100)
-	list.Descending = true
 	page, next, err := account.Sorted(list, rows, nil, in.NextToken, (*state.StackEvent).Key)
 	if err != nil {
 		return nil, err
@@ -205,10 +211,7 @@ func asked(v *state.View, name, physicalID *string) (*state.Stack, error) {
 	case name != nil && physicalID != nil:
 		return nil, invalid("You cannot specify both StackName and PhysicalResourceId")
 	case name != nil:
-		if stack := find(v, *name); stack != nil {
-			return stack, nil
-		}
-		return nil, invalid("Stack with id %s does not exist", *name)
+		return known(v, *name)
 	case physicalID == nil:
 		return nil, invalid("Either StackName or PhysicalResourceId must be specified")
 	}
@@ -227,9 +230,9 @@ func (s *Service) ListStackResources(
 	_ context.Context, in *cloudformation.ListStackResourcesInput,
 ) (*cloudformation.ListStackResourcesOutput, error) {
 	v := s.store.View()
-	stack := find(v, *in.StackName)
-	if stack == nil {
-		return nil, invalid("Stack with id %s does not exist", *in.StackName)
+	stack, err := known(v, *in.StackName)
+	if err != nil {
+		return nil, err
 	}
 	list := listing("ListStackResources "+*stack.StackId, 100)
 	page, next, err := account.Sorted(list, resourcesOf(v, stack), nil, in.NextToken, (*state.StackResource).Key)
@@ -271,11 +274,13 @@ func (s *Service) GetTemplate(_ context.Context, in *cloudformation.GetTemplateI
 
 // templateOf returns the template that a stack was made from, or is being made from for the first time.
 func templateOf(v *state.View, name string) (*string, error) {
-	stack := find(v, name)
+	stack, err := known(v, name)
 	switch {
-	case stack != nil && stack.Source != nil:
+	case err != nil:
+		return nil, err
+	case stack.Source != nil:
 		return &stack.Source.Template, nil
-	case stack != nil && stack.Target != nil:
+	case stack.Target != nil:
 		return &stack.Target.Template, nil
 	}
 	return nil, invalid("Stack with id %s does not exist", name)

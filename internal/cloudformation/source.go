@@ -14,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudformation/resources"
+	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -184,7 +185,7 @@ func (s *Service) fill(ctx context.Context, stack *state.Stack, src *state.Stack
 			shown.ResolvedValue = &value
 		}
 		if p.NoEcho {
-			shown.ParameterValue = aws.String("****")
+			shown.ParameterValue = aws.String(stacks.Masked)
 		}
 		src.Parameters = append(src.Parameters, shown)
 	}

@@ -3,6 +3,7 @@ package resources
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -13,16 +14,13 @@ import (
 
 // decoder puts evaluated properties into a struct. Like CloudFormation it takes numbers and Booleans that are written as strings, and the
 // other way round.
-type decoder struct {
-	faults  []string
-	unknown bool // whether something isn't known yet; it's left empty
-}
+type decoder struct{ faults []string }
 
-// decode puts properties into a struct. The faults are worded as those of CloudFormation's schemas.
-func decode(properties map[string]any, into reflect.Value) (faults []string, unknown bool) {
+// decode puts properties into a struct; those that aren't known yet stay empty. The faults are worded as those of CloudFormation's schemas.
+func decode(properties map[string]any, into reflect.Value) (faults []string) {
 	d := &decoder{}
 	d.object("#", properties, into)
-	return d.faults, d.unknown
+	return d.faults
 }
 
 func (d *decoder) fault(path, format string, args ...any) {
@@ -60,7 +58,7 @@ var renamed = map[string]string{
 
 func (d *decoder) object(path string, from map[string]any, to reflect.Value) {
 	list := propertiesOf(to.Type())
-	for _, name := range sorted(from) {
+	for _, name := range slices.Sorted(maps.Keys(from)) {
 		i := slices.IndexFunc(list, func(p property) bool { return p.name == name || p.name == renamed[name] })
 		if i < 0 {
 			d.fault(path, "extraneous key [%s] is not permitted", name)
@@ -78,7 +76,6 @@ func (d *decoder) object(path string, from map[string]any, to reflect.Value) {
 // value puts a value into a field.
 func (d *decoder) value(path string, from any, to reflect.Value) {
 	if _, unknown := from.(template.Unknown); unknown {
-		d.unknown = true
 		return
 	}
 	switch to.Kind() {
@@ -109,7 +106,7 @@ func (d *decoder) mapping(path string, from any, to reflect.Value) {
 		return
 	}
 	to.Set(reflect.MakeMapWithSize(to.Type(), len(object)))
-	for _, key := range sorted(object) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
 		element := reflect.New(to.Type().Elem()).Elem()
 		d.value(path+"/"+key, object[key], element)
 		to.SetMapIndex(reflect.ValueOf(key).Convert(to.Type().Key()), element)
@@ -129,7 +126,7 @@ func (d *decoder) list(path string, from any, to reflect.Value) {
 }
 
 func (d *decoder) scalar(path string, from any, to reflect.Value) {
-	text, ok := textOf(from)
+	text, ok := template.Text(from)
 	switch to.Kind() {
 	case reflect.String:
 		if to.SetString(text); !ok {
@@ -168,26 +165,4 @@ func (d *decoder) mistyped(path, want string, from any) {
 		found = "Number"
 	}
 	d.fault(path, "expected type: %s, found: %s", want, found)
-}
-
-// textOf returns a scalar as text.
-func textOf(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case json.Number:
-		return v.String(), true
-	case bool:
-		return strconv.FormatBool(v), true
-	}
-	return "", false
-}
-
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

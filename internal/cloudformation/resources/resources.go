@@ -10,6 +10,7 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,12 +23,34 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// Type is a resource type. Its methods may be called from any goroutine.
-type Type struct {
-	Name       string
-	Attributes []string // that Fn::GetAtt gets
-	properties reflect.Type
-	actions
+// Type is a resource type. Properties are JSON values, some of which may be template.Unknown where nothing is called. The methods may be
+// called from any goroutine.
+type Type interface {
+	// Check checks a resource's properties. The error is worded as CloudFormation's.
+	Check(resource string, properties map[string]any) error
+	// Attributes are the names that Fn::GetAtt gets.
+	Attributes() []string
+	// HasTags reports whether the type has tags in a list, which a stack's own tags join.
+	HasTags() bool
+	// Changes compares two states of a resource's properties.
+	Changes(before, after map[string]any) []Change
+
+	// ID returns the physical ID that a resource will have, or "" if that is known only once it's made.
+	ID(s Step, properties map[string]any) string
+	// Exists reports whether there is a resource with an ID.
+	Exists(ctx context.Context, s Step, id string, properties map[string]any) (bool, error)
+	// Create makes a resource and returns its ID.
+	Create(ctx context.Context, s Step, properties map[string]any) (id string, err error)
+	// Complete finishes a resource that somebody was killed over while making it, perhaps in the middle of several calls.
+	Complete(ctx context.Context, s Step, id string, properties map[string]any) error
+	// Update changes a resource in place.
+	Update(ctx context.Context, s Step, id string, before, after map[string]any) error
+	// Settled reports whether a resource that was created or updated has become what it's to be.
+	Settled(ctx context.Context, s Step, id string, properties map[string]any) (bool, error)
+	// Read returns what is known of a resource.
+	Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error)
+	// Delete deletes a resource. That it's gone already is success.
+	Delete(ctx context.Context, s Step, id string, properties map[string]any) error
 }
 
 // Step is one resource of one stack, for the calls that its type makes.
@@ -68,83 +91,40 @@ type kind[P any] struct {
 	settled func(ctx context.Context, s Step, id string, p *P) (bool, error)
 }
 
-// actions are a kind's functions with properties as JSON values.
-type actions struct {
-	id        func(s Step, properties map[string]any) string
-	create    func(ctx context.Context, s Step, properties map[string]any) (string, error)
-	update    func(ctx context.Context, s Step, id string, before, after map[string]any) error
-	delete    func(ctx context.Context, s Step, id string, properties map[string]any) error
-	read      func(ctx context.Context, s Step, id string, properties map[string]any) (Made, error)
-	settled   func(ctx context.Context, s Step, id string, properties map[string]any) (bool, error)
-	updatable bool
-}
-
 // known are all types by name. Their files add them.
-var known = map[string]*Type{}
+var known = map[string]Type{}
 
 // add adds a type to those that there are.
-func add[P any](k kind[P]) *Type {
-	t := &Type{Name: k.name, Attributes: k.attributes, properties: reflect.TypeFor[P](), actions: k.actions()}
-	known[k.name] = t
-	return t
+func add[P any](k kind[P]) Type {
+	known[k.name] = k
+	return k
 }
 
-// actions returns the kind's functions for properties as JSON values, which were checked before.
-func (k kind[P]) actions() actions {
-	a := actions{
-		updatable: k.update != nil,
-		create: func(ctx context.Context, s Step, properties map[string]any) (string, error) {
-			return k.create(ctx, s, of[P](properties))
-		},
-		delete: func(ctx context.Context, s Step, id string, properties map[string]any) error {
-			return k.delete(ctx, s, id, of[P](properties))
-		},
-	}
-	if k.id != nil {
-		a.id = func(s Step, properties map[string]any) string { return k.id(s, of[P](properties)) }
-	}
-	if k.update != nil {
-		a.update = func(ctx context.Context, s Step, id string, before, after map[string]any) error {
-			return k.update(ctx, s, id, of[P](before), of[P](after))
-		}
-	}
-	if k.read != nil {
-		a.read = func(ctx context.Context, s Step, id string, properties map[string]any) (Made, error) {
-			return k.read(ctx, s, id, of[P](properties))
-		}
-	}
-	if k.settled != nil {
-		a.settled = func(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
-			return k.settled(ctx, s, id, of[P](properties))
-		}
-	}
-	return a
-}
+// Lookup returns the type with a name, or nil.
+func Lookup(name string) Type { return known[name] }
 
+// Names lists all types.
+func Names() []string { return slices.Sorted(maps.Keys(known)) }
+
+// of returns properties that were checked before.
 func of[P any](properties map[string]any) *P {
 	p := new(P)
 	decode(properties, reflect.ValueOf(p).Elem())
 	return p
 }
 
-// Lookup returns the type with a name, or nil.
-func Lookup(name string) *Type { return known[name] }
-
-// Names lists all types.
-func Names() []string { return sorted(known) }
-
-// Check checks a resource's properties, some of which may be template.Unknown. The error is worded as CloudFormation's.
-func (t *Type) Check(resource string, properties map[string]any) error {
-	faults, _ := decode(properties, reflect.New(t.properties).Elem())
+func (k kind[P]) Check(resource string, properties map[string]any) error {
+	faults := decode(properties, reflect.ValueOf(new(P)).Elem())
 	if len(faults) == 0 {
 		return nil
 	}
 	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
 }
 
-// HasTags reports whether the type has tags in a list, which a stack's own tags join.
-func (t *Type) HasTags() bool {
-	f, has := t.properties.FieldByName("Tags")
+func (k kind[P]) Attributes() []string { return k.attributes }
+
+func (k kind[P]) HasTags() bool {
+	f, has := reflect.TypeFor[P]().FieldByName("Tags")
 	return has && f.Type == reflect.TypeFor[[]Tag]()
 }
 
@@ -154,14 +134,11 @@ type Change struct {
 	Replaces bool // whether a new resource takes the old one's place
 }
 
-// Changes compares two states of a resource's properties.
-func (t *Type) Changes(before, after map[string]any) (changes []Change) {
-	a, b := reflect.New(t.properties).Elem(), reflect.New(t.properties).Elem()
-	decode(before, a)
-	decode(after, b)
-	for _, p := range propertiesOf(t.properties) {
+func (k kind[P]) Changes(before, after map[string]any) (changes []Change) {
+	a, b := reflect.ValueOf(of[P](before)).Elem(), reflect.ValueOf(of[P](after)).Elem()
+	for _, p := range propertiesOf(a.Type()) {
 		if !reflect.DeepEqual(a.Field(p.index).Interface(), b.Field(p.index).Interface()) {
-			changes = append(changes, Change{p.name, p.createOnly || !t.updatable})
+			changes = append(changes, Change{p.name, p.createOnly || k.update == nil})
 		}
 	}
 	return changes
@@ -172,67 +149,59 @@ func IsReplacement(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.Replaces })
 }
 
-// ID returns the physical ID that a resource will have, or "" if that is known only once it's made.
-func (t *Type) ID(s Step, properties map[string]any) string {
-	if t.id == nil {
+func (k kind[P]) ID(s Step, properties map[string]any) string {
+	if k.id == nil {
 		return ""
 	}
-	return t.id(s, properties)
+	return k.id(s, of[P](properties))
 }
 
-// Exists reports whether there is a resource with an ID.
-func (t *Type) Exists(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
-	if t.read == nil {
+func (k kind[P]) Exists(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
+	if k.read == nil {
 		return false, nil
 	}
-	_, err := t.read(ctx, s, id, properties)
+	_, err := k.read(ctx, s, id, of[P](properties))
 	if isMissing(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Create makes a resource and returns its ID.
-func (t *Type) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
-	return t.create(ctx, s, properties)
+func (k kind[P]) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
+	return k.create(ctx, s, of[P](properties))
 }
 
-// Complete finishes a resource that somebody was killed over while making it, perhaps in the middle of several calls.
-func (t *Type) Complete(ctx context.Context, s Step, id string, properties map[string]any) error {
-	if !t.updatable {
+func (k kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) error {
+	if k.update == nil {
 		return nil
 	}
-	return t.update(ctx, s, id, map[string]any{}, properties)
+	return k.update(ctx, s, id, new(P), of[P](properties))
 }
 
-// Read returns what is known of a resource.
-func (t *Type) Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error) {
-	if t.read == nil {
+func (k kind[P]) Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error) {
+	if k.read == nil {
 		return Made{Ref: id}, nil
 	}
-	made, err := t.read(ctx, s, id, properties)
+	made, err := k.read(ctx, s, id, of[P](properties))
 	if made.Ref == "" {
 		made.Ref = id
 	}
 	return made, err
 }
 
-// Update changes a resource in place.
-func (t *Type) Update(ctx context.Context, s Step, id string, before, after map[string]any) error {
-	return t.update(ctx, s, id, before, after)
+func (k kind[P]) Update(ctx context.Context, s Step, id string, before, after map[string]any) error {
+	return k.update(ctx, s, id, of[P](before), of[P](after))
 }
 
-// Settled reports whether a resource that was created or updated has become what it's to be.
-func (t *Type) Settled(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
-	if t.settled == nil {
+func (k kind[P]) Settled(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
+	if k.settled == nil {
 		return true, nil
 	}
-	return t.settled(ctx, s, id, properties)
+	return k.settled(ctx, s, id, of[P](properties))
 }
 
-// Delete deletes a resource. That it's gone already is success.
-func (t *Type) Delete(ctx context.Context, s Step, id string, properties map[string]any) error {
-	if err := t.delete(ctx, s, id, properties); !isMissing(err) {
+func (k kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) error {
+	if err := k.delete(ctx, s, id, of[P](properties)); !isMissing(err) {
 		return err
 	}
 	return nil

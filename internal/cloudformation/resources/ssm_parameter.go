@@ -2,6 +2,8 @@ package resources
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -29,7 +31,7 @@ var _ = add(kind[parameter]{
 	id:         parameterName,
 	create: func(ctx context.Context, s Step, p *parameter) (string, error) {
 		in := putParameter(s, p)
-		for _, key := range sorted(p.Tags) {
+		for _, key := range slices.Sorted(maps.Keys(p.Tags)) {
 			in.Tags = append(in.Tags, types.Tag{Key: &key, Value: new(p.Tags[key])})
 		}
 		_, err := call.Do[ssm.PutParameterOutput](ctx, s.Services, in)
@@ -78,7 +80,7 @@ func putParameter(s Step, p *parameter) *ssm.PutParameterInput {
 
 func tagParameter(ctx context.Context, s Step, name string, before, after map[string]string) error {
 	var gone []string
-	for _, key := range sorted(before) {
+	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, stays := after[key]; !stays {
 			gone = append(gone, key)
 		}
@@ -93,7 +95,7 @@ func tagParameter(ctx context.Context, s Step, name string, before, after map[st
 		return nil
 	}
 	in := &ssm.AddTagsToResourceInput{ResourceId: &name, ResourceType: types.ResourceTypeForTaggingParameter}
-	for _, key := range sorted(after) {
+	for _, key := range slices.Sorted(maps.Keys(after)) {
 		in.Tags = append(in.Tags, types.Tag{Key: &key, Value: new(after[key])})
 	}
 	_, err := call.Do[ssm.AddTagsToResourceOutput](ctx, s.Services, in)

@@ -2,7 +2,7 @@ package stacks
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -128,7 +128,7 @@ func (b *building) next(ctx context.Context, r *template.Resource) (job, error) 
 type construction struct {
 	*building
 	resource   *template.Resource
-	kind       *resources.Type
+	kind       resources.Type
 	row        *state.StackResource // nil if there is none yet
 	properties map[string]any       // as they are to be
 	shown      string
@@ -148,18 +148,23 @@ func (c *construction) refused(err error) job {
 
 // fresh returns the row of a resource that isn't made yet.
 func (c *construction) fresh() *state.StackResource {
-	return &state.StackResource{
-		Stack:               *c.stack.StackId,
-		Name:                c.resource.Name,
-		Token:               state.NewID(),
-		Type:                c.resource.Type,
-		Status:              types.ResourceStatusCreateInProgress,
-		At:                  c.opts.Account.Now(),
-		Needs:               c.src.Needs(c.resource.Name),
-		Metadata:            c.src.metadata(c.resource),
-		DeletionPolicy:      c.resource.DeletionPolicy,
-		UpdateReplacePolicy: c.resource.UpdateReplacePolicy,
-	}
+	return c.stated(state.StackResource{
+		Stack:  *c.stack.StackId,
+		Name:   c.resource.Name,
+		Token:  state.NewID(),
+		Type:   c.resource.Type,
+		Status: types.ResourceStatusCreateInProgress,
+		At:     c.opts.Account.Now(),
+	})
+}
+
+// stated returns a row with what the template says of the resource besides its properties, which no call tells anybody.
+func (c *construction) stated(row state.StackResource) *state.StackResource {
+	row.Needs = c.src.Needs(c.resource.Name)
+	row.Metadata = c.src.metadata(c.resource)
+	row.DeletionPolicy = c.resource.DeletionPolicy
+	row.UpdateReplacePolicy = c.resource.UpdateReplacePolicy
+	return &row
 }
 
 // begin makes a resource that isn't there.
@@ -173,12 +178,12 @@ func (c *construction) start(ctx context.Context, row *state.StackResource, reas
 	if err := c.refuseTaken(ctx, row); err != nil {
 		return c.fail(ctx, row, err)
 	}
-	sealed, err := c.Seal(row.Stack, row.Name, c.properties)
+	sealed, err := c.seal(row.Stack, row.Name, c.properties)
 	if err != nil {
 		return err
 	}
 	row.Next = sealed
-	err = c.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
+	err = c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
 		if old != nil {
 			replaced := *old
 			replaced.Superseded = true
@@ -267,7 +272,7 @@ func (c *construction) act(ctx context.Context) error {
 	made := c.row.PhysicalID == ""
 	row.Properties, row.Next = row.Next, nil
 	c.row = &row
-	return c.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
+	return c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
 		tx.StackResources.Put(&row)
 		if made {
 			event(tx, s, &row, "Resource creation Initiated", c.shown)
@@ -322,7 +327,7 @@ func (c *construction) settle(ctx context.Context) (bool, error) {
 	row := *c.row
 	row.Status, row.At, row.Reason = completeStatus(&row), c.opts.Account.Now(), ""
 	row.Ref, row.Attributes = made.Ref, made.Attributes
-	return true, c.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &row, "", c.shown) })
+	return true, c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &row, "", c.shown) })
 }
 
 // change returns what changes a resource that is complete into what it's to be, or nil if it's that.
@@ -345,22 +350,15 @@ func (c *construction) change() (job, error) {
 
 // isRestated reports whether something changes that no call tells anybody.
 func (c *construction) isRestated() bool {
-	fresh := c.fresh()
-	return fresh.Metadata != c.row.Metadata || fresh.DeletionPolicy != c.row.DeletionPolicy ||
-		fresh.UpdateReplacePolicy != c.row.UpdateReplacePolicy || fmt.Sprint(fresh.Needs) != fmt.Sprint(c.row.Needs)
+	old, now := c.row, c.stated(*c.row)
+	return now.Metadata != old.Metadata || now.DeletionPolicy != old.DeletionPolicy ||
+		now.UpdateReplacePolicy != old.UpdateReplacePolicy || !slices.Equal(now.Needs, old.Needs)
 }
 
 // restate notes what changes without a call.
 func (c *construction) restate(ctx context.Context) (bool, error) {
-	row := c.restated()
-	return true, c.update(ctx, row.Stack, func(tx *state.Tx, _ *state.Stack) { tx.StackResources.Put(row) })
-}
-
-// restated returns the row with what the template says of it now.
-func (c *construction) restated() *state.StackResource {
-	fresh, row := c.fresh(), *c.row
-	row.Needs, row.Metadata, row.DeletionPolicy, row.UpdateReplacePolicy = fresh.Needs, fresh.Metadata, fresh.DeletionPolicy, fresh.UpdateReplacePolicy
-	return &row
+	row := c.stated(*c.row)
+	return true, c.note(ctx, row.Stack, func(tx *state.Tx, _ *state.Stack) { tx.StackResources.Put(row) })
 }
 
 const replacing = "Requested update requires the creation of a new physical resource; hence creating one."
@@ -372,13 +370,13 @@ func (c *construction) replace(ctx context.Context) (bool, error) {
 }
 
 func (c *construction) modifyInPlace(ctx context.Context) (bool, error) {
-	row := c.restated()
-	sealed, err := c.Seal(row.Stack, row.Name, c.properties)
+	row := c.stated(*c.row)
+	sealed, err := c.seal(row.Stack, row.Name, c.properties)
 	if err != nil {
 		return false, err
 	}
 	row.Status, row.At, row.Reason, row.Next = types.ResourceStatusUpdateInProgress, c.opts.Account.Now(), "", sealed
-	if err := c.update(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, row, "", c.shown) }); err != nil {
+	if err := c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, row, "", c.shown) }); err != nil {
 		return false, err
 	}
 	c.row = row
@@ -411,7 +409,7 @@ func (c *construction) takeBack(old *state.StackResource) job {
 		back, gone := *old, *c.row
 		back.Superseded, gone.Superseded = false, true
 		back.Status, back.At = types.ResourceStatusUpdateComplete, c.opts.Account.Now()
-		return true, c.update(ctx, back.Stack, func(tx *state.Tx, s *state.Stack) {
+		return true, c.note(ctx, back.Stack, func(tx *state.Tx, s *state.Stack) {
 			tx.StackResources.Put(&gone)
 			put(tx, s, &back, "", c.shown)
 		})

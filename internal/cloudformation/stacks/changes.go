@@ -84,7 +84,7 @@ func (p *preview) add(c types.ResourceChange) {
 }
 
 // compare compares a resource that stands with what it's to be.
-func (p *preview) compare(r *template.Resource, kind *resources.Type, row *state.StackResource, properties map[string]any) error {
+func (p *preview) compare(r *template.Resource, kind resources.Type, row *state.StackResource, properties map[string]any) error {
 	have, err := p.unseal(row.Stack, row.Name, row.Properties)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (p *preview) compare(r *template.Resource, kind *resources.Type, row *state
 	if c.Replacement == types.ReplacementFalse {
 		kept := *row
 		kept.Next, kept.Attributes = nil, map[string]any{}
-		for _, name := range kind.Attributes {
+		for _, name := range kind.Attributes() {
 			kept.Attributes[name] = template.Unknown{}
 		}
 		p.src.rows[r.Name] = &kept

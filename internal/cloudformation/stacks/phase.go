@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func (l *Loop) built(ctx context.Context, s *state.Stack, src *source) error {
 	}
 	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) {
 		s.Outputs = outputs
-		s.Imports = sortedKeys(src.imports)
+		s.Imports = slices.Sorted(maps.Keys(src.imports))
 		switch s.StackStatus {
 		case types.StackStatusCreateInProgress:
 			s.Source, s.Target = s.Target, nil
@@ -203,12 +204,4 @@ func forget(tx *state.Tx, left []*state.StackResource) {
 	for _, r := range left {
 		tx.StackResources.Delete(r.Key())
 	}
-}
-
-func sortedKeys(m map[string]bool) (names []string) {
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

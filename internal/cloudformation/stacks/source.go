@@ -28,8 +28,8 @@ type source struct {
 	imports map[string]bool
 }
 
-// masked is what NoEcho parameters are shown as.
-const masked = "****"
+// Masked is what NoEcho parameters are shown as.
+const Masked = "****"
 
 // parsed parses a source's template and evaluates its conditions, with the resources that stand.
 func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) (*source, error) {
@@ -63,7 +63,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 	}
 	for i := range t.Parameters {
 		if p := &t.Parameters[i]; p.NoEcho {
-			scope.Parameters[p.Name] = masked
+			scope.Parameters[p.Name] = Masked
 		}
 	}
 	src.shown, err = t.Evaluate(scope)
@@ -196,8 +196,8 @@ func addTags(properties map[string]any, tags []types.Tag) {
 	}
 }
 
-// Seal encrypts what a stack must not show.
-func (l *Loop) Seal(stack, what string, v any) ([]byte, error) {
+// seal encrypts what a stack must not show.
+func (l *Loop) seal(stack, what string, v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (l *Loop) Seal(stack, what string, v any) ([]byte, error) {
 	return l.opts.Vault.Encrypt(string(text), vault.Purpose("stack", stack, what)), nil
 }
 
-// unseal decrypts what Seal has encrypted.
+// unseal decrypts what seal has encrypted.
 func (l *Loop) unseal(stack, what string, sealed []byte) (map[string]any, error) {
 	if len(sealed) == 0 {
 		return map[string]any{}, nil
@@ -251,5 +251,5 @@ func (l *Loop) Given(s *state.Stack) (map[string]string, error) {
 
 // SealValues encrypts the values of a stack's parameters.
 func (l *Loop) SealValues(stack string, typed map[string]any, given map[string]string) ([]byte, error) {
-	return l.Seal(stack, ofParameters, parameterValues{typed, given})
+	return l.seal(stack, ofParameters, parameterValues{typed, given})
 }
