@@ -169,6 +169,10 @@ assert len(cfn.describe_stack_resources(StackName="one")["StackResources"]) == 2
 assert [r["LogicalResourceId"] for r in cfn.list_stack_resources(StackName="one")["StackResourceSummaries"]] == ["Jobs", "Logs"]
 events = [e["ResourceStatus"] for p in cfn.get_paginator("describe_stack_events").paginate(StackName="one") for e in p["StackEvents"]]
 assert events[0] == "UPDATE_COMPLETE" and events[-1] == "CREATE_IN_PROGRESS", events
+pages = cfn.get_paginator("list_types").paginate(Visibility="PUBLIC", Filters={"TypeNamePrefix": "AWS::SQS::Queue"}, MaxResults=1)
+assert "AWS::SQS::Queue" in [t["TypeName"] for p in pages for t in p["TypeSummaries"]]
+assert cfn.list_types()["TypeSummaries"] == []  # private ones
+refused("CFNRegistryException", cfn.list_types, ProvisioningType="IMMUTABLE")
 cfn.update_termination_protection(StackName="two", EnableTerminationProtection=True)
 refused("ValidationError", cfn.delete_stack, StackName="two")
 cfn.update_termination_protection(StackName="two", EnableTerminationProtection=False)

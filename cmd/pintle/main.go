@@ -55,6 +55,7 @@ func newRoot() *cobra.Command {
 		new(logsCmd).verb(),
 		new(stopCmd).verb(),
 		new(simCmd).verb(),
+		newStack(),
 		newGpus(),
 		new(metricsCmd).verb(),
 		new(workerCmd).verb(),

@@ -26,6 +26,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("ListImports", s.ListImports),
 		call.Op("ListStackResources", s.ListStackResources),
 		call.Op("ListStacks", s.ListStacks),
+		call.Op("ListTypes", s.ListTypes),
 		call.Op("SignalResource", s.SignalResource),
 		call.Op("UpdateStack", s.UpdateStack),
 		call.Op("UpdateTerminationProtection", s.UpdateTerminationProtection),
