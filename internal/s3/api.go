@@ -10,7 +10,7 @@ import (
 
 // API describes Amazon S3 to the wire, which calls service for each operation.
 func API(service call.Service) model.API {
-	return model.API{
+	a := model.API{
 		Name:       "s3",
 		Title:      "Amazon S3",
 		Protocols:  []model.Protocol{model.S3},
@@ -23,6 +23,10 @@ func API(service call.Service) model.API {
 		Roots:      roots,
 		Service:    service,
 	}
+	if s, ok := service.(*Service); ok { // others, in tests, have no rules
+		a.AllowOrigin = s.AllowOrigin
+	}
+	return a
 }
 
 // routes returns the model's routes. S3 answers some calls with 204, for which the model says 200.

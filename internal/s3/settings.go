@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// Settings of buckets are stored and returned. Only versioning, notifications and lifecycle rules have an effect.
+// Settings of buckets are stored and returned. Only versioning, notifications, lifecycle and CORS rules have an effect.
 
 // Names of the settings in the object store.
 const (
@@ -292,7 +292,7 @@ func (s *Service) DeleteBucketOwnershipControls(
 // maxCORSRules is the most CORS rules that a bucket may have.
 const maxCORSRules = 100
 
-// PutBucketCors is S3's operation. Rules are stored but not applied: answers never have CORS headers.
+// PutBucketCors is S3's operation. AllowOrigin applies the rules.
 func (s *Service) PutBucketCors(ctx context.Context, in *s3.PutBucketCorsInput) (*s3.PutBucketCorsOutput, error) {
 	c := in.CORSConfiguration
 	if c == nil || len(c.CORSRules) == 0 || len(c.CORSRules) > maxCORSRules {
@@ -301,6 +301,9 @@ func (s *Service) PutBucketCors(ctx context.Context, in *s3.PutBucketCorsInput) 
 	for _, r := range c.CORSRules {
 		if len(r.AllowedMethods) == 0 || len(r.AllowedOrigins) == 0 {
 			return nil, malformedXML("a CORSRule needs AllowedMethod and AllowedOrigin")
+		}
+		if err := checkWildcards(r); err != nil {
+			return nil, err
 		}
 		for _, m := range r.AllowedMethods {
 			switch m {

@@ -32,6 +32,7 @@ var beyond = map[string]map[string]string{
 		"InvalidBucketAclWithObjectOwnership":     "seen on AWS",
 		"InvalidBucketOwnerAWSAccountID":          "seen on AWS",
 		"AccessControlListNotSupported":           "error codes",
+		"AccessForbidden":                         "seen on AWS, in answers to preflights",
 		"BadDigest":                               "error codes",
 		"BadRequest":                              "error codes",
 		"BucketNotEmpty":                          "error codes",

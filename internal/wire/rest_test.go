@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
@@ -402,6 +404,54 @@ func TestVirtualHosts(t *testing.T) {
 		if resp.StatusCode != 200 || e.got != want {
 			t.Errorf("%s: %d, got %v, want %s", host, resp.StatusCode, e.got, want)
 		}
+	}
+}
+
+// TestCrossOrigin: a browser's question needs no signature, and the answer to a call has the same headers.
+func TestCrossOrigin(t *testing.T) {
+	api := wire.S3(&echo{})
+	var asked []model.CrossOrigin
+	api.AllowOrigin = func(_ context.Context, c model.CrossOrigin) (map[string]string, error) {
+		if asked = append(asked, c); c.Origin != "https://a.test" {
+			return nil, &smithy.GenericAPIError{Code: "AccessForbidden"}
+		}
+		return map[string]string{"Access-Control-Allow-Origin": c.Origin}, nil
+	}
+	h, err := wire.New(wire.Options{Verifier: newVerifier()}, api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(method, origin string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "/bucket/key", nil)
+		r.Header.Set("Access-Control-Request-Method", "PUT")
+		r.Header.Set("Access-Control-Request-Headers", "X-Amz-Acl,range")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	for _, c := range []struct {
+		method, origin, allowed string
+		status                  int
+	}{
+		{"OPTIONS", "", "", 400},
+		{"OPTIONS", "https://a.test", "https://a.test", 200},
+		{"OPTIONS", "https://b.test", "", 400},
+		{"GET", "https://a.test", "https://a.test", 403}, // isn't signed
+		{"GET", "https://b.test", "", 403},
+	} {
+		w := send(c.method, c.origin)
+		if allowed := w.Header().Get("Access-Control-Allow-Origin"); w.Code != c.status || allowed != c.allowed {
+			t.Errorf("%s of %q: %d, %q is allowed, want %d and %q", c.method, c.origin, w.Code, allowed, c.status, c.allowed)
+		}
+	}
+	want := model.CrossOrigin{
+		Bucket: "bucket", Key: "key", Origin: "https://a.test", Method: "PUT", Headers: []string{"x-amz-acl", "range"},
+	}
+	if len(asked) != 4 || !reflect.DeepEqual(asked[0], want) {
+		t.Errorf("asked %+v, want four that begin with %+v", asked, want)
 	}
 }
 

@@ -117,16 +117,17 @@ func (h *Handler) add(a *served) error {
 	h.byName[a.Name] = a
 	if style != nil {
 		h.rest[a.Name] = rest.New(rest.API{
-			Name:       a.Name,
-			Title:      a.Title,
-			Namespace:  a.Namespace,
-			Style:      style,
-			MaxBody:    a.MaxBody,
-			Routes:     a.Routes,
-			Roots:      a.Roots,
-			Operations: a.operations,
-			Shapes:     a.shapes,
-			Memory:     h.memory,
+			Name:        a.Name,
+			Title:       a.Title,
+			Namespace:   a.Namespace,
+			Style:       style,
+			MaxBody:     a.MaxBody,
+			Routes:      a.Routes,
+			Roots:       a.Roots,
+			AllowOrigin: a.AllowOrigin,
+			Operations:  a.operations,
+			Shapes:      a.shapes,
+			Memory:      h.memory,
 		}, h.opts.Verifier, h.opts.Log)
 	}
 	if a.TargetPrefix != "" {

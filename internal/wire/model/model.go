@@ -39,6 +39,7 @@ type API struct {
 	Routes       []Route               // of the operations, for REST
 	Places       map[string]Place      // of members, for REST, by "<Struct>.<Field>"
 	Roots        map[string]string     // of the XML in answers, for REST, by operation
+	AllowOrigin  AllowOrigin           // tells browsers what pages of other origins may do, for S3; nil if nothing
 	Service      call.Service          // the implementation; nil if there is none yet
 }
 

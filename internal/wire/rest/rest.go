@@ -27,23 +27,24 @@ import (
 
 // API is one REST API.
 type API struct {
-	Name       string
-	Title      string
-	Namespace  string // of the XML in answers
-	Style      Style
-	MaxBody    int64 // bytes, if the body isn't a stream
-	Routes     []model.Route
-	Roots      map[string]string // of the XML in answers, by operation, if not named after it
-	Operations map[string]*codec.Operation
-	Shapes     *codec.Shapes // of errors
-	Memory     *budget.Memory
+	Name        string
+	Title       string
+	Namespace   string // of the XML in answers
+	Style       Style
+	MaxBody     int64 // bytes, if the body isn't a stream
+	Routes      []model.Route
+	Roots       map[string]string // of the XML in answers, by operation, if not named after it
+	AllowOrigin model.AllowOrigin // nil if browsers get no answers to preflights
+	Operations  map[string]*codec.Operation
+	Shapes      *codec.Shapes // of errors
+	Memory      *budget.Memory
 }
 
 // Style is how an API maps calls to HTTP.
 type Style interface {
 	// claims reports how sure the API is that a request is its own, if neither signature nor host says so.
 	claims(api *API, r *http.Request) Claim
-	// find parses the request's address: its labels, its query and its route.
+	// find parses the request's address: its labels, its query and its route. A preflight has no route.
 	find(q *request) error
 	// open authenticates the request and opens its body.
 	open(q *request, v *sign.Verifier) (sign.Caller, error)
@@ -148,6 +149,12 @@ func (q *request) operation() string {
 func (h *Handler) answer(q *request) error {
 	if err := q.api.Style.find(q); err != nil {
 		return err
+	}
+	if q.route == nil {
+		return q.preflight()
+	}
+	if q.api.AllowOrigin != nil && q.Header.Get("Origin") != "" {
+		q.allowOrigin() //nolint:errcheck // the call is answered all the same, and the browser keeps the answer from the page
 	}
 	caller, err := q.api.Style.open(q, h.verifier)
 	if err != nil {
