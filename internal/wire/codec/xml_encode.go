@@ -99,21 +99,34 @@ func (e *XML) time(t time.Time) {
 	e.B = t.UTC().AppendFormat(e.B, "2006-01-02T15:04:05.000Z")
 }
 
+// structure appends a structure's members. In REST the lists come last, as in S3's answers: the first SDK for Java takes an object's
+// bucket and a bucket's owner from what it read before the list.
 func (e *XML) structure(sh *Shape, p unsafe.Pointer) {
 	for i := range sh.Members {
-		m := &sh.Members[i]
-		f := m.In(p)
-		switch {
-		case m.absent(f), m.Place.In != model.InBody:
-		case m.form.Name != "":
-			e.flat(m, f)
-		case m.Shape.Kind == KindList && (e.REST || m.Place.Item != ""):
-			e.list(m, f)
-		case e.REST && m.Shape.hasAttributes():
-			e.withAttributes(m, f)
-		default:
-			e.tagged(m.name, m.Shape, f)
+		if m := &sh.Members[i]; !e.REST || m.Shape.Kind != KindList {
+			e.member(m, p)
 		}
+	}
+	for i := range sh.Members {
+		if m := &sh.Members[i]; e.REST && m.Shape.Kind == KindList {
+			e.member(m, p)
+		}
+	}
+}
+
+// member appends a member of the structure at p.
+func (e *XML) member(m *Member, p unsafe.Pointer) {
+	f := m.In(p)
+	switch {
+	case m.absent(f), m.Place.In != model.InBody:
+	case m.form.Name != "":
+		e.flat(m, f)
+	case m.Shape.Kind == KindList && (e.REST || m.Place.Item != ""):
+		e.list(m, f)
+	case e.REST && m.Shape.hasAttributes():
+		e.withAttributes(m, f)
+	default:
+		e.tagged(m.name, m.Shape, f)
 	}
 }
 

@@ -51,6 +51,9 @@ func (s3Style) find(q *request) error {
 	if q.Method == http.MethodOptions && q.api.AllowOrigin != nil {
 		return nil // a preflight is no operation
 	}
+	if q.Method == http.MethodPost && strings.HasPrefix(q.Header.Get("Content-Type"), "multipart/form-data") {
+		return refusal.With(http.StatusNotImplemented, "NotImplemented", "Pintle does not implement PostObject, an upload by a form, of Amazon S3.")
+	}
 	q.route, err = routeTo(q.api.Routes, q.Request, t)
 	return err
 }
