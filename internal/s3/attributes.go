@@ -81,7 +81,7 @@ func (s *Service) setTags(
 		return err
 	}, objects.Conditions{Owe: s.owe(ctx, event)})
 	if err != nil {
-		return nil, s.asTaggingError(err, *bucket, *key, version, method)
+		return nil, s.asDescribingError(err, *bucket, *key, version, method)
 	}
 	return writtenVersion(o), nil
 }
@@ -107,14 +107,14 @@ func (s *Service) GetObjectTagging(ctx context.Context, in *s3.GetObjectTaggingI
 	}
 	o, err := s.store.Object(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId))
 	if err != nil {
-		return nil, s.asTaggingError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodGet)
+		return nil, s.asDescribingError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodGet)
 	}
 	a, err := attributesOf(o.Attributes)
 	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...), VersionId: writtenVersion(o)}, err
 }
 
-// asTaggingError is asVersionError for tags: a delete marker is the same error whether the call names it or it is the latest version.
-func (s *Service) asTaggingError(err error, bucket, key string, version *string, method string) error {
+// asDescribingError is asVersionError for tags, and for writing ACLs: a delete marker is the same error whether the call names it or it is the latest version.
+func (s *Service) asDescribingError(err error, bucket, key string, version *string, method string) error {
 	if e, ok := errors.AsType[*objects.DeletedError](err); ok {
 		return markerError(&objects.DeletedError{Marker: e.Marker, Named: true}, method)
 	}
@@ -129,8 +129,12 @@ func (s *Service) GetObjectAcl(ctx context.Context, in *s3.GetObjectAclInput) (*
 
 // PutObjectAcl is S3's operation.
 func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*s3.PutObjectAclOutput, error) {
-	if _, _, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner); err != nil {
+	err := s.checkReading(&s3.GetObjectInput{Key: in.Key, VersionId: in.VersionId, ExpectedBucketOwner: in.ExpectedBucketOwner})
+	if err != nil {
 		return nil, err
+	}
+	if _, err := s.store.Object(ctx, *in.Bucket, *in.Key, aws.ToString(in.VersionId)); err != nil {
+		return nil, s.asDescribingError(err, *in.Bucket, *in.Key, in.VersionId, http.MethodPut)
 	}
 	return &s3.PutObjectAclOutput{}, s.checkACL(string(in.ACL), in.AccessControlPolicy,
 		in.GrantFullControl, in.GrantRead, in.GrantReadACP, in.GrantWrite, in.GrantWriteACP)
@@ -159,7 +163,7 @@ func (s *Service) GetObjectAttributes(ctx context.Context, in *s3.GetObjectAttri
 		case types.ObjectAttributesStorageClass:
 			out.StorageClass = types.StorageClass(classOf(a))
 		case types.ObjectAttributesChecksum:
-			c := a.Checksum.wire()
+			c := a.Checksum.attribute()
 			out.Checksum = &c
 		case types.ObjectAttributesObjectParts:
 			if out.ObjectParts, err = s.objectParts(ctx, o, a, in); err != nil {

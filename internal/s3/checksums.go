@@ -52,6 +52,12 @@ func (s sum) wire() types.Checksum {
 	return c
 }
 
+// attribute returns the checksum as GetObjectAttributes tells it: without the number of parts.
+func (s sum) attribute() types.Checksum {
+	s.Value, _, _ = strings.Cut(s.Value, "-")
+	return s.wire()
+}
+
 // claim is what a request says about its body.
 type claim struct {
 	key       *customerKey // encrypts the body
@@ -79,22 +85,10 @@ func (c claim) check() error {
 		}
 	}
 	if c.algorithm != "" && !checksum.Algorithm(c.algorithm).Known() {
-		return refuse(
-			400, "InvalidRequest",
-			"Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, "+
-				"SHA1, SHA256]",
-		)
+		return errAlgorithm
 	}
-	n := 0
-	for _, a := range checksum.Algorithms {
-		if v := *value(&c.values, a); v != nil {
-			if n++; !a.Valid(*v) {
-				return refuse(400, "InvalidRequest", "Value for x-amz-checksum-%s header is invalid.", strings.ToLower(string(a)))
-			}
-		}
-	}
-	if n > 1 {
-		return refuse(400, "InvalidRequest", "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.")
+	if err := c.checkValues(); err != nil {
+		return err
 	}
 	if c.md5 != nil {
 		if b, err := base64.StdEncoding.DecodeString(*c.md5); err != nil || len(b) != md5.Size {
@@ -108,6 +102,28 @@ func (c claim) check() error {
 	}
 	if c.length != nil && *c.length > maxPut {
 		return refuse(400, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size")
+	}
+	return nil
+}
+
+var errAlgorithm = refuse(
+	400, "InvalidRequest",
+	"Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]",
+)
+
+// checkValues refuses more than one checksum, and one that can't be of its algorithm.
+func (c claim) checkValues() error {
+	var sent []checksum.Algorithm
+	for _, a := range checksum.Algorithms {
+		if *value(&c.values, a) != nil {
+			sent = append(sent, a)
+		}
+	}
+	if len(sent) > 1 {
+		return refuse(400, "InvalidRequest", "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.")
+	}
+	if len(sent) == 1 && !sent[0].Valid(**value(&c.values, sent[0])) {
+		return refuse(400, "InvalidRequest", "Value for x-amz-checksum-%s header is invalid.", strings.ToLower(string(sent[0])))
 	}
 	return nil
 }
@@ -161,11 +177,12 @@ func (s *Service) receive(body io.Reader, c claim, otherwise checksum.Algorithm)
 // verify compares the body that came with the claim.
 func (c claim) verify(body io.Reader, digest hash.Hash, computed sum) error {
 	if sum := base64.StdEncoding.EncodeToString(digest.Sum(nil)); c.md5 != nil && *c.md5 != sum {
+		expected, _ := base64.StdEncoding.DecodeString(*c.md5) // check has decoded it
 		return &apiError{
 			code:    "BadDigest",
 			message: "The Content-MD5 you specified did not match what we received.",
 			status:  400,
-			detail:  map[string]string{"ExpectedDigest": *c.md5, "CalculatedDigest": sum},
+			detail:  map[string]string{"ExpectedDigest": hex.EncodeToString(expected), "CalculatedDigest": sum},
 		}
 	}
 	want := aws.ToString(*value(&c.values, computed.Algorithm))

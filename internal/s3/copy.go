@@ -26,7 +26,7 @@ func parseSource(text string) (bucket, key string, version *string, err error) {
 	path, err = url.QueryUnescape(path) // S3 reads a plus as a space here
 	bucket, key, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if err != nil || bucket == "" || key == "" {
-		return "", "", nil, invalidArgument("x-amz-copy-source", text, "Invalid copy source object key")
+		return "", "", nil, invalidArgument("x-amz-copy-source", "x-amz-copy-source", "Invalid copy source object key")
 	}
 	return bucket, key, version, checkKey(&key)
 }

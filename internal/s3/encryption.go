@@ -44,9 +44,9 @@ func newCustomerKey(algorithm, key, sum *string, other types.ServerSideEncryptio
 			"Server Side Encryption with Customer provided key is incompatible with the encryption method specified",
 		)
 	case algorithm == nil:
-		return nil, invalidArgument(keyHeader, "null", requests+"a valid encryption algorithm.")
+		return nil, invalidArgument(keyHeader, "", requests+"a valid encryption algorithm.")
 	case key == nil:
-		return nil, invalidArgument(keyHeader, "null", requests+"an appropriate secret key.")
+		return nil, invalidArgument(keyHeader, "", requests+"an appropriate secret key.")
 	case *algorithm != string(types.ServerSideEncryptionAes256):
 		return nil, &apiError{
 			code:    "InvalidEncryptionAlgorithmError",
@@ -57,10 +57,10 @@ func newCustomerKey(algorithm, key, sum *string, other types.ServerSideEncryptio
 	}
 	b, err := base64.StdEncoding.DecodeString(*key)
 	if err != nil || len(b) != 32 {
-		return nil, invalidArgument(keyHeader, "null", "The secret key was invalid for the specified algorithm.")
+		return nil, invalidArgument(keyHeader, "", "The secret key was invalid for the specified algorithm.")
 	}
 	if digest := md5.Sum(b); base64.StdEncoding.EncodeToString(digest[:]) != aws.ToString(sum) {
-		return nil, invalidArgument(keyHeader, "null", "The calculated MD5 hash of the key did not match the hash that was provided.")
+		return nil, invalidArgument(keyHeader, "", "The calculated MD5 hash of the key did not match the hash that was provided.")
 	}
 	return &customerKey{b, *sum}, nil
 }
@@ -115,23 +115,19 @@ func checkReadKey(l *lock, k *customerKey) error {
 			"The object was stored using a form of Server Side Encryption. The correct parameters must be provided to retrieve the object.",
 		)
 	}
-	return refuse(
-		403, "AccessDenied",
-		"Requests specifying Server Side Encryption with Customer provided keys must provide the correct secret key.",
-	)
+	return errWrongKey
 }
+
+var errWrongKey = refuse(
+	403, "AccessDenied", "Requests specifying Server Side Encryption with Customer provided keys must provide the correct secret key.",
+)
 
 // checkPartKey refuses a part with another key than its upload began with.
 func checkPartKey(l *lock, k *customerKey) error {
 	switch {
 	case k.fits(l):
 		return nil
-	case l == nil:
-		return refuse(
-			400, "InvalidRequest",
-			"The multipart upload initiate did not request encryption. Please resend the request without sending encryption parameters.",
-		)
-	case k == nil:
+	case l == nil, k == nil: // S3 says the same of both
 		return refuse(
 			400, "InvalidRequest",
 			"The multipart upload initiate requested encryption. Subsequent part requests must include the appropriate encryption parameters.",
@@ -163,8 +159,11 @@ func (k *customerKey) stream(counter []byte, from int64) cipher.Stream {
 	return stream
 }
 
-// readKey returns the key of a read.
+// readKey returns the key of a read. A read that lacks the key's MD5 is refused like one with another key.
 func readKey(in *s3.GetObjectInput) (*customerKey, error) {
+	if in.SSECustomerAlgorithm != nil && in.SSECustomerKey != nil && in.SSECustomerKeyMD5 == nil {
+		return nil, errWrongKey
+	}
 	return newCustomerKey(in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5, "")
 }
 

@@ -174,7 +174,7 @@ func (s *Service) answer(
 	if len(a.Tags) > 0 {
 		out.TagCount = aws.Int32(int32(len(a.Tags)))
 	}
-	if in.ChecksumMode == types.ChecksumModeEnabled && want.Length == o.Size {
+	if strings.EqualFold(string(in.ChecksumMode), string(types.ChecksumModeEnabled)) && want.Length == o.Size {
 		c := a.Checksum.wire()
 		out.ChecksumType = c.ChecksumType
 		out.ChecksumCRC32 = c.ChecksumCRC32

@@ -44,10 +44,7 @@ func (s *Service) PutBucketLifecycleConfiguration(
 		kept.MinimumSize = types.TransitionDefaultMinimumObjectSizeAllStorageClasses128k
 	case types.TransitionDefaultMinimumObjectSizeAllStorageClasses128k, types.TransitionDefaultMinimumObjectSizeVariesByStorageClass:
 	default:
-		return nil, invalidArgument(
-			"x-amz-transition-default-minimum-object-size", string(kept.MinimumSize),
-			"Invalid value for x-amz-transition-default-minimum-object-size",
-		)
+		return nil, refuse(400, "InvalidRequest", "Invalid TransitionDefaultMinimumObjectSize found: %s", kept.MinimumSize)
 	}
 	seen := map[string]bool{}
 	for i := range kept.Rules {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,10 +49,13 @@ func checksumOf(algorithm types.ChecksumAlgorithm, kind types.ChecksumType) (u u
 		u.Algorithm = checksum.Algorithm(algorithm)
 		u.Named = true
 	}
-	if !u.Algorithm.Known() {
-		return u, notImplemented("x-amz-checksum-algorithm other than CRC32, CRC32C, CRC64NVME, SHA1 and SHA256")
-	}
 	switch {
+	case !u.Algorithm.Known() && slices.Contains(algorithm.Values(), algorithm):
+		return u, notImplemented("x-amz-checksum-algorithm other than CRC32, CRC32C, CRC64NVME, SHA1 and SHA256")
+	case !u.Algorithm.Known():
+		return u, errAlgorithm
+	case kind != "" && !u.Named:
+		return u, refuse(400, "InvalidRequest", "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.")
 	case kind == "":
 		u.Composite = u.Algorithm != checksum.CRC64NVME
 	case kind == types.ChecksumTypeComposite && u.Algorithm != checksum.CRC64NVME:
@@ -307,6 +311,9 @@ func (s *Service) CompleteMultipartUpload(
 			"The upload was created using the %s checksum mode. The complete request must use the same checksum mode.", u.kind(),
 		)
 	}
+	if err := u.checkPartSums(in.MultipartUpload.Parts); err != nil {
+		return nil, err
+	}
 	u.Object.UploadID = from.ID
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, Parts: len(in.MultipartUpload.Parts)}
 	choose := func(have []*objects.File) ([]*objects.File, error) {
@@ -470,6 +477,12 @@ func chooseParts(upload string, named []types.CompletedPart, have []*objects.Fil
 
 // checksumMatches reports whether a part has the checksum that the call names. A call may name none.
 func checksumMatches(p types.CompletedPart, computed sum) bool {
+	want := partSum(p, computed.Algorithm)
+	return want == nil || *want == computed.Value
+}
+
+// partSum returns the checksum that a call names for a part, nil if there is none of this algorithm.
+func partSum(p types.CompletedPart, a checksum.Algorithm) *string {
 	c := types.Checksum{
 		ChecksumCRC32:     p.ChecksumCRC32,
 		ChecksumCRC32C:    p.ChecksumCRC32C,
@@ -477,8 +490,31 @@ func checksumMatches(p types.CompletedPart, computed sum) bool {
 		ChecksumSHA1:      p.ChecksumSHA1,
 		ChecksumSHA256:    p.ChecksumSHA256,
 	}
-	want := *value(&c, computed.Algorithm)
-	return want == nil || *want == computed.Value
+	return *value(&c, a)
+}
+
+// checkPartSums refuses a completion that doesn't name each part's checksum, if the caller chose one that is computed from them.
+func (u upload) checkPartSums(named []types.CompletedPart) error {
+	if !u.Named || !u.Composite {
+		return nil
+	}
+	for _, p := range named {
+		n := aws.ToInt32(p.PartNumber)
+		for _, a := range checksum.Algorithms {
+			if a != u.Algorithm && partSum(p, a) != nil {
+				return refuse(
+					400, "BadDigest", "The %s you specified for part %d did not match what we received.", strings.ToLower(string(a)), n,
+				)
+			}
+		}
+		if partSum(p, u.Algorithm) == nil {
+			return refuse(
+				400, "InvalidRequest", "The upload was created using a %s checksum. The complete request must include the checksum for "+
+					"each part. It was missing for part %d in the request.", strings.ToLower(string(u.Algorithm)), n,
+			)
+		}
+	}
+	return nil
 }
 
 // etagOf returns the ETag of a completed upload: the MD5 of the parts' MD5s, and their number.
@@ -529,7 +565,10 @@ func checkWhole(in *s3.CompleteMultipartUploadInput, computed sum, parts []*obje
 		size += f.Size
 	}
 	if in.MpuObjectSize != nil && *in.MpuObjectSize != size {
-		return refuse(400, "InvalidRequest", "The provided 'x-amz-mp-object-size' header does not match what was computed.")
+		return refuse(
+			400, "InvalidRequest", "The provided 'x-amz-mp-object-size' header value %d does not match what was computed: %d",
+			*in.MpuObjectSize, size,
+		)
 	}
 	return nil
 }
@@ -624,13 +663,16 @@ func (s *Service) ListMultipartUploads(ctx context.Context, in *s3.ListMultipart
 		Prefix:         encodeNonEmpty(encode, in.Prefix),
 		Delimiter:      encodeNonEmpty(encode, in.Delimiter),
 		KeyMarker:      encode(aws.ToString(in.KeyMarker)),
-		UploadIdMarker: aws.String(aws.ToString(in.UploadIdMarker)),
+		UploadIdMarker: aws.String(""),
 		MaxUploads:     aws.Int32(int32(limit)),
 		EncodingType:   in.EncodingType,
 		IsTruncated:    aws.Bool(len(all) > limit),
 
 		NextKeyMarker:      aws.String(""), // there even without a next page
 		NextUploadIdMarker: aws.String(""),
+	}
+	if *out.KeyMarker != "" { // otherwise S3 ignores the other marker
+		out.UploadIdMarker = aws.String(aws.ToString(in.UploadIdMarker))
 	}
 	for _, u := range all[:min(limit, len(all))] {
 		if u.ID != "" || *out.IsTruncated {

@@ -119,7 +119,7 @@ func checkConfigurations(queues []types.QueueConfiguration) error {
 func checkConfiguration(q types.QueueConfiguration) error {
 	arn := aws.ToString(q.QueueArn)
 	if !queueArn.MatchString(arn) {
-		return invalidArgument("Queue", arn, "The ARN is not well formed")
+		return invalidArgument("Queue", arn, "The ARN could not be parsed")
 	}
 	if strings.HasSuffix(arn, ".fifo") {
 		return invalidArgument("Queue", arn, "FIFO SQS queues are not supported")

@@ -44,7 +44,7 @@ func checkKey(key *string) error {
 // them the same way.
 var storageClasses = []types.StorageClass{
 	"", types.StorageClassStandard, types.StorageClassReducedRedundancy, types.StorageClassStandardIa, types.StorageClassOnezoneIa,
-	types.StorageClassIntelligentTiering,
+	types.StorageClassIntelligentTiering, types.StorageClassGlacierIr,
 }
 
 // attributesFrom returns the attributes that a put, copy or upload asks for. Callers convert copies and uploads to a
@@ -63,7 +63,10 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 	if err != nil {
 		return a, err
 	}
-	if !isOwnersOnly(string(in.ACL)) || in.GrantFullControl != nil || in.GrantRead != nil || in.GrantReadACP != nil || in.GrantWriteACP != nil {
+	if err := checkCanned(string(in.ACL)); err != nil {
+		return a, err
+	}
+	if in.GrantFullControl != nil || in.GrantRead != nil || in.GrantReadACP != nil || in.GrantWriteACP != nil {
 		return a, errNoACLs
 	}
 	if !slices.Contains(storageClasses, in.StorageClass) {
@@ -107,6 +110,17 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 // isOwnersOnly reports whether a canned ACL grants access to nobody but the owner.
 func isOwnersOnly(acl string) bool {
 	return acl == "" || acl == string(types.ObjectCannedACLPrivate) || acl == string(types.ObjectCannedACLBucketOwnerFullControl)
+}
+
+// checkCanned refuses a canned ACL that grants access to others, and one that S3 doesn't have, for which its error has no message.
+func checkCanned(acl string) error {
+	switch {
+	case isOwnersOnly(acl):
+		return nil
+	case acl == "log-delivery-write", slices.Contains(types.ObjectCannedACL("").Values(), types.ObjectCannedACL(acl)):
+		return errNoACLs
+	}
+	return invalidArgument("x-amz-acl", acl, "")
 }
 
 // withoutChunked removes aws-chunked from a Content-Encoding, because that encodes the request and not the object.

@@ -283,3 +283,113 @@ func TestCopyOntoItself(t *testing.T) {
 		t.Errorf("with versions suspended: %+v, %v", out, err)
 	}
 }
+
+// TestVersionForm: a version's name that was altered can't be one.
+func TestVersionForm(t *testing.T) {
+	s, _ := newService(t)
+	put(t, s, "k", "x")
+	for _, id := range []string{strings.Repeat("0", 28) + "ABCD", strings.Repeat("0", 31) + "g", "+" + strings.Repeat("0", 31)} {
+		in := &s3.DeleteObjectInput{Bucket: theBucket, Key: aws.String("k"), VersionId: &id}
+		_, err := s.DeleteObject(t.Context(), in)
+		refusal{"InvalidArgument", "ArgumentValue", id, "Invalid version id specified"}.check(t, id, err)
+	}
+}
+
+// TestCompositeCompletions: if the caller chose a checksum that is computed from the parts', each part's must be named.
+func TestCompositeCompletions(t *testing.T) {
+	s, _ := newService(t)
+	key := aws.String("k")
+	up, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{
+		Bucket: theBucket, Key: key, ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := s.UploadPart(t.Context(), &s3.UploadPartInput{
+		Bucket: theBucket, Key: key, UploadId: up.UploadId, PartNumber: aws.Int32(1), Body: strings.NewReader("abc"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete := func(p types.CompletedPart, size int64) error {
+		p.PartNumber, p.ETag = aws.Int32(1), part.ETag
+		_, err := s.CompleteMultipartUpload(t.Context(), &s3.CompleteMultipartUploadInput{
+			Bucket: theBucket, Key: key, UploadId: up.UploadId, MpuObjectSize: &size,
+			MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{p}},
+		})
+		return err
+	}
+	refusal{"InvalidRequest", "", "", "It was missing for part 1 in the request."}.check(t, "none", complete(types.CompletedPart{}, 3))
+	refusal{"BadDigest", "", "", "The sha256 you specified for part 1"}.check(
+		t, "another algorithm", complete(types.CompletedPart{ChecksumSHA256: aws.String("x")}, 3),
+	)
+	right := types.CompletedPart{ChecksumCRC32: part.ChecksumCRC32}
+	refusal{"InvalidRequest", "", "", "header value 5 does not match what was computed: 3"}.check(t, "another size", complete(right, 5))
+	if err := complete(right, 3); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.GetObjectAttributes(t.Context(), &s3.GetObjectAttributesInput{
+		Bucket: theBucket, Key: key, ObjectAttributes: []types.ObjectAttributes{types.ObjectAttributesChecksum},
+	})
+	if err != nil || strings.Contains(aws.ToString(got.Checksum.ChecksumCRC32), "-") {
+		t.Errorf("the attributes have %+v (%v), want a checksum without the number of parts", got, err)
+	}
+}
+
+// TestChecksumRequests: what S3 says of checksums that can't be.
+func TestChecksumRequests(t *testing.T) {
+	s, _ := newService(t)
+	create := func(algorithm types.ChecksumAlgorithm, kind types.ChecksumType) error {
+		_, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{
+			Bucket: theBucket, Key: aws.String("k"), ChecksumAlgorithm: algorithm, ChecksumType: kind,
+		})
+		return err
+	}
+	refusal{"InvalidRequest", "", "", "Checksum algorithm provided is unsupported."}.check(t, "unknown", create("TEST", ""))
+	refusal{"InvalidRequest", "", "", "can only be used with the x-amz-checksum-algorithm header."}.check(t, "a type alone", create("", "COMPOSITE"))
+	refusal{"NotImplemented", "", "", "x-amz-checksum-algorithm other than"}.check(t, "S3's, not ours", create("SHA512", ""))
+	_, err := s.PutObject(t.Context(), &s3.PutObjectInput{
+		Bucket: theBucket, Key: aws.String("k"), ChecksumCRC32: aws.String("x"), ChecksumSHA1: aws.String("y"),
+	})
+	refusal{"InvalidRequest", "", "", "Expecting a single x-amz-checksum- header."}.check(t, "two", err)
+	_, err = s.PutObject(t.Context(), &s3.PutObjectInput{
+		Bucket: theBucket, Key: aws.String("k"), ContentMD5: aws.String("AAAAAAAAAAAAAAAAAAAAAA=="),
+	})
+	refusal{"BadDigest", "ExpectedDigest", strings.Repeat("0", 32), ""}.check(t, "Content-MD5", err)
+
+	put(t, s, "k", "x")
+	got, err := s.GetObject(t.Context(), &s3.GetObjectInput{Bucket: theBucket, Key: aws.String("k"), ChecksumMode: "enabled"})
+	if err != nil || got.ChecksumCRC64NVME == nil {
+		t.Errorf("checksum mode enabled, in lower case: %+v, %v", got, err)
+	}
+}
+
+// TestCannedACLs: a canned ACL that S3 doesn't have is refused as an argument.
+func TestCannedACLs(t *testing.T) {
+	s, _ := newService(t)
+	put(t, s, "k", "x")
+	_, err := s.PutObjectAcl(t.Context(), &s3.PutObjectAclInput{Bucket: theBucket, Key: aws.String("k"), ACL: "fake-acl"})
+	refusal{"InvalidArgument", "ArgumentValue", "fake-acl", ""}.check(t, "an object's", err)
+	_, err = s.PutBucketAcl(t.Context(), &s3.PutBucketAclInput{Bucket: theBucket, ACL: "fake-acl"})
+	refusal{"InvalidArgument", "ArgumentName", "x-amz-acl", ""}.check(t, "a bucket's", err)
+	_, err = s.PutObject(t.Context(), &s3.PutObjectInput{Bucket: theBucket, Key: aws.String("k"), ACL: "fake-acl"})
+	refusal{"InvalidArgument", "ArgumentName", "x-amz-acl", ""}.check(t, "a new object's", err)
+
+	setVersioning(t, s, types.BucketVersioningStatusEnabled)
+	if _, err := s.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: theBucket, Key: aws.String("k")}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.PutObjectAcl(t.Context(), &s3.PutObjectAclInput{Bucket: theBucket, Key: aws.String("k"), ACL: "private"})
+	refusal{"MethodNotAllowed", "Method", "PUT", ""}.check(t, "a delete marker's", err)
+}
+
+// TestStorageClasses: objects of a class that needs no restore are taken.
+func TestStorageClasses(t *testing.T) {
+	s, _ := newService(t)
+	for class, want := range map[types.StorageClass]string{types.StorageClassGlacierIr: "", types.StorageClassGlacier: "InvalidStorageClass"} {
+		_, err := s.PutObject(t.Context(), &s3.PutObjectInput{Bucket: theBucket, Key: aws.String("k"), StorageClass: class})
+		if code(err) != want {
+			t.Errorf("%s: %v, want %q", class, err, want)
+		}
+	}
+}

@@ -354,9 +354,12 @@ func (s *Service) PutBucketAcl(ctx context.Context, in *s3.PutBucketAclInput) (*
 
 // checkACL takes an ACL that changes nothing, which many clients send by habit, and refuses all others.
 func (s *Service) checkACL(canned string, policy *types.AccessControlPolicy, grants ...*string) error {
+	if err := checkCanned(canned); err != nil {
+		return err
+	}
 	granted := slices.ContainsFunc(grants, func(g *string) bool { return g != nil })
 	switch {
-	case granted, !isOwnersOnly(canned), policy != nil && slices.ContainsFunc(policy.Grants, s.isOthers):
+	case granted, policy != nil && slices.ContainsFunc(policy.Grants, s.isOthers):
 		return errNoACLs
 	case canned == "" && policy == nil:
 		return refuse(400, "MissingSecurityHeader", "Your request was missing a required header")

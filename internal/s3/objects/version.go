@@ -32,7 +32,7 @@ func versionOf(o *Object) string {
 
 // sequenceOf returns the sequence number of a version other than Null.
 func sequenceOf(version string) (n int64, ok bool) {
-	if len(version) != 32 {
+	if len(version) != 32 || strings.Trim(version, "0123456789abcdef") != "" {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(version[:16], 16, 64)
