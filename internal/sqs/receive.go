@@ -215,18 +215,13 @@ func (s *Service) delete(q *queues.Queue, handles []*string) ([]error, error) {
 	return each(handles, func(receipts []queues.Receipt, _ []int) ([]error, error) {
 		errs, err := s.store.Delete(q.Name, receipts)
 		for i, e := range errs {
-			if errors.Is(e, queues.ErrNoMessage) || isTakenOver(q, e) {
+			takenOver := !q.FIFO && errors.Is(e, queues.ErrExpired) // whoever has the message now keeps it
+			if errors.Is(e, queues.ErrNoMessage) || takenOver {
 				errs[i] = nil
 			}
 		}
 		return errs, err
 	})
-}
-
-// isTakenOver reports whether a standard queue's message was received again since. AWS then refuses neither a deletion nor a change of
-// the visibility, and whoever has the message now keeps it.
-func isTakenOver(q *queues.Queue, err error) bool {
-	return !q.FIFO && errors.Is(err, queues.ErrExpired)
 }
 
 // each parses the handles and calls do with the valid receipts. It returns an error for each handle.
@@ -348,12 +343,6 @@ func (s *Service) changeVisibility(q *queues.Queue, handles []*string, timeouts 
 			n, _ := numberIn(timeouts[of[i]])
 			changes[i] = queues.Visibility{Receipt: r, Timeout: time.Duration(n) * time.Second}
 		}
-		errs, err := s.store.ChangeVisibility(q.Name, changes)
-		for i, e := range errs {
-			if isTakenOver(q, e) {
-				errs[i] = nil
-			}
-		}
-		return errs, err
+		return s.store.ChangeVisibility(q.Name, changes)
 	})
 }

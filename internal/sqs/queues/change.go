@@ -1,11 +1,12 @@
 package queues
 
 import (
+	"errors"
 	"slices"
 	"time"
 )
 
-// held returns the message of a receipt, if it's the message's latest receipt. The caller holds mu.
+// held returns the message of a receipt. If it was received again since, that's together with ErrExpired. The caller holds mu.
 func (q *queue) held(r Receipt) (*message, error) {
 	if r.Queue != q.ID {
 		return nil, ErrReceipt
@@ -15,7 +16,7 @@ func (q *queue) held(r Receipt) (*message, error) {
 		return nil, ErrNoMessage
 	}
 	if r.Number < m.receives {
-		return nil, ErrExpired
+		return m, ErrExpired
 	}
 	return m, nil
 }
@@ -44,12 +45,12 @@ type Visibility struct {
 // maxVisibility is how many milliseconds a message can be in flight in all: API_ChangeMessageVisibility.
 const maxVisibility = 12 * 60 * 60 * 1000
 
-// ChangeVisibility changes how long messages are in flight, with an error for each. In a standard queue a message that nobody has
-// received since goes back in flight. ErrExpired says that somebody has, and that nothing was changed.
+// ChangeVisibility changes how long messages are in flight, with an error for each. In a standard queue every receipt does that, as on AWS:
+// a message that is visible goes back in flight, and one that somebody else has received since is changed for them, too.
 func (s *Store) ChangeVisibility(name string, changes []Visibility) ([]error, error) {
 	return s.change(name, len(changes), func(q *queue, i int, now int64) (record, error) {
 		m, err := q.held(changes[i].Receipt)
-		if err != nil {
+		if err != nil && (q.FIFO || !errors.Is(err, ErrExpired)) {
 			return record{}, err
 		}
 		if q.FIFO && m.state != inFlight {
