@@ -63,6 +63,8 @@ type Constraints struct {
 	Code  string   // the error's
 	Table string   // generated; empty if nothing is checked
 	Only  []string // operations to check; nil for all
+
+	TooLong map[string]string // messages of their own for texts that are longer than their shape allows, by shape
 }
 
 // QueryError is an error's form in Query.

@@ -70,6 +70,7 @@ func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 type checking struct {
 	path       []step
 	violations []string
+	message    string // in place of the violations, if not empty
 }
 
 // step is a member, or an element of the list or map in the step before.
@@ -159,6 +160,9 @@ func (w *checking) value(c *checker, v reflect.Value) {
 	default:
 		for _, constraint := range c.broken(v) {
 			w.violated(shown(c, v), constraint)
+		}
+		if c.tooLong != "" && utf8.RuneCountInString(v.String()) > int(*c.max) {
+			w.message = c.tooLong
 		}
 	}
 }

@@ -300,7 +300,7 @@ func TestValidInputsPassAndOneBrokenConstraintIsNamed(t *testing.T) {
 					broken++
 					var wrong *Error
 					if err := s.Check(in.Interface()); !errors.As(err, &wrong) ||
-						!strings.Contains(wrong.ErrorMessage(), "at '"+spot.path+"' failed to satisfy constraint: "+spot.want) {
+						!strings.Contains(strings.Join(wrong.Violations, "; "), "at '"+spot.path+"' failed to satisfy constraint: "+spot.want) {
 						r.Fatalf("%s: %s should break %q, got %v", typ, spot.path, spot.want, err)
 					}
 				}

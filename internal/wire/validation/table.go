@@ -36,6 +36,7 @@ type shape struct {
 	key      string // the name of the keys' shape
 	element  string // the name of the elements' shape
 	compiled func() *regexp.Regexp
+	tooLong  string // message of its own for a text that is longer than max
 }
 
 type member struct {

@@ -23,6 +23,8 @@ type Service struct {
 	table string
 	only  []string // the operations to check; nil for all
 
+	tooLong map[string]string // messages in place of the common one, by shape
+
 	once     sync.Once
 	shapes   map[string]*shape
 	checkers sync.Map // of *checker, by the input's reflect.Type
@@ -35,17 +37,21 @@ func New(c model.Constraints) *Service {
 	if c.Table == "" {
 		return nil
 	}
-	return &Service{code: c.Code, table: c.Table, only: c.Only}
+	return &Service{code: c.Code, table: c.Table, only: c.Only, tooLong: c.TooLong}
 }
 
 // Error says what is wrong with an input.
 type Error struct {
 	Code       string
 	Violations []string // each names a member and its constraint
+	Message    string   // in place of the violations, if not empty
 }
 
 // ErrorMessage returns AWS's message.
 func (e *Error) ErrorMessage() string {
+	if e.Message != "" {
+		return e.Message
+	}
 	s := ""
 	if len(e.Violations) != 1 {
 		s = "s"
@@ -74,7 +80,7 @@ func (s *Service) Check(in any) error {
 	if len(w.violations) == 0 {
 		return nil
 	}
-	return &Error{Code: s.code, Violations: w.violations}
+	return &Error{Code: s.code, Violations: w.violations, Message: w.message}
 }
 
 // Checked wraps a service's method so that it checks its input first, as wire does for calls over HTTP.
@@ -105,6 +111,9 @@ func (s *Service) load() map[string]*shape {
 		shapes, err := parse(s.table)
 		if err != nil {
 			panic("validation: " + err.Error()) // the generator wrote the table, and a test parses it
+		}
+		for name, message := range s.tooLong {
+			shapes[name].tooLong = message
 		}
 		s.shapes = shapes
 	})

@@ -31,8 +31,16 @@ func TestMessages(t *testing.T) {
 		{"a service without a table", nil, &cloudwatchlogs.CreateLogGroupInput{}, "", ""},
 		{"what is missing", Logs, &cloudwatchlogs.CreateLogGroupInput{}, "InvalidParameterException",
 			one + "Value null at 'logGroupName' failed to satisfy constraint: Member must not be null"},
-		{"too long", Logs, &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &long}, "InvalidParameterException",
-			one + "Value '" + long + "' at 'logGroupName' failed to satisfy constraint: Member must have length less than or equal to 512"},
+		{
+			"too long", Logs, &cloudwatchlogs.DeleteMetricFilterInput{LogGroupName: aws.String("g"), FilterName: &long},
+			"InvalidParameterException",
+			one + "Value '" + long + "' at 'filterName' failed to satisfy constraint: Member must have length less than or equal to 512",
+		},
+		{
+			"too long, in words of the service's own", Logs,
+			&cloudwatchlogs.DeleteMetricFilterInput{LogGroupName: &long, FilterName: aws.String("f")}, "InvalidParameterException",
+			"Invalid LogGroup or LogStream, both must have length less than or equal to 512.",
+		},
 		{"a pattern", Logs, &cloudwatchlogs.CreateLogGroupInput{LogGroupName: aws.String("a b")}, "InvalidParameterException",
 			one + `Value 'a b' at 'logGroupName' failed to satisfy constraint: Member must satisfy regular expression pattern: ` +
 				`[\.\-_/#A-Za-z0-9]+`},
@@ -87,8 +95,8 @@ func TestMessages(t *testing.T) {
 			one + "Value null at 'serviceNamespace' failed to satisfy constraint: Member must not be null"},
 		{
 			"what is too long to repeat", Logs,
-			&cloudwatchlogs.CreateLogGroupInput{LogGroupName: aws.String(strings.Repeat("x", 5000))}, "InvalidParameterException",
-			one + "Value at 'logGroupName' failed to satisfy constraint: Member must have length less than or equal to 512",
+			&cloudwatchlogs.DeleteMetricFilterInput{LogGroupName: aws.String("g"), FilterName: aws.String(strings.Repeat("x", 5000))},
+			"InvalidParameterException", one + "Value at 'filterName' failed to satisfy constraint: Member must have length less than or equal to 512",
 		},
 		{
 			"characters, not bytes", AutoScaling,
