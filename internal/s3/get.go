@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/pintle/pintle/internal/checksum"
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
@@ -174,16 +175,44 @@ func (s *Service) answer(
 	if len(a.Tags) > 0 {
 		out.TagCount = aws.Int32(int32(len(a.Tags)))
 	}
-	if strings.EqualFold(string(in.ChecksumMode), string(types.ChecksumModeEnabled)) && want.Length == o.Size {
-		c := a.Checksum.wire()
-		out.ChecksumType = c.ChecksumType
-		out.ChecksumCRC32 = c.ChecksumCRC32
-		out.ChecksumCRC32C = c.ChecksumCRC32C
-		out.ChecksumCRC64NVME = c.ChecksumCRC64NVME
-		out.ChecksumSHA1 = c.ChecksumSHA1
-		out.ChecksumSHA256 = c.ChecksumSHA256
+	c, err := s.readChecksum(ctx, in, o, a.Checksum, want)
+	out.ChecksumType = c.ChecksumType
+	out.ChecksumCRC32 = c.ChecksumCRC32
+	out.ChecksumCRC32C = c.ChecksumCRC32C
+	out.ChecksumCRC64NVME = c.ChecksumCRC64NVME
+	out.ChecksumSHA1 = c.ChecksumSHA1
+	out.ChecksumSHA256 = c.ChecksumSHA256
+	return out, err
+}
+
+// readChecksum returns the checksum that a read's answer tells, if the call asks for one: that of the object if all of it is sent, or that
+// of the part that the call names.
+func (s *Service) readChecksum(
+	ctx context.Context, in *s3.GetObjectInput, o *objects.Object, whole sum, want objects.Stretch,
+) (types.Checksum, error) {
+	switch {
+	case !strings.EqualFold(string(in.ChecksumMode), string(types.ChecksumModeEnabled)):
+		return types.Checksum{}, nil
+	case in.PartNumber != nil && o.Parts > 0:
+		return s.partChecksum(ctx, o, whole, int(*in.PartNumber))
+	case want.Length == o.Size:
+		return whole.wire(), nil
 	}
-	return out, nil
+	return types.Checksum{}, nil
+}
+
+// partChecksum returns the checksum of a part. As in S3, there is none if nobody chose the algorithm, which is CRC64NVME then.
+func (s *Service) partChecksum(ctx context.Context, o *objects.Object, whole sum, n int) (types.Checksum, error) {
+	if whole.Algorithm == checksum.CRC64NVME {
+		return types.Checksum{}, nil
+	}
+	files, err := s.store.Files(ctx, o, -1, n)
+	if err != nil || len(files) < n { // the object may have gone meanwhile
+		return types.Checksum{}, err
+	}
+	part := sumOf(files[n-1])
+	part.Composite = whole.Composite
+	return part.wire(), nil
 }
 
 // HeadObject is S3's operation. It answers like GetObject, without the body.

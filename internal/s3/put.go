@@ -125,8 +125,10 @@ func checkCanned(acl string) error {
 
 // withoutChunked removes aws-chunked from a Content-Encoding, because that encodes the request and not the object.
 func withoutChunked(encoding string) string {
-	parts := strings.FieldsFunc(encoding, func(r rune) bool { return r == ',' || r == ' ' })
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return strings.EqualFold(p, "aws-chunked") }), ",")
+	parts := slices.DeleteFunc(strings.Split(encoding, ","), func(p string) bool {
+		return strings.EqualFold(strings.TrimSpace(p), "aws-chunked")
+	})
+	return strings.TrimSpace(strings.Join(parts, ","))
 }
 
 // parseTags parses x-amz-tagging, which is written as a URL's query.

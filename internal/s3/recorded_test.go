@@ -393,3 +393,61 @@ func TestStorageClasses(t *testing.T) {
 		}
 	}
 }
+
+// TestPartChecksums: a read of a part tells the part's own checksum, if the upload's caller chose an algorithm.
+func TestPartChecksums(t *testing.T) {
+	s, _ := newService(t)
+	for _, c := range []struct {
+		algorithm types.ChecksumAlgorithm
+		kind      types.ChecksumType
+	}{
+		{types.ChecksumAlgorithmCrc32, types.ChecksumTypeComposite},
+		{types.ChecksumAlgorithmCrc32, types.ChecksumTypeFullObject},
+		{"", ""},
+	} {
+		key := aws.String("k")
+		up, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{
+			Bucket: theBucket, Key: key, ChecksumAlgorithm: c.algorithm, ChecksumType: c.kind,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, err := s.UploadPart(t.Context(), &s3.UploadPartInput{
+			Bucket: theBucket, Key: key, UploadId: up.UploadId, PartNumber: aws.Int32(1), Body: strings.NewReader("abc"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.CompleteMultipartUpload(t.Context(), &s3.CompleteMultipartUploadInput{
+			Bucket: theBucket, Key: key, UploadId: up.UploadId,
+			MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{
+				{PartNumber: aws.Int32(1), ETag: part.ETag, ChecksumCRC32: part.ChecksumCRC32},
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.HeadObject(t.Context(), &s3.HeadObjectInput{
+			Bucket: theBucket, Key: key, PartNumber: aws.Int32(1), ChecksumMode: types.ChecksumModeEnabled,
+		})
+		if err != nil || got.ChecksumType != c.kind || aws.ToString(got.ChecksumCRC32) != aws.ToString(part.ChecksumCRC32) ||
+			got.ChecksumCRC64NVME != nil {
+			t.Errorf("%s %s: %+v (%v), want the part's %s", c.algorithm, c.kind, got, err, aws.ToString(part.ChecksumCRC32))
+		}
+	}
+}
+
+// TestContentEncodings: only aws-chunked is removed, which encodes a request and no object.
+func TestContentEncodings(t *testing.T) {
+	for encoding, want := range map[string]string{
+		"deflate, gzip":          "deflate, gzip",
+		"gzip,aws-chunked":       "gzip",
+		"aws-chunked, gzip":      "gzip",
+		"AWS-Chunked":            "",
+		"a,aws-chunked, deflate": "a, deflate",
+	} {
+		if got := withoutChunked(encoding); got != want {
+			t.Errorf("%q without aws-chunked is %q, want %q", encoding, got, want)
+		}
+	}
+}
