@@ -61,7 +61,7 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 		settings[location], _ = json.Marshal(c.LocationConstraint)
 	}
 	if c := in.CreateBucketConfiguration; c != nil && len(c.Tags) > 0 {
-		if err := checkTags(c.Tags, maxBucketTags); err != nil {
+		if err := checkNewTags(c.Tags); err != nil {
 			return nil, err
 		}
 		settings[tagging], _ = json.Marshal(types.Tagging{TagSet: c.Tags})
@@ -77,6 +77,19 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 		return nil, err
 	}
 	return &s3.CreateBucketOutput{Location: aws.String("/" + name), BucketArn: arnOf(name)}, nil
+}
+
+// checkNewTags checks a new bucket's tags. S3 words one of the refusals otherwise than for a bucket that is there.
+func checkNewTags(tags []types.Tag) error {
+	for _, t := range tags {
+		if strings.HasPrefix(strings.ToLower(aws.ToString(t.Key)), "aws:") {
+			return refuse(
+				400, "InvalidTag", "User-defined tag keys can't start with \"aws:\". This prefix is reserved for system tags. "+
+					"Remove \"aws:\" from your tag keys and try again.",
+			)
+		}
+	}
+	return checkTags(tags, maxBucketTags)
 }
 
 func arnOf(bucket string) *string { return aws.String("arn:aws:s3:::" + bucket) }

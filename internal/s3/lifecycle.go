@@ -81,7 +81,11 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 		r.NoncurrentVersionExpiration == nil && len(r.NoncurrentVersionTransitions) == 0:
 		return refuse(400, "InvalidRequest", "At least one action needs to be specified in a rule")
 	}
-	if err := checkTags(rules.Tags(r.Filter), maxObjectTags); err != nil {
+	tags := rules.Tags(r.Filter)
+	if hasTwice(tags) {
+		return refuse(400, "InvalidRequest", "Duplicate Tag Keys are not allowed.")
+	}
+	if err := checkTags(tags, maxObjectTags); err != nil {
 		return err
 	}
 	if a := r.AbortIncompleteMultipartUpload; a != nil {
@@ -101,6 +105,19 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 		return err
 	}
 	return checkExpiration(r.Expiration)
+}
+
+// hasTwice reports whether two tags have the same key.
+func hasTwice(tags []types.Tag) bool {
+	seen := map[string]bool{}
+	for _, t := range tags {
+		key := aws.ToString(t.Key)
+		if seen[key] {
+			return true
+		}
+		seen[key] = true
+	}
+	return false
 }
 
 // maxNewerVersions is the most non-current versions that a rule can keep.

@@ -451,3 +451,26 @@ func TestContentEncodings(t *testing.T) {
 		}
 	}
 }
+
+// TestTagRefusalsByPlace: what S3 says of tags depends on where they are.
+func TestTagRefusalsByPlace(t *testing.T) {
+	s, _ := newService(t)
+	tag := func(key string) types.Tag { return types.Tag{Key: &key, Value: aws.String("v")} }
+	_, err := s.CreateBucket(t.Context(), &s3.CreateBucketInput{
+		Bucket: aws.String("tagged"), CreateBucketConfiguration: &types.CreateBucketConfiguration{Tags: []types.Tag{tag("aws:x")}},
+	})
+	refusal{"InvalidTag", "", "", "User-defined tag keys can't start with \"aws:\"."}.check(t, "a new bucket's", err)
+	_, err = s.PutBucketTagging(t.Context(), &s3.PutBucketTaggingInput{
+		Bucket: theBucket, Tagging: &types.Tagging{TagSet: []types.Tag{tag("aws:x")}},
+	})
+	refusal{"InvalidTag", "TagKey", "aws:x", "System tags cannot be added"}.check(t, "a bucket's", err)
+	_, err = s.PutBucketLifecycleConfiguration(t.Context(), &s3.PutBucketLifecycleConfigurationInput{
+		Bucket: theBucket,
+		LifecycleConfiguration: &types.BucketLifecycleConfiguration{Rules: []types.LifecycleRule{{
+			Status:     types.ExpirationStatusEnabled,
+			Expiration: &types.LifecycleExpiration{Days: aws.Int32(1)},
+			Filter:     &types.LifecycleRuleFilter{And: &types.LifecycleRuleAndOperator{Tags: []types.Tag{tag("k"), tag("k")}}},
+		}}},
+	})
+	refusal{"InvalidRequest", "", "", "Duplicate Tag Keys are not allowed."}.check(t, "a rule's", err)
+}
