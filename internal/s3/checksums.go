@@ -61,6 +61,7 @@ func (s sum) attribute() types.Checksum {
 // claim is what a request says about its body.
 type claim struct {
 	key       *customerKey // encrypts the body
+	part      bool         // of an upload; S3's error repeats its Content-MD5 as it came, and an object's in hex
 	length    *int64
 	md5       *string
 	algorithm types.ChecksumAlgorithm
@@ -177,12 +178,16 @@ func (s *Service) receive(body io.Reader, c claim, otherwise checksum.Algorithm)
 // verify compares the body that came with the claim.
 func (c claim) verify(body io.Reader, digest hash.Hash, computed sum) error {
 	if sum := base64.StdEncoding.EncodeToString(digest.Sum(nil)); c.md5 != nil && *c.md5 != sum {
-		expected, _ := base64.StdEncoding.DecodeString(*c.md5) // check has decoded it
+		expected := *c.md5
+		if !c.part {
+			b, _ := base64.StdEncoding.DecodeString(expected) // check has decoded it
+			expected = hex.EncodeToString(b)
+		}
 		return &apiError{
 			code:    "BadDigest",
 			message: "The Content-MD5 you specified did not match what we received.",
 			status:  400,
-			detail:  map[string]string{"ExpectedDigest": hex.EncodeToString(expected), "CalculatedDigest": sum},
+			detail:  map[string]string{"ExpectedDigest": expected, "CalculatedDigest": sum},
 		}
 	}
 	want := aws.ToString(*value(&c.values, computed.Algorithm))

@@ -211,6 +211,7 @@ func (s *Service) receivePart(
 	if body == nil {
 		body = strings.NewReader("")
 	}
+	c.part = true
 	if sent := c.choose(body, u.Algorithm); sent != u.Algorithm {
 		if u.Named {
 			return sum{}, nil, refuse(

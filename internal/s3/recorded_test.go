@@ -356,6 +356,15 @@ func TestChecksumRequests(t *testing.T) {
 		Bucket: theBucket, Key: aws.String("k"), ContentMD5: aws.String("AAAAAAAAAAAAAAAAAAAAAA=="),
 	})
 	refusal{"BadDigest", "ExpectedDigest", strings.Repeat("0", 32), ""}.check(t, "Content-MD5", err)
+	up, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: theBucket, Key: aws.String("k")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.UploadPart(t.Context(), &s3.UploadPartInput{
+		Bucket: theBucket, Key: aws.String("k"), UploadId: up.UploadId, PartNumber: aws.Int32(1),
+		ContentMD5: aws.String("AAAAAAAAAAAAAAAAAAAAAA=="),
+	})
+	refusal{"BadDigest", "ExpectedDigest", "AAAAAAAAAAAAAAAAAAAAAA==", ""}.check(t, "a part's Content-MD5", err)
 
 	put(t, s, "k", "x")
 	got, err := s.GetObject(t.Context(), &s3.GetObjectInput{Bucket: theBucket, Key: aws.String("k"), ChecksumMode: "enabled"})
