@@ -3,11 +3,13 @@ package s3
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
 
 	"github.com/pintle/pintle/internal/s3/objects"
@@ -206,7 +209,7 @@ type testMessage struct {
 	HostID    string `json:"HostId"`
 }
 
-// sendTestMessages sends each queue S3's test message.
+// sendTestMessages sends each queue S3's test message. The error names all queues that didn't take it.
 func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queues []types.QueueConfiguration) error {
 	message, err := json.Marshal(testMessage{
 		Service:   "Amazon S3",
@@ -220,6 +223,7 @@ func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queue
 		return err
 	}
 	tested := map[string]bool{}
+	failed := map[string]string{}
 	for _, q := range queues {
 		if tested[*q.QueueArn] {
 			continue
@@ -234,10 +238,28 @@ func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queue
 			})
 		}
 		if err != nil {
-			return invalidArgument(*q.QueueArn, err.Error(), "Unable to validate the following destination configurations")
+			n := strconv.Itoa(len(failed)/2 + 1)
+			failed["ArgumentName"+n] = *q.QueueArn
+			failed["ArgumentValue"+n] = whyNotReached(err)
 		}
 	}
-	return nil
+	if len(failed) == 0 {
+		return nil
+	}
+	return &apiError{
+		code:    "InvalidArgument",
+		message: "Unable to validate the following destination configurations",
+		status:  400,
+		detail:  failed,
+	}
+}
+
+// whyNotReached says why a queue didn't take a message, in S3's words if it has some.
+func whyNotReached(err error) string {
+	if e, ok := errors.AsType[smithy.APIError](err); ok && e.ErrorCode() == "QueueDoesNotExist" {
+		return "The destination queue does not exist"
+	}
+	return err.Error()
 }
 
 // eventTime is the layout of times in events.

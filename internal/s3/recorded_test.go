@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 )
 
 // refusal is what a test wants of an S3 error: its code, one element of its answer, and a part of its message.
@@ -482,4 +483,22 @@ func TestTagRefusalsByPlace(t *testing.T) {
 		}}},
 	})
 	refusal{"InvalidRequest", "", "", "Duplicate Tag Keys are not allowed."}.check(t, "a rule's", err)
+}
+
+// TestUnreachableQueues: the refusal names each queue that there isn't.
+func TestUnreachableQueues(t *testing.T) {
+	s, q := newService(t)
+	q.err = &smithy.GenericAPIError{Code: "QueueDoesNotExist"}
+	var all []types.QueueConfiguration
+	for name, event := range map[string]types.Event{"a": types.EventS3ObjectTaggingPut, "b": types.EventS3ObjectTaggingDelete} {
+		all = append(all, types.QueueConfiguration{
+			Id: &name, QueueArn: aws.String("arn:aws:sqs:us-east-1:000000000000:" + name), Events: []types.Event{event},
+		})
+	}
+	_, err := s.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+		Bucket: theBucket, NotificationConfiguration: &types.NotificationConfiguration{QueueConfigurations: all},
+	})
+	refusal{"InvalidArgument", "ArgumentName1", *all[0].QueueArn, "Unable to validate"}.check(t, "the first", err)
+	refusal{"InvalidArgument", "ArgumentName2", *all[1].QueueArn, ""}.check(t, "the second", err)
+	refusal{"InvalidArgument", "ArgumentValue2", "The destination queue does not exist", ""}.check(t, "why", err)
 }
