@@ -16,6 +16,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
+	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/iam"
@@ -62,6 +63,7 @@ func newWorld(t *testing.T, rows journaltest.Rows) *world {
 	owner := accounttest.New(time.Now)
 	services, err := wire.New(wire.Options{}, ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
+		ec2.API(ec2.New(store, ec2.Options{Account: owner})),
 		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})))
 	if err != nil {
 		t.Fatal(err)
@@ -147,8 +149,38 @@ func (w *world) summary() string {
 	for d := range v.TaskDefinitions.All() {
 		lines = append(lines, fmt.Sprint("task definition ", shape(*d.Family), " ", d.Revision, " ", d.Status))
 	}
+	lines = append(lines, network(v)...)
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// network tells what there is of EC2's network, besides what each VPC comes with.
+func network(v *state.View) (lines []string) {
+	for n := range v.VPCs.All() {
+		lines = append(lines, fmt.Sprint("vpc ", *n.CidrBlock, " ", n.DNSHostnames, " ", len(n.Tags)))
+	}
+	for n := range v.Subnets.All() {
+		lines = append(lines, fmt.Sprint("subnet ", *n.CidrBlock, " ", *n.MapPublicIpOnLaunch))
+	}
+	for g := range v.InternetGateways.All() {
+		lines = append(lines, fmt.Sprint("internet gateway ", len(g.Attachments)))
+	}
+	for t := range v.RouteTables.All() {
+		lines = append(lines, fmt.Sprint("route table ", len(t.Routes), " ", len(t.Associations)))
+	}
+	for a := range v.Addresses.All() {
+		lines = append(lines, fmt.Sprint("address ", a.NetworkInterfaceId != nil))
+	}
+	for g := range v.NATGateways.All() {
+		lines = append(lines, fmt.Sprint("nat gateway ", g.State))
+	}
+	for g := range v.SecurityGroups.All() {
+		lines = append(lines, "security group "+shape(*g.GroupName))
+		for r := range v.SecurityGroupRules.By(state.RulesByGroup, *g.GroupId) {
+			lines = append(lines, fmt.Sprint("rule ", shape(*g.GroupName), " ", *r.IsEgress, " ", *r.IpProtocol, " ", *r.FromPort, " ", aws.ToString(r.CidrIpv4)))
+		}
+	}
+	return lines
 }
 
 // shape is a generated name without what is random in it.
@@ -179,13 +211,21 @@ Resources:
     Type: AWS::ECS::TaskDefinition
     DependsOn: B
     Properties: {Family: f, ContainerDefinitions: [{Name: a, Image: i, Memory: '4', Environment: [{Name: C, Value: !GetAtt C.Arn}]}]}
+  V: {Type: AWS::EC2::VPC, Properties: {CidrBlock: 10.0.0.0/16, EnableDnsHostnames: true, Tags: [{Key: Name, Value: v}]}}
+  N: {Type: AWS::EC2::Subnet, Properties: {VpcId: !Ref V, CidrBlock: 10.0.1.0/24, MapPublicIpOnLaunch: true}}
+  G:
+    Type: AWS::EC2::SecurityGroup
+    Properties:
+      GroupDescription: g
+      VpcId: !Ref V
+      SecurityGroupIngress: [{IpProtocol: tcp, FromPort: 80, ToPort: 80, CidrIp: 0.0.0.0/0}, {IpProtocol: tcp, FromPort: '22', ToPort: '22', CidrIp: !GetAtt V.CidrBlock}]
 Outputs:
   T: {Value: !Ref T}
   B: {Value: !GetAtt B.Value}
 `
 
-// after changes A and with it B in place, replaces C and with it T, drops Gone and adds New.
-var after = strings.NewReplacer("Value: one", "Value: two", "S3ReadOnly", "S3Full", "PolicyName: own", "PolicyName: other", "first", "second", "Gone:", "New:").Replace(before)
+// after changes A and with it B in place, replaces C and with it T, and N, drops Gone and adds New.
+var after = strings.NewReplacer("10.0.1.0", "10.0.2.0", "FromPort: 80, ToPort: 80", "FromPort: 81, ToPort: 81", "Value: one", "Value: two", "S3ReadOnly", "S3Full", "PolicyName: own", "PolicyName: other", "first", "second", "Gone:", "New:").Replace(before)
 
 // TestKilledAtEachWrite: whatever write of the journal was the last before a kill, the operation ends as it would have without.
 func TestKilledAtEachWrite(t *testing.T) {
@@ -313,7 +353,7 @@ func TestRefusedBeforeAnythingIsMade(t *testing.T) {
 func TestChangeSet(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()
-	w.changeSet(ctx, types.ChangeSetTypeCreate, before, "A Add , C Add , B Add , Gone Add , T Add , R Add , I Add ")
+	w.changeSet(ctx, types.ChangeSetTypeCreate, before, "A Add , C Add , B Add , Gone Add , T Add , R Add , I Add , V Add , N Add , G Add ")
 	if _, err := w.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")}); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +362,7 @@ func TestChangeSet(t *testing.T) {
 	if _, err := w.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")}); err != nil {
 		t.Fatal(err)
 	}
-	w.changeSet(ctx, types.ChangeSetTypeUpdate, after, "A Modify False, B Modify False, C Modify True, New Add , R Modify False, T Modify Conditional, Gone Remove ")
+	w.changeSet(ctx, types.ChangeSetTypeUpdate, after, "A Modify False, B Modify False, C Modify True, G Modify False, N Modify True, New Add , R Modify False, T Modify Conditional, Gone Remove ")
 }
 
 // changeSet creates a change set and compares what it would change.

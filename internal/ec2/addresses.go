@@ -92,7 +92,7 @@ func (s *Service) AllocateAddress(ctx context.Context, in *ec2.AllocateAddressIn
 	if g := in.NetworkBorderGroup; g != nil && *g != s.opts.Region {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter networkBorderGroup is invalid.", *g)
 	}
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeElasticIp)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeElasticIp)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (s *Service) AuthorizeSecurityGroupEgress(
 
 // authorize adds rules to a group: all of them, or none.
 func (s *Service) authorize(ctx context.Context, p permit) (out []types.SecurityGroupRule, err error) {
-	tags, err := newTags(p.tags, types.ResourceTypeSecurityGroupRule)
+	tags, err := newTags(ctx, p.tags, types.ResourceTypeSecurityGroupRule)
 	if err != nil {
 		return nil, err
 	}

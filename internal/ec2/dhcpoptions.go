@@ -80,7 +80,7 @@ func (s *Service) defaultDHCPOptions(tx *state.Tx) *string {
 
 // CreateDhcpOptions creates a set of options.
 func (s *Service) CreateDhcpOptions(ctx context.Context, in *ec2.CreateDhcpOptionsInput) (*ec2.CreateDhcpOptionsOutput, error) {
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeDhcpOptions)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeDhcpOptions)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (s *Service) CreateVpcEndpoint(ctx context.Context, in *ec2.CreateVpcEndpoi
 	if err != nil {
 		return nil, err
 	}
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeVpcEndpoint)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeVpcEndpoint)
 	if err != nil {
 		return nil, err
 	}

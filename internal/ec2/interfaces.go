@@ -273,7 +273,7 @@ func (s *Service) CreateNetworkInterface(
 	if err != nil {
 		return nil, err
 	}
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeNetworkInterface)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeNetworkInterface)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (s *Service) newGateway(tags []types.Tag) *state.InternetGateway {
 func (s *Service) CreateInternetGateway(
 	ctx context.Context, in *ec2.CreateInternetGatewayInput,
 ) (*ec2.CreateInternetGatewayOutput, error) {
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeInternetGateway)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeInternetGateway)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s *Service) DeleteInternetGateway(
 func (s *Service) CreateEgressOnlyInternetGateway(
 	ctx context.Context, in *ec2.CreateEgressOnlyInternetGatewayInput,
 ) (*ec2.CreateEgressOnlyInternetGatewayOutput, error) {
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeEgressOnlyInternetGateway)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeEgressOnlyInternetGateway)
 	if err != nil {
 		return nil, err
 	}

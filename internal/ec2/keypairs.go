@@ -49,7 +49,7 @@ func (s *Service) CreateKeyPair(ctx context.Context, in *ec2.CreateKeyPairInput)
 	if !slices.Contains(kind.Values(), kind) {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter KeyType is invalid.", kind)
 	}
-	row, err := s.newKey(in.KeyName, in.TagSpecifications)
+	row, err := s.newKey(ctx, in.KeyName, in.TagSpecifications)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Service) CreateKeyPair(ctx context.Context, in *ec2.CreateKeyPairInput)
 
 // ImportKeyPair takes the public half of somebody's key pair.
 func (s *Service) ImportKeyPair(ctx context.Context, in *ec2.ImportKeyPairInput) (*ec2.ImportKeyPairOutput, error) {
-	row, err := s.newKey(in.KeyName, in.TagSpecifications)
+	row, err := s.newKey(ctx, in.KeyName, in.TagSpecifications)
 	if err != nil {
 		return nil, err
 	}
@@ -94,14 +94,14 @@ func (s *Service) ImportKeyPair(ctx context.Context, in *ec2.ImportKeyPairInput)
 }
 
 // newKey checks a new key pair's name and tags.
-func (s *Service) newKey(name *string, specifications []types.TagSpecification) (*state.KeyPair, error) {
+func (s *Service) newKey(ctx context.Context, name *string, specifications []types.TagSpecification) (*state.KeyPair, error) {
 	if aws.ToString(name) == "" {
 		return nil, missing("KeyName")
 	}
 	if !isGroupText(*name) {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter KeyName is invalid.", *name)
 	}
-	tags, err := newTags(specifications, types.ResourceTypeKeyPair)
+	tags, err := newTags(ctx, specifications, types.ResourceTypeKeyPair)
 	return &state.KeyPair{KeyPairInfo: types.KeyPairInfo{
 		KeyPairId:  new(state.NewEC2ID("key")),
 		KeyName:    name,

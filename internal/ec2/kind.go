@@ -12,6 +12,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // kind is a kind of resource that has a table of its own: how its rows are found, filtered and tagged.
@@ -102,7 +103,7 @@ func (k kind[R]) retag(tx *state.Tx, id string, change func([]types.Tag) []types
 	return k.change(tx, &id, "resourceIdSet", func(row *R) error {
 		_, tags := k.of(row)
 		*tags = change(slices.Clone(*tags))
-		if len(*tags) > account.MaxTags {
+		if len(withoutSystemTags(*tags)) > account.MaxTags {
 			return tooManyTags()
 		}
 		return nil
@@ -145,13 +146,16 @@ func checkMembers(in any, known ...string) error {
 }
 
 // newTags returns the tags that a call gives the resource that it makes.
-func newTags(specifications []types.TagSpecification, kind types.ResourceType) ([]types.Tag, error) {
+func newTags(ctx context.Context, specifications []types.TagSpecification, kind types.ResourceType) ([]types.Tag, error) {
 	tags := []types.Tag{}
 	for _, t := range specifications {
 		if t.ResourceType != kind {
 			return nil, refuse("InvalidParameterValue", "'%s' is not a valid taggable resource type for this operation.", t.ResourceType)
 		}
 		tags = append(tags, t.Tags...)
+	}
+	if call.From(ctx).Via == "cloudformation" {
+		return tags, checkTags(withoutSystemTags(tags))
 	}
 	return tags, checkTags(tags)
 }

@@ -35,7 +35,7 @@ func (s *Service) CreateNatGateway(ctx context.Context, in *ec2.CreateNatGateway
 	if err != nil {
 		return nil, err
 	}
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeNatgateway)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeNatgateway)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func sortEntries(r *state.NetworkACL) {
 
 // CreateNetworkAcl creates a network ACL, which denies everything until it has entries.
 func (s *Service) CreateNetworkAcl(ctx context.Context, in *ec2.CreateNetworkAclInput) (*ec2.CreateNetworkAclOutput, error) {
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeNetworkAcl)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeNetworkAcl)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (s *Service) CreatePlacementGroup(
 	if err := checkMembers(in, "GroupName", "PartitionCount", "SpreadLevel", "Strategy", "TagSpecifications"); err != nil {
 		return nil, err
 	}
-	row, err := s.newPlacementGroup(in)
+	row, err := s.newPlacementGroup(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (s *Service) CreatePlacementGroup(
 }
 
 // newPlacementGroup checks what a call says of a group.
-func (s *Service) newPlacementGroup(in *ec2.CreatePlacementGroupInput) (*state.PlacementGroup, error) {
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypePlacementGroup)
+func (s *Service) newPlacementGroup(ctx context.Context, in *ec2.CreatePlacementGroupInput) (*state.PlacementGroup, error) {
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypePlacementGroup)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func associated() *types.RouteTableAssociationState {
 
 // CreateRouteTable creates a route table.
 func (s *Service) CreateRouteTable(ctx context.Context, in *ec2.CreateRouteTableInput) (*ec2.CreateRouteTableOutput, error) {
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeRouteTable)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeRouteTable)
 	if err != nil {
 		return nil, err
 	}

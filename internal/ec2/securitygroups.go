@@ -96,7 +96,7 @@ func (s *Service) CreateSecurityGroup(ctx context.Context, in *ec2.CreateSecurit
 	if err := checkGroupText(name, description); err != nil {
 		return nil, err
 	}
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeSecurityGroup)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeSecurityGroup)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (s *Service) CreateSubnet(ctx context.Context, in *ec2.CreateSubnetInput) (
 	if err != nil {
 		return nil, err
 	}
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeSubnet)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeSubnet)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func checkTags(tags []types.Tag) error {
 	case account.TooManyTags:
 		return tooManyTags()
 	case account.TagReserved:
-		return refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use")
+		return reservedTag()
 	case account.TagValueLength:
 		return refuse("InvalidParameterValue", "Tag value exceeds the maximum length of %d characters", account.MaxTagValue)
 	case account.TagTwice:
@@ -42,6 +42,20 @@ func checkTags(tags []types.Tag) error {
 		return refuse("InvalidParameterValue", "Tag key cannot be empty.")
 	}
 	return refuse("InvalidParameterValue", "Tag key exceeds the maximum length of %d characters", account.MaxTagKey)
+}
+
+// systemTags is what the keys begin with of tags that AWS's services set. They don't count against the limit, and only the services
+// themselves change them.
+const systemTags = "aws:"
+
+func isSystemTag(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), systemTags) }
+
+func withoutSystemTags(tags []types.Tag) []types.Tag {
+	return slices.DeleteFunc(slices.Clone(tags), isSystemTag)
+}
+
+func reservedTag() error {
+	return refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use")
 }
 
 func tooManyTags() error {
@@ -120,11 +134,14 @@ func (s *Service) CreateTags(ctx context.Context, in *ec2.CreateTagsInput) (*ec2
 	return &ec2.CreateTagsOutput{}, nil
 }
 
-// DeleteTags removes all tags, tags with certain keys, or tags with certain keys and values.
+// DeleteTags removes all tags but those of AWS's services, tags with certain keys, or tags with certain keys and values.
 func (s *Service) DeleteTags(ctx context.Context, in *ec2.DeleteTagsInput) (*ec2.DeleteTagsOutput, error) {
+	if slices.ContainsFunc(in.Tags, isSystemTag) {
+		return nil, reservedTag()
+	}
 	err := s.retag(ctx, in.Resources, in.DryRun, func(tags []types.Tag) []types.Tag {
 		if len(in.Tags) == 0 {
-			return []types.Tag{}
+			return slices.DeleteFunc(tags, func(t types.Tag) bool { return !isSystemTag(t) })
 		}
 		for _, t := range in.Tags {
 			tags = removeTag(tags, t.Key, t.Value)

@@ -69,7 +69,7 @@ func (s *Service) CreateVpc(ctx context.Context, in *ec2.CreateVpcInput) (*ec2.C
 	if err != nil {
 		return nil, err
 	}
-	tags, err := newTags(in.TagSpecifications, types.ResourceTypeVpc)
+	tags, err := newTags(ctx, in.TagSpecifications, types.ResourceTypeVpc)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (h *Handler) index(a *served) {
 }
 
 // Call runs an operation for somebody in this process, with the checks that a call from outside passes. It implements call.Caller. Whoever
-// calls is the identity in ctx.
+// calls is the identity in ctx, and the service that calls for it is the one that ctx's call is of.
 func (h *Handler) Call(ctx context.Context, in any) (out any, err error) {
 	t := reflect.TypeOf(in)
 	if t == nil || t.Kind() != reflect.Pointer {
@@ -42,11 +42,13 @@ func (h *Handler) Call(ctx context.Context, in any) (out any, err error) {
 			out, err = nil, refusal.Panic(p)
 		}
 	}()
+	from := call.From(ctx)
 	ctx = call.With(ctx, call.Call{
 		RequestID: uuid.NewString(),
 		Service:   found.api.Name,
 		Operation: found.name,
-		Identity:  call.From(ctx).Identity,
+		Identity:  from.Identity,
+		Via:       from.Service,
 	})
 	return found.op.Call(ctx, in)
 }

@@ -36,10 +36,8 @@ type taskDefinition struct {
 var _ = add(kind[taskDefinition]{
 	name:       "AWS::ECS::TaskDefinition",
 	attributes: []string{"TaskDefinitionArn"},
+	find:       registered,
 	create: func(ctx context.Context, s Step, d *taskDefinition) (string, error) {
-		if arn, err := registered(ctx, s, d); arn != "" || err != nil {
-			return arn, err
-		}
 		out, err := call.Do[ecs.RegisterTaskDefinitionOutput](ctx, s.Services, &ecs.RegisterTaskDefinitionInput{
 			Family:                  new(s.named(d.Family, 255)),
 			ContainerDefinitions:    d.ContainerDefinitions,
@@ -79,9 +77,6 @@ var _ = add(kind[taskDefinition]{
 
 // registered returns the revision that a process registered before it was killed, if one did.
 func registered(ctx context.Context, s Step, d *taskDefinition) (string, error) {
-	if s.Since.IsZero() {
-		return "", nil
-	}
 	in := &ecs.DescribeTaskDefinitionInput{TaskDefinition: new(s.named(d.Family, 255))}
 	out, err := call.Do[ecs.DescribeTaskDefinitionOutput](ctx, s.Services, in)
 	if err != nil {

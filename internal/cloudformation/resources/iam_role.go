@@ -49,7 +49,7 @@ var _ = add(kind[role]{
 			return "", err
 		}
 		if err := setPolicies(ctx, s, name, &role{}, r); err != nil {
-			return "", undo(ctx, s, name, r, err)
+			return "", undo(ctx, s, name, r, deleteRole, err)
 		}
 		return name, nil
 	},
@@ -65,14 +65,6 @@ var _ = add(kind[role]{
 })
 
 func iamTag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
-
-// undo deletes a role that couldn't be made whole, and returns why.
-func undo(ctx context.Context, s Step, name string, r *role, why error) error {
-	if err := deleteRole(ctx, s, name, r); err != nil && !isMissing(err) {
-		return err
-	}
-	return why
-}
 
 func updateRole(ctx context.Context, s Step, name string, before, after *role) error {
 	trust := &iam.UpdateAssumeRolePolicyInput{RoleName: &name, PolicyDocument: document(after.AssumeRolePolicyDocument)}

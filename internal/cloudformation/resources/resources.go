@@ -62,7 +62,8 @@ type Step struct {
 	Name     string // the logical ID
 	// Token is the resource's own. A creation that is repeated after a crash has the first one's.
 	Token string
-	// Since is when an earlier process began to make the resource, which may have been made; zero if none did.
+	// Since is when an earlier process began to make the resource, which may have been made; zero if none did. For a deletion it's when that
+	// began.
 	Since time.Time
 	// Former has the physical IDs of the resources whose place this one takes.
 	Former []string
@@ -80,7 +81,10 @@ type kind[P any] struct {
 	name       string
 	attributes []string
 	// id returns the physical ID, if that is known before the resource is made. What has it already belongs to somebody else.
-	id     func(s Step, p *P) string
+	id func(s Step, p *P) string
+	// find returns the ID of the resource that an earlier process made before it was killed, or "" if none did. It's for types whose IDs
+	// are known only once they're made.
+	find   func(ctx context.Context, s Step, p *P) (id string, err error)
 	create func(ctx context.Context, s Step, p *P) (id string, err error)
 	// update changes a resource in place. Without it, a new one takes the place of a resource of which anything changes.
 	update func(ctx context.Context, s Step, id string, before, after *P) error
@@ -168,7 +172,15 @@ func (k kind[P]) Exists(ctx context.Context, s Step, id string, properties map[s
 }
 
 func (k kind[P]) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
-	return k.create(ctx, s, of[P](properties))
+	p := of[P](properties)
+	if k.find != nil && !s.Since.IsZero() {
+		if id, err := k.find(ctx, s, p); err != nil {
+			return "", err
+		} else if id != "" {
+			return id, k.Complete(ctx, s, id, properties)
+		}
+	}
+	return k.create(ctx, s, p)
 }
 
 func (k kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) error {
@@ -201,10 +213,25 @@ func (k kind[P]) Settled(ctx context.Context, s Step, id string, properties map[
 }
 
 func (k kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) error {
-	if err := k.delete(ctx, s, id, of[P](properties)); !isMissing(err) {
+	err := k.delete(ctx, s, id, of[P](properties))
+	switch {
+	case isMissing(err):
+		return nil
+	case hasCode(err, "DependencyViolation") && s.Account.Now().Sub(s.Since) < maxDependent:
+		return ErrPending // what depends on it may be on its way out, without the template saying so
+	}
+	return err
+}
+
+// maxDependent is how long a deletion waits for what depends on a resource to go.
+const maxDependent = 5 * time.Minute
+
+// undo deletes a resource that couldn't be made whole, and returns why.
+func undo[P any](ctx context.Context, s Step, id string, p *P, remove func(context.Context, Step, string, *P) error, why error) error {
+	if err := remove(ctx, s, id, p); err != nil && !isMissing(err) {
 		return err
 	}
-	return nil
+	return why
 }
 
 // ErrPending is returned by Delete for a resource that isn't gone yet: it's to be called again.
@@ -222,8 +249,14 @@ func isMissing(err error) bool {
 	code := refused.ErrorCode()
 	return strings.HasSuffix(code, "NotFound") || strings.HasSuffix(code, "NotFoundException") || strings.HasSuffix(code, "DoesNotExist") ||
 		slices.Contains([]string{
-			"NoSuchBucket", "NoSuchBucketPolicy", "NoSuchEntity", "AWS.SimpleQueueService.NonExistentQueue", "ResourceNotFound",
+			"Gateway.NotAttached", "InvalidPlacementGroup.Unknown", "NoSuchBucket", "NoSuchBucketPolicy", "NoSuchEntity", "AWS.SimpleQueueService.NonExistentQueue", "ResourceNotFound",
 		}, code)
+}
+
+// hasCode reports whether an error is a refusal with a code.
+func hasCode(err error, code string) bool {
+	var refused smithy.APIError
+	return errors.As(err, &refused) && refused.ErrorCode() == code
 }
 
 // Tag is a tag as most types have it.

@@ -375,6 +375,9 @@ func (c *construction) modifyInPlace(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if row.Next != nil {
+		row.Properties = row.Next // of an update that failed halfway, which is what there is to change
+	}
 	row.Status, row.At, row.Reason, row.Next = types.ResourceStatusUpdateInProgress, c.opts.Account.Now(), "", sealed
 	if err := c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, row, "", c.shown) }); err != nil {
 		return false, err

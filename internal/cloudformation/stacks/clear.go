@@ -111,6 +111,7 @@ func (l *Loop) delete(ctx context.Context, s *state.Stack, row *state.StackResou
 		return template.Errorf("Pintle has no resource type %s any more", row.Type)
 	}
 	step := l.stepOf(s, row)
+	step.Since = row.At
 	if row.PhysicalID == "" {
 		next, err := l.unseal(row.Stack, row.Name, row.Next)
 		if err != nil {

@@ -1,0 +1,67 @@
+package resources
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// The tags that EC2's resources get in the call that makes them. AWS has the first three. The last one is by which a resource is found
+// again whose maker was killed before it could note the ID: no two creations share it.
+const (
+	tagStackName = "aws:cloudformation:stack-name"
+	tagStackID   = "aws:cloudformation:stack-id"
+	tagLogicalID = "aws:cloudformation:logical-id"
+	tagToken     = "aws:cloudformation:token"
+)
+
+// ec2Tags returns the tags that a resource of EC2's is made with: the template's and CloudFormation's.
+func ec2Tags(s Step, kind types.ResourceType, tags []Tag) ([]types.TagSpecification, error) {
+	if slices.ContainsFunc(tags, func(t Tag) bool { return strings.HasPrefix(strings.ToLower(t.Key), "aws:") }) {
+		return nil, template.Errorf("Tag keys starting with 'aws:' are reserved for internal use")
+	}
+	all := append(slices.Clone(tags), Tag{tagStackName, s.Stack}, Tag{tagStackID, s.StackID}, Tag{tagLogicalID, s.Name}, Tag{tagToken, s.Token})
+	return []types.TagSpecification{{ResourceType: kind, Tags: tagList(all, ec2Tag)}}, nil
+}
+
+func ec2Tag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
+
+// findEC2 returns the ID of what an earlier process made in this step's place before it was killed, or "".
+func findEC2[P any](ctx context.Context, s Step, _ *P) (string, error) {
+	in := &ec2.DescribeTagsInput{Filters: []types.Filter{filter("key", tagToken), filter("value", s.Token)}}
+	out, err := call.Do[ec2.DescribeTagsOutput](ctx, s.Services, in)
+	if err != nil || len(out.Tags) == 0 {
+		return "", err
+	}
+	return *out.Tags[0].ResourceId, nil
+}
+
+// retagEC2 changes the tags of something of EC2's.
+func retagEC2(ctx context.Context, s Step, id string, before, after []Tag) error {
+	if gone := removed(before, after); len(gone) > 0 {
+		in := &ec2.DeleteTagsInput{Resources: []string{id}}
+		for _, key := range gone {
+			in.Tags = append(in.Tags, types.Tag{Key: &key})
+		}
+		if _, err := call.Do[ec2.DeleteTagsOutput](ctx, s.Services, in); err != nil {
+			return err
+		}
+	}
+	if len(after) == 0 || maps.Equal(tagMap(before), tagMap(after)) {
+		return nil
+	}
+	_, err := call.Do[ec2.CreateTagsOutput](ctx, s.Services, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(after, ec2Tag)})
+	return err
+}
+
+// filter returns a filter on one value.
+func filter(name, value string) types.Filter {
+	return types.Filter{Name: &name, Values: []string{value}}
+}

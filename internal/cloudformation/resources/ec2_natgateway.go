@@ -1,0 +1,52 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// natGateway has the properties of AWS::EC2::NatGateway.
+type natGateway struct {
+	SubnetId         *string                `cfn:"required,create"`
+	AllocationId     *string                `cfn:"create"`
+	ConnectivityType types.ConnectivityType `cfn:"create"`
+	PrivateIpAddress *string                `cfn:"create"`
+	Tags             []Tag
+}
+
+var _ = add(kind[natGateway]{
+	name:       "AWS::EC2::NatGateway",
+	attributes: []string{"NatGatewayId"},
+	find:       findEC2[natGateway],
+	create: func(ctx context.Context, s Step, g *natGateway) (string, error) {
+		tags, err := ec2Tags(s, types.ResourceTypeNatgateway, g.Tags)
+		if err != nil {
+			return "", err
+		}
+		out, err := call.Do[ec2.CreateNatGatewayOutput](ctx, s.Services, &ec2.CreateNatGatewayInput{
+			SubnetId:          g.SubnetId,
+			AllocationId:      g.AllocationId,
+			ConnectivityType:  g.ConnectivityType,
+			PrivateIpAddress:  g.PrivateIpAddress,
+			TagSpecifications: tags,
+		})
+		if err != nil {
+			return "", err
+		}
+		return *out.NatGateway.NatGatewayId, nil
+	},
+	update: func(ctx context.Context, s Step, id string, before, after *natGateway) error {
+		return retagEC2(ctx, s, id, before.Tags, after.Tags)
+	},
+	delete: func(ctx context.Context, s Step, id string, _ *natGateway) error {
+		_, err := call.Do[ec2.DeleteNatGatewayOutput](ctx, s.Services, &ec2.DeleteNatGatewayInput{NatGatewayId: &id})
+		return err
+	},
+	read: func(_ context.Context, _ Step, id string, _ *natGateway) (Made, error) {
+		return Made{Attributes: map[string]any{"NatGatewayId": id}}, nil
+	},
+})

@@ -1,0 +1,89 @@
+package resources
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// route has the properties of AWS::EC2::Route. Its physical ID is TABLE|DESTINATION.
+type route struct {
+	RouteTableId                *string `cfn:"required,create"`
+	DestinationCidrBlock        *string `cfn:"create"`
+	DestinationIpv6CidrBlock    *string `cfn:"create"`
+	DestinationPrefixListId     *string `cfn:"create"`
+	EgressOnlyInternetGatewayId *string
+	GatewayId                   *string
+	InstanceId                  *string
+	NatGatewayId                *string
+	NetworkInterfaceId          *string
+}
+
+func (r *route) destination() string {
+	return aws.ToString(cmp.Or(r.DestinationCidrBlock, r.DestinationIpv6CidrBlock, r.DestinationPrefixListId))
+}
+
+func routeID(_ Step, r *route) string { return aws.ToString(r.RouteTableId) + "|" + r.destination() }
+
+var _ = add(kind[route]{
+	name:       "AWS::EC2::Route",
+	attributes: []string{"CidrBlock"},
+	id:         routeID,
+	create: func(ctx context.Context, s Step, r *route) (string, error) {
+		_, err := call.Do[ec2.CreateRouteOutput](ctx, s.Services, &ec2.CreateRouteInput{
+			RouteTableId:                r.RouteTableId,
+			DestinationCidrBlock:        r.DestinationCidrBlock,
+			DestinationIpv6CidrBlock:    r.DestinationIpv6CidrBlock,
+			DestinationPrefixListId:     r.DestinationPrefixListId,
+			EgressOnlyInternetGatewayId: r.EgressOnlyInternetGatewayId,
+			GatewayId:                   r.GatewayId,
+			InstanceId:                  r.InstanceId,
+			NatGatewayId:                r.NatGatewayId,
+			NetworkInterfaceId:          r.NetworkInterfaceId,
+		})
+		return routeID(s, r), err
+	},
+	update: func(ctx context.Context, s Step, _ string, _, r *route) error {
+		_, err := call.Do[ec2.ReplaceRouteOutput](ctx, s.Services, &ec2.ReplaceRouteInput{
+			RouteTableId:                r.RouteTableId,
+			DestinationCidrBlock:        r.DestinationCidrBlock,
+			DestinationIpv6CidrBlock:    r.DestinationIpv6CidrBlock,
+			DestinationPrefixListId:     r.DestinationPrefixListId,
+			EgressOnlyInternetGatewayId: r.EgressOnlyInternetGatewayId,
+			GatewayId:                   r.GatewayId,
+			InstanceId:                  r.InstanceId,
+			NatGatewayId:                r.NatGatewayId,
+			NetworkInterfaceId:          r.NetworkInterfaceId,
+		})
+		return err
+	},
+	delete: func(ctx context.Context, s Step, _ string, r *route) error {
+		_, err := call.Do[ec2.DeleteRouteOutput](ctx, s.Services, &ec2.DeleteRouteInput{
+			RouteTableId:             r.RouteTableId,
+			DestinationCidrBlock:     r.DestinationCidrBlock,
+			DestinationIpv6CidrBlock: r.DestinationIpv6CidrBlock,
+			DestinationPrefixListId:  r.DestinationPrefixListId,
+		})
+		return err
+	},
+	read: func(ctx context.Context, s Step, _ string, r *route) (Made, error) {
+		in := &ec2.DescribeRouteTablesInput{RouteTableIds: []string{*r.RouteTableId}}
+		out, err := call.Do[ec2.DescribeRouteTablesOutput](ctx, s.Services, in)
+		if err != nil {
+			return Made{}, err
+		}
+		leadsThere := func(o types.Route) bool {
+			return aws.ToString(cmp.Or(o.DestinationCidrBlock, o.DestinationIpv6CidrBlock, o.DestinationPrefixListId)) == r.destination()
+		}
+		if !slices.ContainsFunc(out.RouteTables[0].Routes, leadsThere) {
+			return Made{}, errMissing
+		}
+		return Made{Attributes: map[string]any{"CidrBlock": r.destination()}}, nil
+	},
+})

@@ -1,0 +1,199 @@
+package resources
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// securityGroup has the properties of AWS::EC2::SecurityGroup.
+type securityGroup struct {
+	GroupDescription     *string `cfn:"required,create"`
+	GroupName            *string `cfn:"create"`
+	VpcId                *string `cfn:"create"`
+	SecurityGroupIngress []ingressRule
+	SecurityGroupEgress  []egressRule
+	Tags                 []Tag
+}
+
+// ingressRule lets somebody in.
+type ingressRule struct {
+	IpProtocol                 *string `cfn:"required"`
+	FromPort                   *int32
+	ToPort                     *int32
+	CidrIp                     *string
+	CidrIpv6                   *string
+	Description                *string
+	SourcePrefixListId         *string
+	SourceSecurityGroupId      *string
+	SourceSecurityGroupName    *string
+	SourceSecurityGroupOwnerId *string
+}
+
+// egressRule lets a group's members out.
+type egressRule struct {
+	IpProtocol                 *string `cfn:"required"`
+	FromPort                   *int32
+	ToPort                     *int32
+	CidrIp                     *string
+	CidrIpv6                   *string
+	Description                *string
+	DestinationPrefixListId    *string
+	DestinationSecurityGroupId *string
+}
+
+func (r ingressRule) permission() types.IpPermission {
+	p := permission(r.IpProtocol, r.FromPort, r.ToPort, r.CidrIp, r.CidrIpv6, r.SourcePrefixListId, r.Description)
+	if r.SourceSecurityGroupId != nil || r.SourceSecurityGroupName != nil {
+		p.UserIdGroupPairs = []types.UserIdGroupPair{{
+			Description: r.Description,
+			GroupId:     r.SourceSecurityGroupId,
+			GroupName:   r.SourceSecurityGroupName,
+			UserId:      r.SourceSecurityGroupOwnerId,
+		}}
+	}
+	return p
+}
+
+func (r egressRule) permission() types.IpPermission {
+	p := permission(r.IpProtocol, r.FromPort, r.ToPort, r.CidrIp, r.CidrIpv6, r.DestinationPrefixListId, r.Description)
+	if r.DestinationSecurityGroupId != nil {
+		p.UserIdGroupPairs = []types.UserIdGroupPair{{Description: r.Description, GroupId: r.DestinationSecurityGroupId}}
+	}
+	return p
+}
+
+// permission returns a rule as EC2's calls have it, with the peers that both directions have.
+func permission(protocol *string, from, to *int32, block, block6, list, description *string) types.IpPermission {
+	p := types.IpPermission{IpProtocol: protocol, FromPort: from, ToPort: to}
+	if block != nil {
+		p.IpRanges = []types.IpRange{{CidrIp: block, Description: description}}
+	}
+	if block6 != nil {
+		p.Ipv6Ranges = []types.Ipv6Range{{CidrIpv6: block6, Description: description}}
+	}
+	if list != nil {
+		p.PrefixListIds = []types.PrefixListId{{PrefixListId: list, Description: description}}
+	}
+	return p
+}
+
+func (g *securityGroup) ingress() (all []types.IpPermission) {
+	for _, r := range g.SecurityGroupIngress {
+		all = append(all, r.permission())
+	}
+	return all
+}
+
+// egress returns the rules that let members out: without any in the template, that to everybody which each group is made with.
+func (g *securityGroup) egress() (all []types.IpPermission) {
+	for _, r := range g.SecurityGroupEgress {
+		all = append(all, r.permission())
+	}
+	if all == nil {
+		all = []types.IpPermission{permission(aws.String("-1"), nil, nil, aws.String("0.0.0.0/0"), nil, nil, nil)}
+	}
+	return all
+}
+
+var _ = add(kind[securityGroup]{
+	name:       "AWS::EC2::SecurityGroup",
+	attributes: []string{"GroupId", "Id", "VpcId"},
+	find:       findEC2[securityGroup],
+	create: func(ctx context.Context, s Step, g *securityGroup) (string, error) {
+		tags, err := ec2Tags(s, types.ResourceTypeSecurityGroup, g.Tags)
+		if err != nil {
+			return "", err
+		}
+		out, err := call.Do[ec2.CreateSecurityGroupOutput](ctx, s.Services, &ec2.CreateSecurityGroupInput{
+			Description:       g.GroupDescription,
+			GroupName:         new(s.named(g.GroupName, 255)),
+			TagSpecifications: tags,
+			VpcId:             g.VpcId,
+		})
+		if err != nil {
+			return "", err
+		}
+		if err := setRules(ctx, s, *out.GroupId, &securityGroup{}, g); err != nil {
+			return "", undo(ctx, s, *out.GroupId, g, deleteSecurityGroup, err)
+		}
+		return *out.GroupId, nil
+	},
+	update: func(ctx context.Context, s Step, id string, before, after *securityGroup) error {
+		if err := setRules(ctx, s, id, before, after); err != nil {
+			return err
+		}
+		return retagEC2(ctx, s, id, before.Tags, after.Tags)
+	},
+	delete: deleteSecurityGroup,
+	read: func(ctx context.Context, s Step, id string, _ *securityGroup) (Made, error) {
+		out, err := call.Do[ec2.DescribeSecurityGroupsOutput](ctx, s.Services, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{id}})
+		if err != nil {
+			return Made{}, err
+		}
+		return Made{Attributes: map[string]any{"GroupId": id, "Id": id, "VpcId": *out.SecurityGroups[0].VpcId}}, nil
+	},
+})
+
+func deleteSecurityGroup(ctx context.Context, s Step, id string, _ *securityGroup) error {
+	_, err := call.Do[ec2.DeleteSecurityGroupOutput](ctx, s.Services, &ec2.DeleteSecurityGroupInput{GroupId: &id})
+	return err
+}
+
+// setRules gives a group other rules of its template's. Those that others gave it stay. After a kill, or a failure, some may be there.
+func setRules(ctx context.Context, s Step, id string, before, after *securityGroup) error {
+	isNew := before.GroupDescription == nil && s.Since.IsZero()
+	for _, p := range without(before.ingress(), after.ingress()) {
+		if err := revoke(ctx, s, id, p, false); err != nil {
+			return err
+		}
+	}
+	for _, p := range without(before.egress(), after.egress()) {
+		if err := revoke(ctx, s, id, p, true); err != nil {
+			return err
+		}
+	}
+	for _, p := range without(after.ingress(), before.ingress()) {
+		in := &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
+		_, err := call.Do[ec2.AuthorizeSecurityGroupIngressOutput](ctx, s.Services, in)
+		if err != nil && (isNew || !hasCode(err, "InvalidPermission.Duplicate")) {
+			return err
+		}
+	}
+	for _, p := range without(after.egress(), before.egress()) {
+		in := &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
+		_, err := call.Do[ec2.AuthorizeSecurityGroupEgressOutput](ctx, s.Services, in)
+		if err != nil && (isNew || !hasCode(err, "InvalidPermission.Duplicate")) {
+			return err
+		}
+	}
+	return nil
+}
+
+// without returns the permissions that others don't have.
+func without(all, others []types.IpPermission) []types.IpPermission {
+	return slices.DeleteFunc(slices.Clone(all), func(p types.IpPermission) bool {
+		return slices.ContainsFunc(others, func(o types.IpPermission) bool { return reflect.DeepEqual(o, p) })
+	})
+}
+
+// revoke takes a rule from a group. One that isn't there is gone already.
+func revoke(ctx context.Context, s Step, id string, p types.IpPermission, egress bool) (err error) {
+	if egress {
+		in := &ec2.RevokeSecurityGroupEgressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
+		_, err = call.Do[ec2.RevokeSecurityGroupEgressOutput](ctx, s.Services, in)
+	} else {
+		in := &ec2.RevokeSecurityGroupIngressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
+		_, err = call.Do[ec2.RevokeSecurityGroupIngressOutput](ctx, s.Services, in)
+	}
+	if isMissing(err) {
+		return nil
+	}
+	return err
+}
