@@ -27,15 +27,17 @@ import (
 	"github.com/pintle/pintle/internal/vault/vaulttest"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
 )
 
 // world is CloudFormation with ECS and Parameter Store, on a journal in memory.
 type world struct {
 	*Service
-	t     *testing.T
-	loop  *stacks.Loop
-	wrote []journaltest.Rows // after each write of the journal
-	calls map[call.Identity]bool
+	t        *testing.T
+	loop     *stacks.Loop
+	wrote    []journaltest.Rows // after each write of the journal
+	calls    map[call.Identity]bool
+	services call.Caller
 }
 
 // overheard notes who calls services.
@@ -52,7 +54,8 @@ func (o overheard) Call(ctx context.Context, in any) (any, error) {
 	return o.Caller.Call(ctx, in)
 }
 
-func newWorld(t *testing.T, rows journaltest.Rows) *world {
+// newWorld returns a world with more services than those whose rows are in the journal.
+func newWorld(t *testing.T, rows journaltest.Rows, more ...model.API) *world {
 	t.Helper()
 	w := &world{t: t, calls: map[call.Identity]bool{}}
 	journal := journaltest.NewMemory(rows)
@@ -61,13 +64,15 @@ func newWorld(t *testing.T, rows journaltest.Rows) *world {
 	store := statetest.OpenOn(t, journal, placing)
 	v := vaulttest.New(t, 7)
 	owner := accounttest.New(time.Now)
-	services, err := wire.New(wire.Options{}, ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
+	services, err := wire.New(wire.Options{}, append(more,
+		ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
 		ec2.API(ec2.New(store, ec2.Options{Account: owner})),
-		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})))
+		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})))...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.services = services
 	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: overheard{services, new(sync.Mutex), w.calls}, Vault: v, Log: slog.New(slog.DiscardHandler)})
 	w.Service = New(store, w.loop, Options{Account: owner, Services: services})
 	return w
@@ -180,6 +185,7 @@ func network(v *state.View) (lines []string) {
 			lines = append(lines, fmt.Sprint("rule ", shape(*g.GroupName), " ", *r.IsEgress, " ", *r.IpProtocol, " ", *r.FromPort, " ", aws.ToString(r.CidrIpv4)))
 		}
 	}
+	slices.Sort(lines)
 	return lines
 }
 

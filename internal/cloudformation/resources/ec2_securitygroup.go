@@ -183,7 +183,7 @@ func without(all, others []types.IpPermission) []types.IpPermission {
 	})
 }
 
-// revoke takes a rule from a group. One that isn't there is gone already.
+// revoke takes a rule from a group. One that isn't there is gone already, and one that EC2 refuses never was there.
 func revoke(ctx context.Context, s Step, id string, p types.IpPermission, egress bool) (err error) {
 	if egress {
 		in := &ec2.RevokeSecurityGroupEgressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
@@ -192,7 +192,7 @@ func revoke(ctx context.Context, s Step, id string, p types.IpPermission, egress
 		in := &ec2.RevokeSecurityGroupIngressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
 		_, err = call.Do[ec2.RevokeSecurityGroupIngressOutput](ctx, s.Services, in)
 	}
-	if isMissing(err) {
+	if isMissing(err) || hasCode(err, "InvalidParameterValue") {
 		return nil
 	}
 	return err

@@ -300,7 +300,12 @@ func (c *construction) modify(ctx context.Context, next map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return c.kind.Update(ctx, c.step(c.row), c.row.PhysicalID, before, next)
+	s := c.step(c.row)
+	err = c.kind.Update(ctx, s, c.row.PhysicalID, before, next)
+	if err != nil && isBack(c.stack) { // what the failed update asked for may be nothing that a call can take back
+		return c.kind.Update(ctx, s, c.row.PhysicalID, next, next)
+	}
+	return err
 }
 
 // settle notes that a resource is complete, if it is.
