@@ -3,7 +3,6 @@ package resources
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
@@ -24,7 +23,7 @@ type role struct {
 	Tags                     []Tag
 }
 
-// inlinePolicy is a policy that is a role's own.
+// inlinePolicy is a policy that is a role's, a user's or a group's own.
 type inlinePolicy struct {
 	PolicyName     *string
 	PolicyDocument any
@@ -48,7 +47,7 @@ var _ = add(kind[role]{
 		if err != nil {
 			return "", err
 		}
-		if err := setPolicies(ctx, s, name, &role{}, r); err != nil {
+		if err := iamRoles.set(ctx, s, name, policies{}, r.policies()); err != nil {
 			return "", undo(ctx, s, name, r, deleteRole, err)
 		}
 		return name, nil
@@ -78,7 +77,7 @@ func updateRole(ctx context.Context, s Step, name string, before, after *role) e
 	if err := bound(ctx, s, name, before, after); err != nil {
 		return err
 	}
-	if err := setPolicies(ctx, s, name, before, after); err != nil {
+	if err := iamRoles.set(ctx, s, name, before.policies(), after.policies()); err != nil {
 		return err
 	}
 	if gone := removed(before.Tags, after.Tags); len(gone) > 0 {
@@ -108,48 +107,10 @@ func bound(ctx context.Context, s Step, name string, before, after *role) error 
 	return err
 }
 
-// setPolicies attaches and embeds the policies that a role is to have, and takes away those that it isn't to have any more.
-func setPolicies(ctx context.Context, s Step, name string, before, after *role) error {
-	for _, arn := range after.ManagedPolicyArns {
-		in := &iam.AttachRolePolicyInput{RoleName: &name, PolicyArn: &arn}
-		if _, err := call.Do[iam.AttachRolePolicyOutput](ctx, s.Services, in); err != nil {
-			return err
-		}
-	}
-	for _, p := range after.Policies {
-		in := &iam.PutRolePolicyInput{RoleName: &name, PolicyName: p.PolicyName, PolicyDocument: document(p.PolicyDocument)}
-		if _, err := call.Do[iam.PutRolePolicyOutput](ctx, s.Services, in); err != nil {
-			return err
-		}
-	}
-	return dropPolicies(ctx, s, name, before, after)
-}
-
-// dropPolicies takes the policies away that a role isn't to have any more. Those that others gave it stay.
-func dropPolicies(ctx context.Context, s Step, name string, before, after *role) error {
-	for _, arn := range before.ManagedPolicyArns {
-		if slices.Contains(after.ManagedPolicyArns, arn) {
-			continue
-		}
-		in := &iam.DetachRolePolicyInput{RoleName: &name, PolicyArn: &arn}
-		if _, err := call.Do[iam.DetachRolePolicyOutput](ctx, s.Services, in); err != nil && !isMissing(err) {
-			return err
-		}
-	}
-	for _, p := range before.Policies {
-		if slices.ContainsFunc(after.Policies, func(q inlinePolicy) bool { return *q.PolicyName == *p.PolicyName }) {
-			continue
-		}
-		in := &iam.DeleteRolePolicyInput{RoleName: &name, PolicyName: p.PolicyName}
-		if _, err := call.Do[iam.DeleteRolePolicyOutput](ctx, s.Services, in); err != nil && !isMissing(err) {
-			return err
-		}
-	}
-	return nil
-}
+func (r *role) policies() policies { return policies{r.ManagedPolicyArns, r.Policies} }
 
 func deleteRole(ctx context.Context, s Step, name string, r *role) error {
-	if err := dropPolicies(ctx, s, name, r, &role{}); err != nil {
+	if err := iamRoles.clear(ctx, s, name, r.policies(), policies{}); err != nil {
 		return err
 	}
 	_, err := call.Do[iam.DeleteRoleOutput](ctx, s.Services, &iam.DeleteRoleInput{RoleName: &name})

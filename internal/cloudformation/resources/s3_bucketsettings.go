@@ -1,0 +1,169 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// The settings of buckets, as CloudFormation's schema has them.
+
+type bucketVersioning struct {
+	Status types.BucketVersioningStatus `cfn:"required"`
+}
+
+type bucketEncryption struct {
+	ServerSideEncryptionConfiguration []bucketEncryptionRule `cfn:"required"`
+}
+
+type bucketEncryptionRule struct {
+	BucketKeyEnabled              *bool
+	ServerSideEncryptionByDefault *types.ServerSideEncryptionByDefault
+}
+
+type bucketCORS struct {
+	CorsRules []bucketCORSRule `cfn:"required"`
+}
+
+type bucketCORSRule struct {
+	AllowedHeaders []string
+	AllowedMethods []string `cfn:"required"`
+	AllowedOrigins []string `cfn:"required"`
+	ExposedHeaders []string
+	Id             *string
+	MaxAge         *int32
+}
+
+type bucketNotifications struct{ QueueConfigurations []bucketQueue }
+
+type bucketQueue struct {
+	Event  types.Event `cfn:"required"`
+	Queue  *string     `cfn:"required"`
+	Filter *bucketFilter
+}
+
+type bucketFilter struct {
+	S3Key *bucketKeyFilter `cfn:"required"`
+}
+
+type bucketKeyFilter struct {
+	Rules []types.FilterRule `cfn:"required"`
+}
+
+func setVersioning(ctx context.Context, s Step, name string, before, after *bucket) error {
+	c := after.VersioningConfiguration
+	if c == nil && before.VersioningConfiguration == nil {
+		return nil
+	}
+	if c == nil {
+		c = &bucketVersioning{types.BucketVersioningStatusSuspended} // a bucket that ever had versions goes on having them
+	}
+	in := &s3.PutBucketVersioningInput{Bucket: &name, VersioningConfiguration: &types.VersioningConfiguration{Status: c.Status}}
+	_, err := call.Do[s3.PutBucketVersioningOutput](ctx, s.Services, in)
+	return err
+}
+
+func setEncryption(ctx context.Context, s Step, name string, before, after *bucket) error {
+	if after.BucketEncryption == nil {
+		if before.BucketEncryption == nil {
+			return nil
+		}
+		_, err := call.Do[s3.DeleteBucketEncryptionOutput](ctx, s.Services, &s3.DeleteBucketEncryptionInput{Bucket: &name})
+		return err
+	}
+	var rules []types.ServerSideEncryptionRule
+	for _, r := range after.BucketEncryption.ServerSideEncryptionConfiguration {
+		rules = append(rules, types.ServerSideEncryptionRule{
+			ApplyServerSideEncryptionByDefault: r.ServerSideEncryptionByDefault,
+			BucketKeyEnabled:                   r.BucketKeyEnabled,
+		})
+	}
+	in := &s3.PutBucketEncryptionInput{Bucket: &name, ServerSideEncryptionConfiguration: &types.ServerSideEncryptionConfiguration{Rules: rules}}
+	_, err := call.Do[s3.PutBucketEncryptionOutput](ctx, s.Services, in)
+	return err
+}
+
+func setPublicAccess(ctx context.Context, s Step, name string, before, after *bucket) error {
+	if after.PublicAccessBlockConfiguration != nil {
+		in := &s3.PutPublicAccessBlockInput{Bucket: &name, PublicAccessBlockConfiguration: after.PublicAccessBlockConfiguration}
+		_, err := call.Do[s3.PutPublicAccessBlockOutput](ctx, s.Services, in)
+		return err
+	}
+	if before.PublicAccessBlockConfiguration == nil {
+		return nil
+	}
+	_, err := call.Do[s3.DeletePublicAccessBlockOutput](ctx, s.Services, &s3.DeletePublicAccessBlockInput{Bucket: &name})
+	return err
+}
+
+func setOwnership(ctx context.Context, s Step, name string, before, after *bucket) error {
+	if after.OwnershipControls != nil {
+		in := &s3.PutBucketOwnershipControlsInput{Bucket: &name, OwnershipControls: after.OwnershipControls}
+		_, err := call.Do[s3.PutBucketOwnershipControlsOutput](ctx, s.Services, in)
+		return err
+	}
+	if before.OwnershipControls == nil {
+		return nil
+	}
+	_, err := call.Do[s3.DeleteBucketOwnershipControlsOutput](ctx, s.Services, &s3.DeleteBucketOwnershipControlsInput{Bucket: &name})
+	return err
+}
+
+func setCORS(ctx context.Context, s Step, name string, before, after *bucket) error {
+	if after.CorsConfiguration == nil {
+		if before.CorsConfiguration == nil {
+			return nil
+		}
+		_, err := call.Do[s3.DeleteBucketCorsOutput](ctx, s.Services, &s3.DeleteBucketCorsInput{Bucket: &name})
+		return err
+	}
+	c := &types.CORSConfiguration{}
+	for _, r := range after.CorsConfiguration.CorsRules {
+		c.CORSRules = append(c.CORSRules, types.CORSRule{
+			AllowedHeaders: r.AllowedHeaders,
+			AllowedMethods: r.AllowedMethods,
+			AllowedOrigins: r.AllowedOrigins,
+			ExposeHeaders:  r.ExposedHeaders,
+			ID:             r.Id,
+			MaxAgeSeconds:  r.MaxAge,
+		})
+	}
+	_, err := call.Do[s3.PutBucketCorsOutput](ctx, s.Services, &s3.PutBucketCorsInput{Bucket: &name, CORSConfiguration: c})
+	return err
+}
+
+func setNotifications(ctx context.Context, s Step, name string, before, after *bucket) error {
+	if after.NotificationConfiguration == nil && before.NotificationConfiguration == nil {
+		return nil
+	}
+	c := &types.NotificationConfiguration{}
+	if after.NotificationConfiguration != nil {
+		for _, q := range after.NotificationConfiguration.QueueConfigurations {
+			one := types.QueueConfiguration{Events: []types.Event{q.Event}, QueueArn: q.Queue}
+			if q.Filter != nil {
+				one.Filter = &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{FilterRules: q.Filter.S3Key.Rules}}
+			}
+			c.QueueConfigurations = append(c.QueueConfigurations, one)
+		}
+	}
+	in := &s3.PutBucketNotificationConfigurationInput{Bucket: &name, NotificationConfiguration: c}
+	_, err := call.Do[s3.PutBucketNotificationConfigurationOutput](ctx, s.Services, in)
+	return err
+}
+
+func setBucketTags(ctx context.Context, s Step, name string, before, after *bucket) error {
+	if len(after.Tags) > 0 {
+		tags := tagList(after.Tags, func(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} })
+		in := &s3.PutBucketTaggingInput{Bucket: &name, Tagging: &types.Tagging{TagSet: tags}}
+		_, err := call.Do[s3.PutBucketTaggingOutput](ctx, s.Services, in)
+		return err
+	}
+	if len(before.Tags) == 0 {
+		return nil
+	}
+	_, err := call.Do[s3.DeleteBucketTaggingOutput](ctx, s.Services, &s3.DeleteBucketTaggingInput{Bucket: &name})
+	return err
+}

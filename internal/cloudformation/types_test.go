@@ -1,0 +1,180 @@
+package cloudformation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/s3"
+	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/sqs"
+	"github.com/pintle/pintle/internal/sqs/queues"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// withStores is a world that also has the services with stores of their own, which a kill doesn't take back.
+func withStores(t *testing.T) *world {
+	t.Helper()
+	owner := accounttest.New(time.Now)
+	files, err := objects.Open(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { files.Close() })
+	messages, err := queues.Open(t.TempDir(), queues.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { messages.Close() })
+	return newWorld(t, nil, s3.API(s3.New(files, s3.Options{Account: owner})), sqs.API(sqs.New(messages, sqs.Options{Account: owner})))
+}
+
+const stored = `
+Parameters: {Days: {Type: Number, Default: 30}}
+Resources:
+  B:
+    Type: AWS::S3::Bucket
+    Properties:
+      AccessControl: BucketOwnerFullControl
+      BucketEncryption: {ServerSideEncryptionConfiguration: [{ServerSideEncryptionByDefault: {SSEAlgorithm: AES256}}]}
+      CorsConfiguration: {CorsRules: [{AllowedMethods: [GET], AllowedOrigins: ['*'], MaxAge: 60}]}
+      LifecycleConfiguration:
+        Rules:
+          - {Id: old, Status: Enabled, NoncurrentVersionExpiration: {NoncurrentDays: !Ref Days}, AbortIncompleteMultipartUpload: {DaysAfterInitiation: 1}}
+          - {Status: Enabled, Prefix: tmp/, TagFilters: [{Key: a, Value: b}], ExpirationInDays: '7'}
+      OwnershipControls: {Rules: [{ObjectOwnership: BucketOwnerEnforced}]}
+      PublicAccessBlockConfiguration: {BlockPublicAcls: 'true', BlockPublicPolicy: true}
+      Tags: [{Key: a, Value: b}]
+      VersioningConfiguration: {Status: Enabled}
+  P:
+    Type: AWS::S3::BucketPolicy
+    Properties:
+      Bucket: !Ref B
+      PolicyDocument: {Statement: [{Effect: Deny, Action: 's3:*', Principal: '*', Resource: !GetAtt B.Arn}]}
+  Q: {Type: AWS::SQS::Queue}
+  QP:
+    Type: AWS::SQS::QueuePolicy
+    Properties:
+      Queues: [!Ref Q]
+      PolicyDocument: {Version: '2012-10-17', Statement: [{Effect: Allow, Action: 'sqs:SendMessage', Principal: '*', Resource: !GetAtt Q.Arn}]}
+Outputs:
+  Domain: {Value: !GetAtt B.RegionalDomainName}
+`
+
+// TestStored: buckets and queues with their policies and settings.
+func TestStored(t *testing.T) {
+	w := withStores(t)
+	w.create("Stack", stored)
+	w.expect(types.StackStatusCreateComplete)
+	name := physicalIDs(w.store.View())["B"]
+	if !strings.HasPrefix(name, "stack-b-") || name != strings.ToLower(name) {
+		t.Errorf("the bucket is called %s", name)
+	}
+	rules := call1[awss3.GetBucketLifecycleConfigurationOutput](w, &awss3.GetBucketLifecycleConfigurationInput{Bucket: &name}).Rules
+	if len(rules) != 2 || *rules[0].NoncurrentVersionExpiration.NoncurrentDays != 30 || *rules[1].Filter.And.Prefix != "tmp/" {
+		t.Errorf("the lifecycle rules are %+v", rules)
+	}
+	if v := call1[awss3.GetBucketVersioningOutput](w, &awss3.GetBucketVersioningInput{Bucket: &name}); v.Status != "Enabled" {
+		t.Errorf("versioning is %q", v.Status)
+	}
+	w.become("Stack", strings.NewReplacer("Status: Enabled}\n  P", "Status: Suspended}\n  P", "Default: 30", "Default: 31",
+		"      Tags: [{Key: a, Value: b}]\n", "").Replace(stored))
+	w.expect(types.StackStatusUpdateComplete)
+	if is := physicalIDs(w.store.View())["B"]; is != name {
+		t.Errorf("the bucket was replaced by %s", is)
+	}
+	rules = call1[awss3.GetBucketLifecycleConfigurationOutput](w, &awss3.GetBucketLifecycleConfigurationInput{Bucket: &name}).Rules
+	if *rules[0].NoncurrentVersionExpiration.NoncurrentDays != 31 {
+		t.Errorf("the lifecycle rules are %+v", rules)
+	}
+	w.become("Stack", strings.Replace(stored, "AccessControl:", "BucketName: other\n      AccessControl:", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	if all := call1[awss3.ListBucketsOutput](w, &awss3.ListBucketsInput{}).Buckets; len(all) != 1 || *all[0].Name != "other" {
+		t.Errorf("there are the buckets %v", all)
+	}
+	w.remove("Stack")
+	w.expect(types.StackStatusDeleteComplete)
+	if all := call1[awss3.ListBucketsOutput](w, &awss3.ListBucketsInput{}).Buckets; len(all) != 0 {
+		t.Errorf("there are the buckets %v", all)
+	}
+}
+
+const entitled = `
+Resources:
+  R:
+    Type: AWS::IAM::Role
+    Properties: {AssumeRolePolicyDocument: {Statement: [{Effect: Allow, Action: 'sts:AssumeRole', Principal: {Service: ecs-tasks.amazonaws.com}}]}}
+  P:
+    Type: AWS::IAM::Policy
+    Properties: {PolicyName: inline, Roles: [!Ref R], PolicyDocument: {Statement: [{Effect: Allow, Action: 'sqs:*', Resource: '*'}]}}
+  M:
+    Type: AWS::IAM::ManagedPolicy
+    Properties: {Roles: [!Ref R], PolicyDocument: {Statement: [{Effect: Allow, Action: 's3:*', Resource: '*'}]}}
+`
+
+// TestPolicies: policies of IAM, embedded and managed.
+func TestPolicies(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", entitled)
+	w.expect(types.StackStatusCreateComplete)
+	ids := physicalIDs(w.store.View())
+	arn := ids["M"]
+	for action := range 7 { // IAM keeps five versions
+		w.become("s", strings.NewReplacer("inline", "other", "s3:*", "s3:Get"+strings.Repeat("x", action)).Replace(entitled))
+		w.expect(types.StackStatusUpdateComplete)
+	}
+	document := call1[awsiam.GetPolicyVersionOutput](w, &awsiam.GetPolicyVersionInput{PolicyArn: &arn, VersionId: aws.String("v8")})
+	if !document.PolicyVersion.IsDefaultVersion || !strings.Contains(*document.PolicyVersion.Document, "s3%3AGetxxxxxx") {
+		t.Errorf("the last version is %v: %s", document.PolicyVersion.IsDefaultVersion, *document.PolicyVersion.Document)
+	}
+	role := w.store.View().Roles.Get(state.NameKey(ids["R"]))
+	if len(role.Attached) != 1 || role.Attached[0] != arn || len(role.Inline) != 1 || role.Inline["other"] == "" {
+		t.Errorf("the role has %v and %v", role.Attached, role.Inline)
+	}
+	w.become("s", strings.Replace(entitled, "Roles: [!Ref R], PolicyDocument: {Statement: [{Effect: Allow, Action: 's3", "Path: /p/, PolicyDocument: {Statement: [{Effect: Allow, Action: 's3", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	if role := w.store.View().Roles.Get(state.NameKey(ids["R"])); len(role.Attached) != 0 || role.Inline["inline"] == "" {
+		t.Errorf("the role has %v and %v", role.Attached, role.Inline)
+	}
+	w.remove("s")
+	w.expect(types.StackStatusDeleteComplete)
+	for p := range w.store.View().ManagedPolicies.All() {
+		t.Errorf("%s is left", p.Name)
+	}
+}
+
+// TestTypesRefused: faults in properties are named in CloudFormation's words.
+func TestTypesRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	for properties, want := range map[string]string{
+		"Type: AWS::S3::Bucket, Properties: {WebsiteConfiguration: {}}":                   "#: extraneous key [WebsiteConfiguration] is not permitted",
+		"Type: AWS::S3::Bucket, Properties: {LifecycleConfiguration: {Rules: [{Id: a}]}}": "#/LifecycleConfiguration/Rules/0: required key [Status] not found",
+		"Type: AWS::S3::BucketPolicy, Properties: {Bucket: b}":                            "#: required key [PolicyDocument] not found",
+		"Type: AWS::SQS::QueuePolicy, Properties: {Queues: q, PolicyDocument: {}}":        "#/Queues: expected type: JSONArray, found: String",
+		"Type: AWS::IAM::Policy, Properties: {PolicyDocument: {}}":                        "#: required key [PolicyName] not found",
+		"Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {}, PolicyName: p}":  "#: extraneous key [PolicyName] is not permitted",
+	} {
+		text := "Resources: {X: {" + properties + "}}"
+		in := &cloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: &text, Capabilities: acknowledgedAll}
+		_, err := w.CreateStack(t.Context(), in)
+		check(t, properties, err, "Properties validation failed for resource X with message:\n"+want)
+	}
+}
+
+// call1 calls an operation that must succeed.
+func call1[Out, In any](w *world, in *In) *Out {
+	w.t.Helper()
+	out, err := call.Do[Out](w.t.Context(), w.services, in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
