@@ -97,7 +97,7 @@ func (w *world) settle() {
 	}
 }
 
-var acknowledgedAll = []types.Capability{types.CapabilityCapabilityIam}
+var acknowledgedAll = []types.Capability{types.CapabilityCapabilityIam, types.CapabilityCapabilityNamedIam}
 
 func (w *world) create(name, text string) {
 	w.t.Helper()

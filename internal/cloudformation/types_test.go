@@ -1,6 +1,8 @@
 package cloudformation
 
 import (
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -10,13 +12,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	awssecretsmanager "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/vault/vaulttest"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -34,7 +42,17 @@ func withStores(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { messages.Close() })
-	return newWorld(t, nil, s3.API(s3.New(files, s3.Options{Account: owner})), sqs.API(sqs.New(messages, sqs.Options{Account: owner})))
+	events, err := streams.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { events.Close() })
+	kept := statetest.Open(t)
+	return newWorld(t, nil,
+		s3.API(s3.New(files, s3.Options{Account: owner})),
+		sqs.API(sqs.New(messages, sqs.Options{Account: owner})),
+		logs.API(logs.New(events, logs.Options{Account: owner, State: kept, Log: slog.New(slog.DiscardHandler)})),
+		secretsmanager.API(secretsmanager.New(kept, secretsmanager.Options{Account: owner, Vault: vaulttest.New(t, 7)})))
 }
 
 const stored = `
@@ -151,6 +169,104 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+const peopled = `
+Resources:
+  G: {Type: AWS::IAM::Group, Properties: {ManagedPolicyArns: ['arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess']}}
+  U:
+    Type: AWS::IAM::User
+    Properties:
+      Groups: [!Ref G]
+      Policies: [{PolicyName: own, PolicyDocument: {Statement: [{Effect: Allow, Action: 'sqs:*', Resource: '*'}]}}]
+      Tags: [{Key: a, Value: b}]
+  L: {Type: AWS::IAM::ServiceLinkedRole, Properties: {AWSServiceName: ecs.amazonaws.com}}
+`
+
+// TestPeople: users, groups and service-linked roles.
+func TestPeople(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", peopled)
+	w.expect(types.StackStatusCreateComplete)
+	ids := physicalIDs(w.store.View())
+	w.become("s", strings.NewReplacer("Groups: [!Ref G]", "Path: /p/", "PolicyName: own", "PolicyName: other", "S3ReadOnly", "S3Full",
+		"ecs.amazonaws.com}", "ecs.amazonaws.com, Description: d}").Replace(peopled))
+	w.expect(types.StackStatusUpdateComplete)
+	v := w.store.View()
+	u := v.Users.Get(state.NameKey(ids["U"]))
+	if u.Path != "/p/" || len(u.Groups) != 0 || len(u.Inline) != 1 || u.Inline["other"] == "" || len(u.Tags) != 1 {
+		t.Errorf("the user is %+v", u)
+	}
+	if r := v.Roles.Get(state.NameKey("AWSServiceRoleForECS")); r.Description != "d" {
+		t.Errorf("the role is %+v", r)
+	}
+	w.become("s", strings.Replace(peopled, "      Groups:", "      UserName: other\n      Groups:", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	w.remove("s")
+	w.expect(types.StackStatusDeleteComplete)
+	v = w.store.View()
+	if left := v.Users.Len() + v.UserGroups.Len() + v.Roles.Len(); left != 0 {
+		t.Errorf("%d are left", left)
+	}
+}
+
+const secretive = `
+Resources:
+  S:
+    Type: AWS::SecretsManager::Secret
+    Properties: {Description: d, GenerateSecretString: {SecretStringTemplate: '{"user": "me"}', GenerateStringKey: password, PasswordLength: 20}}
+  P:
+    Type: AWS::SecretsManager::ResourcePolicy
+    Properties:
+      SecretId: !Ref S
+      ResourcePolicy: {Statement: [{Effect: Deny, Action: '*', Resource: '*', Principal: {AWS: 'arn:aws:iam::000000000000:root'}}]}
+  G: {Type: AWS::Logs::LogGroup}
+  L: {Type: AWS::Logs::LogStream, Properties: {LogGroupName: !Ref G}}
+  F:
+    Type: AWS::Logs::MetricFilter
+    Properties:
+      LogGroupName: !Ref G
+      FilterPattern: ERROR
+      MetricTransformations: [{MetricName: errors, MetricNamespace: app, MetricValue: '1', DefaultValue: 0}]
+`
+
+// TestSecretive: secrets with their policies, and what log groups have.
+func TestSecretive(t *testing.T) {
+	w := withStores(t)
+	w.create("s", secretive)
+	w.expect(types.StackStatusCreateComplete)
+	arn := physicalIDs(w.store.View())["S"]
+	value := func() string {
+		out := call1[awssecretsmanager.GetSecretValueOutput](w, &awssecretsmanager.GetSecretValueInput{SecretId: &arn})
+		return *out.SecretString
+	}
+	var is struct{ User, Password string }
+	generated := value()
+	if err := json.Unmarshal([]byte(generated), &is); err != nil || is.User != "me" || len(is.Password) != 20 {
+		t.Errorf("the secret is %q: %v", generated, err)
+	}
+	w.become("s", strings.NewReplacer("Description: d", "Description: e", "FilterPattern: ERROR", "FilterPattern: FATAL").Replace(secretive))
+	w.expect(types.StackStatusUpdateComplete)
+	if again := value(); again != generated {
+		t.Error("another description generates another value")
+	}
+	a, b := "Description: d, SecretString: a}", "Description: d, SecretString: b}"
+	head, tail, _ := strings.Cut(secretive, "Description: d, GenerateSecretString")
+	_, tail, _ = strings.Cut(tail, "}}\n")
+	for _, properties := range []string{a, b, a} {
+		w.become("s", head+properties+"\n"+tail)
+		w.expect(types.StackStatusUpdateComplete)
+		if got := value(); !strings.HasSuffix(properties, got+"}") {
+			t.Errorf("with %s the secret is %q", properties, got)
+		}
+	}
+	w.become("s", strings.Replace(head, "Properties: {", "Properties: {Name: named, ", 1)+a+"\n"+tail)
+	w.expect(types.StackStatusUpdateComplete)
+	w.remove("s")
+	w.expect(types.StackStatusDeleteComplete)
+	if left := call1[awssecretsmanager.ListSecretsOutput](w, &awssecretsmanager.ListSecretsInput{}).SecretList; len(left) != 0 {
+		t.Errorf("there is %s", *left[0].Name)
+	}
+}
+
 // TestTypesRefused: faults in properties are named in CloudFormation's words.
 func TestTypesRefused(t *testing.T) {
 	w := newWorld(t, nil)
@@ -159,8 +275,12 @@ func TestTypesRefused(t *testing.T) {
 		"Type: AWS::S3::Bucket, Properties: {LifecycleConfiguration: {Rules: [{Id: a}]}}": "#/LifecycleConfiguration/Rules/0: required key [Status] not found",
 		"Type: AWS::S3::BucketPolicy, Properties: {Bucket: b}":                            "#: required key [PolicyDocument] not found",
 		"Type: AWS::SQS::QueuePolicy, Properties: {Queues: q, PolicyDocument: {}}":        "#/Queues: expected type: JSONArray, found: String",
-		"Type: AWS::IAM::Policy, Properties: {PolicyDocument: {}}":                        "#: required key [PolicyName] not found",
-		"Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {}, PolicyName: p}":  "#: extraneous key [PolicyName] is not permitted",
+		"Type: AWS::Logs::MetricFilter, Properties: {LogGroupName: g, FilterPattern: '', MetricTransformations: [{MetricName: m}]}": "#/MetricTransformations/0: required key [MetricNamespace] not found\n" +
+			"#/MetricTransformations/0: required key [MetricValue] not found",
+		"Type: AWS::SecretsManager::Secret, Properties: {GenerateSecretString: {PasswordLength: long}}": "#/GenerateSecretString/PasswordLength: expected type: Integer, found: String",
+		"Type: AWS::IAM::User, Properties: {LoginProfile: {Password: p}}":                               "#: extraneous key [LoginProfile] is not permitted",
+		"Type: AWS::IAM::Policy, Properties: {PolicyDocument: {}}":                                      "#: required key [PolicyName] not found",
+		"Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {}, PolicyName: p}":                "#: extraneous key [PolicyName] is not permitted",
 	} {
 		text := "Resources: {X: {" + properties + "}}"
 		in := &cloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: &text, Capabilities: acknowledgedAll}
