@@ -12,8 +12,8 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// keyPair has the properties of AWS::EC2::KeyPair. Its physical ID is the name. Without PublicKeyMaterial a pair is made, whose private half is
-// kept in the parameter /ec2/keypair/ID.
+// keyPair has the properties of AWS::EC2::KeyPair. Its physical ID is the name. Without PublicKeyMaterial a pair is made, whose private half
+// is kept in the parameter /ec2/keypair/ID.
 type keyPair struct {
 	KeyName           *string         `cfn:"required,create"`
 	KeyFormat         types.KeyFormat `cfn:"create"`

@@ -58,12 +58,12 @@ var _ = add(kind[securityGroupIngress]{
 		return *out.SecurityGroupRules[0].SecurityGroupRuleId, nil
 	},
 	update: func(ctx context.Context, s Step, id string, _, r *securityGroupIngress) error {
-		_, err := call.Do[ec2.UpdateSecurityGroupRuleDescriptionsIngressOutput](ctx, s.Services, &ec2.UpdateSecurityGroupRuleDescriptionsIngressInput{
+		in := &ec2.UpdateSecurityGroupRuleDescriptionsIngressInput{
 			GroupId:                       r.GroupId,
 			GroupName:                     r.GroupName,
 			SecurityGroupRuleDescriptions: []types.SecurityGroupRuleDescription{{SecurityGroupRuleId: &id, Description: r.Description}},
-		})
-		return err
+		}
+		return did[ec2.UpdateSecurityGroupRuleDescriptionsIngressOutput](ctx, s, in)
 	},
 	delete: func(ctx context.Context, s Step, id string, r *securityGroupIngress) error {
 		in := &ec2.RevokeSecurityGroupIngressInput{GroupId: r.GroupId, GroupName: r.GroupName, SecurityGroupRuleIds: []string{id}}
@@ -116,11 +116,11 @@ var _ = add(kind[securityGroupEgress]{
 		return *out.SecurityGroupRules[0].SecurityGroupRuleId, nil
 	},
 	update: func(ctx context.Context, s Step, id string, _, r *securityGroupEgress) error {
-		_, err := call.Do[ec2.UpdateSecurityGroupRuleDescriptionsEgressOutput](ctx, s.Services, &ec2.UpdateSecurityGroupRuleDescriptionsEgressInput{
+		in := &ec2.UpdateSecurityGroupRuleDescriptionsEgressInput{
 			GroupId:                       r.GroupId,
 			SecurityGroupRuleDescriptions: []types.SecurityGroupRuleDescription{{SecurityGroupRuleId: &id, Description: r.Description}},
-		})
-		return err
+		}
+		return did[ec2.UpdateSecurityGroupRuleDescriptionsEgressOutput](ctx, s, in)
 	},
 	delete: func(ctx context.Context, s Step, id string, r *securityGroupEgress) error {
 		in := &ec2.RevokeSecurityGroupEgressInput{GroupId: r.GroupId, SecurityGroupRuleIds: []string{id}}

@@ -10,8 +10,8 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// subnetRouteTableAssociation has the properties of AWS::EC2::SubnetRouteTableAssociation. A subnet has one at most, by which it's found: the
-// association's ID is another one once the route table is.
+// subnetRouteTableAssociation has the properties of AWS::EC2::SubnetRouteTableAssociation. A subnet has one at most, which is found by the
+// subnet: with another route table the association has another ID.
 type subnetRouteTableAssociation struct {
 	SubnetId     *string `cfn:"required,create"`
 	RouteTableId *string `cfn:"required"`

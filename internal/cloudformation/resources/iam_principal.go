@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // principal is a kind of what has policies in IAM: roles, users and groups. All have the same four calls.
@@ -54,12 +52,6 @@ func (k principal) clear(ctx context.Context, s Step, name string, before, after
 		}
 	}
 	return nil
-}
-
-// did drops an answer that says nothing.
-func did[Out, In any](ctx context.Context, s Step, in *In) error {
-	_, err := call.Do[Out](ctx, s.Services, in)
-	return err
 }
 
 var iamRoles = principal{

@@ -249,8 +249,15 @@ func isMissing(err error) bool {
 	code := refused.ErrorCode()
 	return strings.HasSuffix(code, "NotFound") || strings.HasSuffix(code, "NotFoundException") || strings.HasSuffix(code, "DoesNotExist") ||
 		slices.Contains([]string{
-			"Gateway.NotAttached", "InvalidPlacementGroup.Unknown", "NoSuchBucket", "NoSuchBucketPolicy", "NoSuchEntity", "AWS.SimpleQueueService.NonExistentQueue", "ResourceNotFound",
+			"AWS.SimpleQueueService.NonExistentQueue", "Gateway.NotAttached", "InvalidPlacementGroup.Unknown", "NoSuchBucket",
+			"NoSuchBucketPolicy", "NoSuchEntity", "ResourceNotFound",
 		}, code)
+}
+
+// did drops an answer that says nothing.
+func did[Out, In any](ctx context.Context, s Step, in *In) error {
+	_, err := call.Do[Out](ctx, s.Services, in)
+	return err
 }
 
 // hasCode reports whether an error is a refusal with a code.

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -81,7 +82,8 @@ func setEncryption(ctx context.Context, s Step, name string, before, after *buck
 			BucketKeyEnabled:                   r.BucketKeyEnabled,
 		})
 	}
-	in := &s3.PutBucketEncryptionInput{Bucket: &name, ServerSideEncryptionConfiguration: &types.ServerSideEncryptionConfiguration{Rules: rules}}
+	c := &types.ServerSideEncryptionConfiguration{Rules: rules}
+	in := &s3.PutBucketEncryptionInput{Bucket: &name, ServerSideEncryptionConfiguration: c}
 	_, err := call.Do[s3.PutBucketEncryptionOutput](ctx, s.Services, in)
 	return err
 }
@@ -135,8 +137,9 @@ func setCORS(ctx context.Context, s Step, name string, before, after *bucket) er
 	return err
 }
 
+// setNotifications sets whom a bucket notifies, if that changes: S3 tells each queue of it by a message.
 func setNotifications(ctx context.Context, s Step, name string, before, after *bucket) error {
-	if after.NotificationConfiguration == nil && before.NotificationConfiguration == nil {
+	if reflect.DeepEqual(before.NotificationConfiguration, after.NotificationConfiguration) {
 		return nil
 	}
 	c := &types.NotificationConfiguration{}
