@@ -41,7 +41,7 @@ type demand struct {
 	sizes []group.Size // the types that may take one of the tasks; all if no task waits
 }
 
-// demandOf returns what waits for a group's instances. A task that no instance of the group could ever take doesn't count.
+// demandOf returns what waits for a group's instances. A task that no new instance of the group could take doesn't count.
 func demandOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGroup, prices map[string]float64) (d demand) {
 	var kinds []capacity.Kind
 	var offered []group.Size
@@ -55,8 +55,7 @@ func demandOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGrou
 		offered = append(offered, group.Size{Type: o.Type, CPU: k.CPU, MemoryMiB: k.MemoryMiB, GPUs: k.GPUs, Price: prices[o.Type]})
 	}
 	tasks := slices.DeleteFunc(waitingTasks(v, p), func(t capacity.Task) bool {
-		reason, _ := capacity.Refusal(kinds, t)
-		return reason != ""
+		return !slices.ContainsFunc(kinds, func(k capacity.Kind) bool { return k.Takes(t) })
 	})
 	for _, t := range tasks {
 		if capacity.IsTrial(kinds, t) {

@@ -340,6 +340,37 @@ func TestTasksNobodyTakes(t *testing.T) {
 	}
 }
 
+// TestTasksBesideOthers: an instance that comes has no tasks yet. So a task that wants to be beside others gets none, and one that wants
+// to be away from them does at once.
+func TestTasksBesideOthers(t *testing.T) {
+	for _, test := range []struct {
+		expression string
+		instances  int
+	}{
+		{"task:group == databases", 0},
+		{"task:group in [databases, service:web]", 0},
+		{"task:group != databases", 3},
+		{"not(task:group == databases)", 3},
+		{"runningTasksCount < 1", 3},
+		{"runningTasksCount > 0", 0},
+		{"task:group == databases or attribute:ecs.instance-type == g4dn.xlarge", 3},
+	} {
+		t.Run(test.expression, func(t *testing.T) {
+			withProvider(t, nil, func(c *providerWorld) {
+				put(c, c.store, func(tx *state.Tx) {
+					tx.TaskDefinitions.Put(&state.TaskDefinition{TaskDefinition: ecstypes.TaskDefinition{TaskDefinitionArn: aws.String("d")}})
+				})
+				c.addTasksOf(3, state.Waiting{CPU: 1024, MemoryMiB: 1024, GPUs: 1, Constraints: []ecstypes.PlacementConstraint{{
+					Type:       ecstypes.PlacementConstraintTypeMemberOf,
+					Expression: &test.expression,
+				}}})
+				mustStep(c, c.loop)
+				c.expect("at once", test.instances, test.instances)
+			})
+		})
+	}
+}
+
 // TestUnregistered: an instance that runs but never registers doesn't help the waiting tasks. After its warm-up, at least a
 // minute, another one is launched.
 func TestUnregistered(t *testing.T) {

@@ -63,7 +63,7 @@ func Refusal(kinds []Kind, t Task) (reason, detail string) {
 		}
 		lacks := k.lacks(t)
 		if len(lacks) == 0 {
-			if unmet = k.unmet(t.MemberOf); unmet == "" {
+			if unmet = k.unmet(t.MemberOf, false); unmet == "" {
 				return "", ""
 			}
 		}
@@ -92,16 +92,17 @@ func MissingAttributes(names []string) string {
 	return "Missing attributes: " + strings.Join(names, ", ") + "."
 }
 
-// Takes reports whether an instance of the kind may take the task.
+// Takes reports whether a new instance of the kind may take the task. It has no tasks yet, so it's none of those that have tasks of a group.
 func (k Kind) Takes(t Task) bool {
-	return k.holds(t.Size) && len(k.lacks(t)) == 0 && k.unmet(t.MemberOf) == ""
+	return k.holds(t.Size) && len(k.lacks(t)) == 0 && k.unmet(t.MemberOf, true) == ""
 }
 
-// unmet returns an expression that no instance of the kind could ever meet, in whichever zone it is launched, or "".
-func (k Kind) unmet(expressions []*query.Expression) (unmet string) {
+// unmet returns an expression that no instance of the kind could ever meet, in whichever zone it is launched, or "". Idle asks only
+// whether one could as long as it has no tasks.
+func (k Kind) unmet(expressions []*query.Expression, idle bool) (unmet string) {
 	for _, zone := range k.zones() {
 		i := slices.IndexFunc(expressions, func(e *query.Expression) bool {
-			may, _ := k.outcomes(e, zone)
+			may, _ := k.outcomes(e, zone, idle)
 			return !may
 		})
 		if i < 0 {
@@ -120,9 +121,9 @@ func (k Kind) zones() []string {
 	return k.Zones
 }
 
-// outcomes reports whether a new instance in a zone may meet an expression, and whether it must.
-func (k Kind) outcomes(e *query.Expression, zone string) (may, must bool) {
-	return e.Outcomes(func(name string) (string, bool, bool) {
+// outcomes reports whether an instance in a zone, idle or with any tasks, may meet an expression, and whether it must.
+func (k Kind) outcomes(e *query.Expression, zone string, idle bool) (may, must bool) {
+	return e.Outcomes(query.Known{Idle: idle, Attribute: func(name string) (string, bool, bool) {
 		switch {
 		case name == "ecs.availability-zone":
 			return zone, true, zone != ""
@@ -134,14 +135,14 @@ func (k Kind) outcomes(e *query.Expression, zone string) (may, must bool) {
 			return "", false, k.Seen != nil
 		}
 		return aws.ToString(k.Seen[i].Value), true, true
-	})
+	}})
 }
 
-// isCertain reports whether every instance of the kind meets all expressions.
+// isCertain reports whether every new instance of the kind meets all expressions.
 func (k Kind) isCertain(expressions []*query.Expression) bool {
 	for _, zone := range k.zones() {
 		for _, e := range expressions {
-			if _, must := k.outcomes(e, zone); !must {
+			if _, must := k.outcomes(e, zone, true); !must {
 				return false
 			}
 		}

@@ -38,11 +38,16 @@ func (e *Expression) Eval(s Subject) bool { return e.root.eval(s) }
 // String returns the text that the expression was parsed from.
 func (e *Expression) String() string { return e.text }
 
-// Known is what is known of the attributes of an instance that isn't there yet. Of one that isn't known, value and has don't count.
-type Known func(attribute string) (value string, has, known bool)
+// Known is what is known of an instance that isn't there yet.
+type Known struct {
+	// Attribute returns what is known of an attribute. If it isn't known, value and has don't count.
+	Attribute func(name string) (value string, has, known bool)
+	// Idle means that the instance has no tasks. Otherwise nothing is known of its tasks.
+	Idle bool
+}
 
-// Outcomes reports whether the expression may hold for an instance of which only some attributes are known, and whether it must. It may
-// where what isn't known decides.
+// Outcomes reports whether the expression may hold for an instance of which only this much is known, and whether it must. It may where what
+// isn't known decides.
 func (e *Expression) Outcomes(k Known) (may, must bool) { return e.root.outcomes(k) }
 
 // node is a part of an expression that is true or false.
@@ -190,18 +195,24 @@ func (b subject) order(arg string) (func(Subject) (order int, ok bool), error) {
 func (c comparison) eval(s Subject) bool { return c.holds(s) != c.negated }
 
 func (c comparison) outcomes(k Known) (may, must bool) {
-	if c.subject.kind != attribute {
-		return true, false
+	switch c.subject.kind {
+	case attribute:
+		value, has, known := k.Attribute(c.subject.name)
+		if !known {
+			return true, false
+		}
+		holds := c.eval(single{value: value, has: has})
+		return holds, holds
+	case taskGroup, runningTasksCount:
+		if k.Idle {
+			holds := c.eval(single{})
+			return holds, holds
+		}
 	}
-	value, has, known := k(c.subject.name)
-	if !known {
-		return true, false
-	}
-	holds := c.eval(single{value: value, has: has})
-	return holds, holds
+	return true, false
 }
 
-// single is an instance of which only the attribute that is asked for counts.
+// single is an instance without tasks, of which only the attribute that is asked for counts.
 type single struct {
 	Subject
 	value string
@@ -210,6 +221,12 @@ type single struct {
 
 // Attribute implements Subject.
 func (s single) Attribute(string) (string, bool) { return s.value, s.has }
+
+// RunningTasksCount implements Subject.
+func (s single) RunningTasksCount() int { return 0 }
+
+// TaskGroup implements Subject.
+func (s single) TaskGroup(string) bool { return false }
 
 func (c comparison) holds(s Subject) bool {
 	if c.order != nil {

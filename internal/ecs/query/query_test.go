@@ -29,15 +29,6 @@ func (instance) Attribute(name string) (string, bool) {
 
 // TestOutcomes: what isn't known may be either way, and decides only where the rest doesn't.
 func TestOutcomes(t *testing.T) {
-	known := func(name string) (string, bool, bool) {
-		switch name {
-		case "type":
-			return "g4dn", true, true
-		case "absent":
-			return "", false, true
-		}
-		return "", false, false
-	}
 	for text, want := range map[string][2]bool{
 		`attribute:type == g4dn`:                                  {true, true},
 		`attribute:type == p3`:                                    {false, false},
@@ -61,10 +52,47 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if may, must := e.Outcomes(known); may != want[0] || must != want[1] {
+		if may, must := e.Outcomes(Known{Attribute: known}); may != want[0] || must != want[1] {
 			t.Errorf("%s: may %v, must %v, want %v", text, may, must, want)
 		}
 	}
+}
+
+// TestOutcomesOfIdle: an instance without tasks is known to have none of any group.
+func TestOutcomesOfIdle(t *testing.T) {
+	for text, want := range map[string][2]bool{
+		`task:group == web`:                             {false, false},
+		`task:group != web`:                             {true, true},
+		`task:group in [web, family:x]`:                 {false, false},
+		`not(task:group == web)`:                        {true, true},
+		`runningTasksCount < 1`:                         {true, true},
+		`runningTasksCount > 0`:                         {false, false},
+		`task:group == web or attribute:type == g4dn`:   {true, true},
+		`task:group == web or attribute:other == x`:     {true, false},
+		`task:group != web and attribute:other == x`:    {true, false},
+		`task:group == web and attribute:type == g4dn`:  {false, false},
+		`agentConnected == true and task:group !in [a]`: {true, false},
+	} {
+		e, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if may, must := e.Outcomes(Known{Attribute: known, Idle: true}); may != want[0] || must != want[1] {
+			t.Errorf("%s: may %v, must %v, want %v", text, may, must, want)
+		}
+	}
+}
+
+// known knows two attributes.
+func known(name string) (string, bool, bool) {
+	switch name {
+	case "type":
+		return "g4dn", true, true
+	case "absent":
+		return "", false, true
+	}
+	return "", false, false
 }
 
 func TestEval(t *testing.T) {

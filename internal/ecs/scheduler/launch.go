@@ -112,7 +112,7 @@ func isMet(v *state.View, t *state.Task, expressions []*query.Expression) bool {
 			return value, ok, true
 		}
 		excludes := func(e *query.Expression) bool {
-			may, _ := e.Outcomes(known)
+			may, _ := e.Outcomes(query.Known{Attribute: known})
 			return !may
 		}
 		ofProvider := aws.ToString(i.CapacityProviderName) == *t.CapacityProviderName && *i.Status == "ACTIVE"
