@@ -54,8 +54,13 @@ func (l *Launch) request() Request {
 // Launch places a task and writes it, bound to its instance and GPUs. From then on its node gets it. If there is no
 // room, a task that may wait for its capacity provider to grow is written without an instance. PlaceWaiting places it
 // once there is room. Where others wait already, it waits for its turn, or those who ask most often would get all that becomes free.
+// A task that may not wait gets what those that wait can't use.
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
 	waiting, others := s.mayWait(tx.View, l)
+	if !waiting && s.hasNews {
+		s.PlaceWaiting(tx)
+		waiting, others = s.mayWait(tx.View, l)
+	}
 	if others {
 		if t := s.waiting(l); Refusal(tx.View, t) == nil {
 			tx.Tasks.Put(t)
@@ -165,8 +170,8 @@ func (s *Scheduler) waiting(l *Launch) *state.Task {
 	return t
 }
 
-// PlaceWaiting places a waiting task. If there is no room, it returns why.
-func (s *Scheduler) PlaceWaiting(tx *state.Tx, old *state.Task) []types.Failure {
+// placeWaiting places a waiting task. If there is no room, it returns why.
+func (s *Scheduler) placeWaiting(tx *state.Tx, old *state.Task) []types.Failure {
 	td := tx.TaskDefinitions.Get(*old.TaskDefinitionArn)
 	if td == nil {
 		return []types.Failure{{Arn: old.TaskDefinitionArn, Reason: aws.String("MISSING")}}

@@ -1,6 +1,6 @@
 // Package scheduler joins the store and the pure placement. It keeps a placement.Cluster per ECS cluster equal to the
 // store's rows, even inside a running transaction, and turns task definitions into placement requests. Services call
-// Place within their transactions. It decides nothing itself.
+// Place within their transactions. It decides nothing itself but the order in which waiting tasks are tried.
 package scheduler
 
 import (
@@ -26,6 +26,7 @@ type Scheduler struct {
 	clusters map[string]*placement.Cluster         // by cluster ARN
 	zones    map[string]map[string]map[string]bool // instances that take tasks, by cluster ARN and Availability Zone
 	rnd      *rand.Rand
+	hasNews  bool // waiting tasks may find room that they didn't find when they were last tried
 }
 
 // New returns a scheduler. The seed breaks ties between equally good instances.
@@ -43,6 +44,7 @@ func (s *Scheduler) Change(before, after any) {
 	if isProgress(before, after) {
 		return
 	}
+	s.hasNews = s.hasNews || isNews(before, after)
 	switch old := before.(type) {
 	case *state.Task:
 		s.release(old)

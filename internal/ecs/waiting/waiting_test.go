@@ -336,19 +336,9 @@ func TestNewTasksTakeTheirTurn(t *testing.T) {
 			time.Sleep(time.Millisecond) // the oldest comes first among equals
 			var task *state.Task
 			w.change(func(tx *state.Tx) {
-				td := tx.TaskDefinitions.Get("one")
-				overrides := &types.TaskOverride{}
-				task, _ = w.scheduler.Launch(tx, &scheduler.Launch{
-					ClusterArn:       cluster,
-					TaskDefinition:   td,
-					Overrides:        overrides,
-					Need:             scheduler.NeedOf(&td.TaskDefinition, overrides),
-					Group:            "service:" + service,
-					ServiceArn:       service,
-					CapacityProvider: "p",
-					MayWait:          true,
-					Now:              time.Now(),
-				})
+				l := launchOf(tx, "one", "p")
+				l.Group, l.ServiceArn = "service:"+service, service
+				task, _ = w.scheduler.Launch(tx, l)
 			})
 			if task == nil {
 				w.Fatal("the task is refused")
@@ -368,6 +358,76 @@ func TestNewTasksTakeTheirTurn(t *testing.T) {
 		time.Sleep(recheckEvery)
 		synctest.Wait()
 		w.expect(again, "PENDING", "node")
+	})
+}
+
+// launchOf is the launch of a task of a definition, which may wait for its provider.
+func launchOf(tx *state.Tx, definition, provider string) *scheduler.Launch {
+	td := tx.TaskDefinitions.Get(definition)
+	overrides := &types.TaskOverride{}
+	return &scheduler.Launch{
+		ClusterArn:       cluster,
+		TaskDefinition:   td,
+		Overrides:        overrides,
+		Need:             scheduler.NeedOf(&td.TaskDefinition, overrides),
+		Group:            "family:" + definition,
+		CapacityProvider: provider,
+		MayWait:          true,
+		Now:              time.Now(),
+	}
+}
+
+// TestNobodyJumpsTheQueue: a new task that can't wait, since its provider doesn't grow, it has none, or as many wait as may, gets only what
+// those that wait leave. It gets that at once.
+func TestNobodyJumpsTheQueue(t *testing.T) {
+	const quota = 500
+	for _, c := range []struct {
+		name     string
+		provider string
+		waiting  int
+		gpus     int // of the node that comes
+		placed   bool
+	}{
+		{"the queue is full, one GPU", "p", quota, 1, false},
+		{"the queue is full, a GPU for each", "p", quota, quota, false},
+		{"the queue is full, a GPU for each and one more", "p", quota, quota + 1, true},
+		{"no provider", "", 2, 2, false},
+		{"no provider, room for all", "", 2, 3, true},
+		{"no provider, nobody waits", "", 0, 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := open(t, t.TempDir())
+			defer w.store.Close() //nolint:errcheck // the test is over
+			w.provider("p")
+			for range c.waiting {
+				w.wait("one", 1)
+			}
+			w.node("ours", "p", c.gpus, func(i *state.ContainerInstance) { i.Capacity.MemoryMiB = 64 << 10 })
+			var got *state.Task
+			w.change(func(tx *state.Tx) { got, _ = w.scheduler.Launch(tx, launchOf(tx, "one", c.provider)) })
+			if placed := got != nil && got.ContainerInstanceArn != nil; placed != c.placed {
+				t.Errorf("placed: %v, want %v", placed, c.placed)
+			}
+			for i := range min(c.waiting, c.gpus) {
+				w.expect(fmt.Sprintf("task-%02d", i+1), "PENDING", "ours")
+			}
+		})
+	}
+}
+
+// TestOthersPassTheFullQueue: a task that needs nothing of what those that wait lack is placed, however many wait.
+func TestOthersPassTheFullQueue(t *testing.T) {
+	w := open(t, t.TempDir())
+	defer w.store.Close() //nolint:errcheck // the test is over
+	w.provider("p")
+	for range 500 {
+		w.wait("two", 2)
+	}
+	w.node("ours", "p", 1, nil)
+	w.change(func(tx *state.Tx) {
+		if got, _ := w.scheduler.Launch(tx, launchOf(tx, "one", "p")); got == nil || got.ContainerInstanceArn == nil {
+			t.Error("a task of one GPU doesn't get the one that no task of two can use")
+		}
 	})
 }
 
