@@ -8,6 +8,7 @@ type Cluster struct {
 	byID   map[string]*Node
 	nodes  []*Node
 	groups map[string]*group
+	keeps  map[string]string // instances by the task that room is kept for
 	shapes map[shapeKey]*shape
 	ranks  ranks
 	scale  scale
@@ -32,6 +33,7 @@ func New(mix Mix) *Cluster {
 	c := &Cluster{
 		byID:   map[string]*Node{},
 		groups: map[string]*group{},
+		keeps:  map[string]string{},
 		shapes: map[shapeKey]*shape{},
 		learns: mix == nil,
 	}
@@ -54,6 +56,7 @@ type Node struct {
 	tcp        map[uint16]int
 	udp        map[uint16]int
 	tasks      map[string]Allocation
+	kept       *kept
 	at         int // index in Cluster.nodes
 	shape      *shape
 	member     int // index in shape.members

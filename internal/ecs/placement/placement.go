@@ -44,6 +44,7 @@ type Request struct {
 	MilliGPU  int             // or a share of one device for the first of GPUs, in thousandths, below 1,000
 	GPUModels []string        // nil accepts any model
 
+	Task             string // the task's id, if room may be kept for it
 	Group            string // the task's group, for distinctInstance and spread
 	Attributes       []Attribute
 	DistinctInstance bool
@@ -140,8 +141,8 @@ func (c *Cluster) Place(r *Request, rnd *rand.Rand) (Plan, []Reason) {
 	return c.plan(n, r), nil
 }
 
-// PlaceOn plans the request on one instance that the caller has chosen. It ignores constraints and strategies, and
-// checks only whether the request fits.
+// PlaceOn plans the request on one instance that the caller has chosen. It ignores constraints, strategies and what is kept for
+// other tasks, and checks only whether the request fits.
 func (c *Cluster) PlaceOn(instanceID string, r *Request) (Plan, string) {
 	n := c.byID[instanceID]
 	if n == nil {
@@ -159,10 +160,7 @@ func (c *Cluster) CanHost(instanceID string, r *Request) string {
 	if n == nil {
 		return Missing
 	}
-	if reason := n.refusal(r); reason != "" {
-		return reason
-	}
-	return n.violated(r)
+	return n.rejection(r)
 }
 
 // Eligible reports whether an instance may ever host the request, whatever is free on it now. It checks attributes and
@@ -192,11 +190,7 @@ func (c *Cluster) reasons(r *Request) []Reason {
 		if !n.Active {
 			continue
 		}
-		reason := n.refusal(r)
-		if reason == "" {
-			reason = n.violated(r)
-		}
-		if out = append(out, Reason{n.ID, reason}); len(out) == maxReasons {
+		if out = append(out, Reason{n.ID, n.rejection(r)}); len(out) == maxReasons {
 			break
 		}
 	}
@@ -204,7 +198,18 @@ func (c *Cluster) reasons(r *Request) []Reason {
 }
 
 // accepts reports whether the node can take the request and meets all its constraints.
-func (n *Node) accepts(r *Request) bool { return n.refusal(r) == "" && n.violated(r) == "" }
+func (n *Node) accepts(r *Request) bool { return n.rejection(r) == "" }
+
+// rejection returns why a node can't take the request, or "" if it can.
+func (n *Node) rejection(r *Request) string {
+	if reason := n.refusal(r); reason != "" {
+		return reason
+	}
+	if reason := n.violated(r); reason != "" {
+		return reason
+	}
+	return n.withholds(r)
+}
 
 // refusal returns why a node has no room for the request, or "" if it has.
 func (n *Node) refusal(r *Request) string {

@@ -58,7 +58,7 @@ func (l *Launch) request() Request {
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
 	waiting, others := s.mayWait(tx.View, l)
 	if !waiting && s.hasNews {
-		s.PlaceWaiting(tx)
+		s.PlaceWaiting(tx, l.Now)
 		waiting, others = s.mayWait(tx.View, l)
 	}
 	if others {
@@ -176,16 +176,8 @@ func (s *Scheduler) placeWaiting(tx *state.Tx, old *state.Task) []types.Failure 
 	if td == nil {
 		return []types.Failure{{Arn: old.TaskDefinitionArn, Reason: aws.String("MISSING")}}
 	}
-	need := NeedOf(&td.TaskDefinition, old.Overrides)
-	p, failures := s.Place(tx.View, Request{
-		ClusterArn:       *old.ClusterArn,
-		TaskDefinition:   td,
-		Need:             need,
-		Group:            aws.ToString(old.Group),
-		Constraints:      old.Waiting.Constraints,
-		Strategy:         old.Waiting.Strategy,
-		CapacityProvider: aws.ToString(old.CapacityProviderName),
-	})
+	r := requestOf(td, old)
+	p, failures := s.Place(tx.View, r)
 	if len(failures) > 0 {
 		return failures
 	}
@@ -195,8 +187,22 @@ func (s *Scheduler) placeWaiting(tx *state.Tx, old *state.Task) []types.Failure 
 	if td.NetworkMode != types.NetworkModeAwsvpc {
 		t.LastStatus = aws.String("PENDING")
 	}
-	s.put(tx, t, need, p)
+	s.put(tx, t, r.Need, p)
 	return nil
+}
+
+// requestOf returns what a waiting task of a definition asks for.
+func requestOf(td *state.TaskDefinition, t *state.Task) Request {
+	return Request{
+		ClusterArn:       *t.ClusterArn,
+		TaskDefinition:   td,
+		Need:             NeedOf(&td.TaskDefinition, t.Overrides),
+		Group:            aws.ToString(t.Group),
+		Constraints:      t.Waiting.Constraints,
+		Strategy:         t.Waiting.Strategy,
+		CapacityProvider: aws.ToString(t.CapacityProviderName),
+		TaskArn:          *t.TaskArn,
+	}
 }
 
 // LaunchOn launches a task on an instance that the caller has chosen.

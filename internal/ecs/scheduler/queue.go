@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -20,13 +21,15 @@ type Unplaced struct {
 
 // PlaceWaiting places the waiting tasks that there is room for, each owner in turn and the oldest first. It returns those that found none.
 // Among tasks of one kind it tries no more after the first that finds no room.
-func (s *Scheduler) PlaceWaiting(tx *state.Tx) []*Unplaced {
+func (s *Scheduler) PlaceWaiting(tx *state.Tx, now time.Time) []*Unplaced {
 	var unplaced []*Unplaced
 	full := map[string]*Unplaced{}
 	waiting := waitingTasks(tx.View)
 	if len(waiting) > 0 {
 		waiting = turns(waiting, holdings(tx.View))
+		s.keepRoom(tx.View, waiting, now)
 	}
+	s.hasNews = false
 	for _, t := range waiting {
 		kind := kindOf(t)
 		if u := full[kind]; u != nil {
@@ -38,19 +41,22 @@ func (s *Scheduler) PlaceWaiting(tx *state.Tx) []*Unplaced {
 			unplaced = append(unplaced, full[kind])
 		}
 	}
-	s.hasNews = false
 	return unplaced
 }
 
 // waitingTasks returns the tasks that wait for room, the oldest first.
 func waitingTasks(v *state.View) (out []*state.Task) {
 	for t := range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
-		if t.Waiting != nil && *t.DesiredStatus == "RUNNING" {
+		if isWaiting(t) {
 			out = append(out, t)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *state.Task) int { return aws.ToTime(a.CreatedAt).Compare(aws.ToTime(b.CreatedAt)) })
 	return out
+}
+
+func isWaiting(t *state.Task) bool {
+	return t != nil && t.Waiting != nil && *t.DesiredStatus == "RUNNING"
 }
 
 // isNews reports whether a change may give room to a waiting task: something was freed, an instance changed, or the task has just come.

@@ -48,6 +48,9 @@ func (s *Scheduler) Change(before, after any) {
 	switch old := before.(type) {
 	case *state.Task:
 		s.release(old)
+		if row, _ := after.(*state.Task); !isWaiting(row) {
+			s.hasNews = s.cluster(*old.ClusterArn).Unkeep(*old.TaskArn) || s.hasNews
+		}
 	case *state.ContainerInstance:
 		s.leaveZone(old)
 		if after == nil {
@@ -152,6 +155,8 @@ type Request struct {
 	Strategy       []types.PlacementStrategy
 	// CapacityProvider is the provider whose instances will do. Fargate's have none: any instance will do.
 	CapacityProvider string
+	// TaskArn is the task's, if it waits. Room may be kept for it.
+	TaskArn string
 }
 
 // Placement says where a task goes, and which GPUs it gets there.
@@ -223,6 +228,7 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 		PortsTCP:  r.Need.Reserved.PortsTCP,
 		PortsUDP:  r.Need.Reserved.PortsUDP,
 		GPUs:      r.Need.GPUs,
+		Task:      r.TaskArn,
 		Group:     r.Group,
 	}
 	for _, a := range r.TaskDefinition.RequiredAttributes() {

@@ -54,7 +54,7 @@ func Run(ctx context.Context, store *state.Store, scheduler *scheduler.Scheduler
 // provider could ever take, as an instance has shown by now. A task's waiting time counts only from since: before that nobody looked, and no
 // machine could come.
 func Place(tx *state.Tx, s *scheduler.Scheduler, since, now time.Time) {
-	for _, u := range s.PlaceWaiting(tx) {
+	for _, u := range s.PlaceWaiting(tx, now) {
 		refusal := scheduler.Refusal(tx.View, u.Tasks[0])
 		for _, t := range u.Tasks {
 			reason := ""

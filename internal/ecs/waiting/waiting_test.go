@@ -33,7 +33,7 @@ func open(t testing.TB, dir string) *world {
 	store := statetest.OpenIn(t, dir, scheduler)
 	w := &world{t, store, scheduler, 0}
 	w.change(func(tx *state.Tx) {
-		for name, gpus := range map[string]string{"one": "1", "two": "2"} {
+		for name, gpus := range map[string]string{"one": "1", "two": "2", "four": "4"} {
 			tx.TaskDefinitions.Put(&state.TaskDefinition{TaskDefinition: types.TaskDefinition{
 				TaskDefinitionArn: aws.String(name),
 				Family:            aws.String(name),
