@@ -89,6 +89,9 @@ func TestSpace(t *testing.T) {
 			if err := s.Check(ForEnds); (err == nil) != step.ends {
 				t.Errorf("step %d: ends: %v", i, err)
 			}
+			if err := s.Check(ForStops); err != nil {
+				t.Errorf("step %d: stops: %v", i, err)
+			}
 			if has(forEnds) != step.keepsForEnds || !has(forStart) {
 				t.Errorf("step %d: %t, %t are kept", i, has(forEnds), has(forStart))
 			}
@@ -100,11 +103,29 @@ func TestSpace(t *testing.T) {
 	})
 }
 
+// TestStopsGiveUpTheReserve: a stop that comes before anyone else has noticed gets the room that is kept.
+func TestStopsGiveUpTheReserve(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, forEnds), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &Space{dir: dir, look: (&fake{}).look}
+	if err := s.Check(ForStops); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, forEnds)); err == nil {
+		t.Error("the room is still kept")
+	}
+}
+
 func TestReadOnly(t *testing.T) {
 	disk := &fake{}
 	disk.free.Store(1 << 40)
 	disk.readOnly.Store(true)
 	s := &Space{dir: "/data", look: disk.look}
+	if err := s.Check(ForStops); err == nil {
+		t.Error("stops go on where nothing can be written")
+	}
 	if err := s.Check(ForEnds); err == nil || err.Error() != "the file system of /data is read-only" {
 		t.Errorf("it says %v", err)
 	}

@@ -11,10 +11,12 @@ import (
 	"time"
 )
 
-// How much room changes need. What ends something, and so may make room, goes on for longer.
+// How much room changes need. What ends something, and so may make room, goes on for longer. What stops a task is tried as long as the disk
+// can be written at all: it needs a few KB, and the last of the room is for it alone.
 const (
 	ForChanges = 64 << 20
 	ForEnds    = 4 << 20
+	ForStops   = 0
 )
 
 // ballastSize is the size of each of the files that keep room. It's enough to stop thousands of tasks, or to open all stores.
@@ -104,7 +106,7 @@ func (s *Space) Check(need uint64) error {
 		return nil
 	}
 	room := s.now()
-	if room.Free < need && need <= ForEnds && s.giveUp(forEnds) {
+	if room.Free < ForEnds && need <= ForEnds && s.giveUp(forEnds) {
 		room = s.now()
 	}
 	if room.Free < need || room.ReadOnly {

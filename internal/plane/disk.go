@@ -13,13 +13,21 @@ import (
 
 // admit refuses a call for which the disk has no room.
 func (p *Plane) admit(_, operation string) error {
-	switch {
-	case hasPrefix(operation, reads):
+	if hasPrefix(operation, reads) {
 		return nil
-	case hasPrefix(operation, ends):
-		return p.space.Check(disk.ForEnds)
 	}
-	return p.space.Check(disk.ForChanges)
+	return p.space.Check(roomFor(operation))
+}
+
+// roomFor returns how much room an operation needs that changes something.
+func roomFor(operation string) uint64 {
+	switch {
+	case hasPrefix(operation, stops):
+		return disk.ForStops
+	case hasPrefix(operation, ends):
+		return disk.ForEnds
+	}
+	return disk.ForChanges
 }
 
 func hasPrefix(operation string, prefixes []string) bool {
@@ -40,9 +48,12 @@ var reads = []string{
 // and groups scale in.
 var ends = []string{
 	"Abort", "Cancel", "ChangeMessageVisibility", "Complete", "Delete", "Deregister", "Detach", "Disable", "Disassociate", "Exit", "Purge",
-	"PutBucketLifecycle", "PutRetentionPolicy", "ReceiveMessage", "RegisterContainerInstance", "Remove", "SetDesiredCapacity", "Stop", "Submit",
+	"PutBucketLifecycle", "PutRetentionPolicy", "ReceiveMessage", "RegisterContainerInstance", "Remove", "SetDesiredCapacity", "Stop",
 	"Suspend", "Terminate", "Untag", "UpdateAutoScalingGroup", "UpdateContainerAgent", "UpdateContainerInstancesState", "UpdateService",
 }
+
+// stops are what operations begin with that stop a task, or tell of its end.
+var stops = []string{"StopTask", "Submit"}
 
 // watchDisk watches the room for the data directory.
 func (p *Plane) watchDisk(ctx context.Context) error {
