@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
@@ -240,7 +241,9 @@ func (s *Service) DescribeClusters(_ context.Context, in *ecs.DescribeClustersIn
 }
 
 // allClusterFields are the optional fields of a cluster. Calls that change a cluster return all of them.
-var allClusterFields = []types.ClusterField{types.ClusterFieldConfigurations, types.ClusterFieldSettings, types.ClusterFieldTags}
+var allClusterFields = []types.ClusterField{
+	types.ClusterFieldAttachments, types.ClusterFieldConfigurations, types.ClusterFieldSettings, types.ClusterFieldTags,
+}
 
 // describeCluster returns the row with its counts and the optional fields that include asks for.
 func describeCluster(v *state.View, row *state.Cluster, include []types.ClusterField) types.Cluster {
@@ -258,6 +261,11 @@ func describeCluster(v *state.View, row *state.Cluster, include []types.ClusterF
 	if !asked(types.ClusterFieldConfigurations) {
 		c.Configuration = nil
 	}
+	if asked(types.ClusterFieldAttachments) {
+		if c.Attachments = attachments(v, row); len(c.Attachments) > 0 {
+			c.AttachmentsStatus = aws.String("UPDATE_COMPLETE")
+		}
+	}
 	for i := range v.ContainerInstances.By(state.InstancesByCluster, *row.ClusterArn) {
 		if aws.ToString(i.Status) != statusInactive {
 			c.RegisteredContainerInstancesCount++
@@ -273,6 +281,35 @@ func describeCluster(v *state.View, row *state.Cluster, include []types.ClusterF
 		c.Statistics = statistics(tasks, services)
 	}
 	return c
+}
+
+// attachments returns what a cluster's capacity providers do to their Auto Scaling groups: managed scaling and managed draining. Providers
+// take effect with the call that names them, so that all are CREATED. Managed scaling needs no scaling policy here, and names none.
+func attachments(v *state.View, row *state.Cluster) (out []types.Attachment) {
+	attach := func(p *state.CapacityProvider, kind string, more ...types.KeyValuePair) {
+		out = append(out, types.Attachment{
+			Id:      aws.String(account.UUID(*row.ClusterArn, *p.CapacityProviderArn, kind)),
+			Type:    &kind,
+			Status:  aws.String("CREATED"),
+			Details: append([]types.KeyValuePair{{Name: aws.String("capacityProviderName"), Value: p.Name}}, more...),
+		})
+	}
+	for _, name := range row.CapacityProviders {
+		p := v.CapacityProviderNamed(state.NameOf(name))
+		if p == nil { // Fargate's
+			continue
+		}
+		if p.AutoScalingGroupProvider.ManagedScaling.Status == types.ManagedScalingStatusEnabled {
+			attach(p, "as_policy")
+		}
+		if p.AutoScalingGroupProvider.ManagedDraining == types.ManagedDrainingEnabled {
+			attach(p, "managed_draining", types.KeyValuePair{
+				Name:  aws.String("autoScalingLifecycleHookName"),
+				Value: aws.String(state.DrainingHook),
+			})
+		}
+	}
+	return out
 }
 
 // launchTypes are the launch types as the names of statistics spell them.

@@ -1,12 +1,16 @@
 package ecs
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
 )
 
 // TestStatistics: a cluster's statistics are there where a call asks for them, by launch type.
@@ -39,6 +43,69 @@ func TestStatistics(t *testing.T) {
 			if got[name] != want {
 				t.Errorf("%s is %q, want %s", name, got[name], want)
 			}
+		}
+	}
+}
+
+// TestAttachments: a cluster's attachments tell what its capacity providers do, where a call asks for them and when they change.
+func TestAttachments(t *testing.T) {
+	s, store := newTestService(t)
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
+		for name, is := range map[string]types.ManagedScalingStatus{
+			"grows": types.ManagedScalingStatusEnabled,
+			"stays": types.ManagedScalingStatusDisabled,
+		} {
+			tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: types.CapacityProvider{
+				CapacityProviderArn: aws.String(s.arn("capacity-provider", name)),
+				Name:                &name,
+				AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
+					AutoScalingGroupArn: aws.String(name),
+					ManagedScaling:      &types.ManagedScaling{Status: is},
+					ManagedDraining:     map[string]types.ManagedDraining{"grows": types.ManagedDrainingEnabled}[name],
+				},
+			}})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put, err := s.PutClusterCapacityProviders(t.Context(), &ecs.PutClusterCapacityProvidersInput{
+		Cluster:                         aws.String("default"),
+		CapacityProviders:               []string{"grows", "stays", "FARGATE"},
+		DefaultCapacityProviderStrategy: []types.CapacityProviderStrategyItem{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, include := range [][]types.ClusterField{nil, {types.ClusterFieldAttachments}} {
+		out, err := s.DescribeClusters(t.Context(), &ecs.DescribeClustersInput{Include: include})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := out.Clusters[0]
+		if include == nil {
+			if got.Attachments != nil || got.AttachmentsStatus != nil {
+				t.Errorf("nobody asked for %v", got.Attachments)
+			}
+			continue
+		}
+		if aws.ToString(got.AttachmentsStatus) != "UPDATE_COMPLETE" || !reflect.DeepEqual(got.Attachments, put.Cluster.Attachments) {
+			t.Errorf("%+v, and was %+v", got, put.Cluster)
+		}
+		var texts []string
+		for _, a := range got.Attachments {
+			text := *a.Type + " " + *a.Status
+			for _, d := range a.Details {
+				text += " " + *d.Name + "=" + *d.Value
+			}
+			texts = append(texts, text)
+		}
+		if want := []string{
+			"as_policy CREATED capacityProviderName=grows",
+			"managed_draining CREATED capacityProviderName=grows autoScalingLifecycleHookName=ecs-managed-draining-termination-hook",
+		}; !slices.Equal(texts, want) {
+			t.Errorf("%q", texts)
 		}
 	}
 }

@@ -16,6 +16,10 @@ type CapacityProvider struct {
 	LowSince *time.Time `json:",omitzero"`
 }
 
+// DrainingHook is the lifecycle hook that ECS gives a group for managed draining:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/managed-instance-draining.html
+const DrainingHook = "ecs-managed-draining-termination-hook"
+
 var capacityProviders = &store.Definition[CapacityProvider]{
 	Name: "capacity_providers",
 	Key:  func(p *CapacityProvider) string { return aws.ToString(p.CapacityProviderArn) },

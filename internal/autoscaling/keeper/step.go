@@ -35,10 +35,8 @@ const (
 	terminating = "autoscaling:EC2_INSTANCE_TERMINATING"
 	// maxPause is the longest pause after a failed launch.
 	maxPause = time.Minute
-	// managedTag and drainingHook are the names that ECS uses in groups:
-	// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/managed-instance-draining.html
-	managedTag   = "AmazonECSManaged"
-	drainingHook = "ecs-managed-draining-termination-hook"
+	// managedTag is the tag that ECS gives its groups.
+	managedTag = "AmazonECSManaged"
 	// drainsFor is how long an instance's tasks may take to end. ECS prolongs its hook until then, the maximum for a hook.
 	drainsFor = 48 * time.Hour
 )
@@ -83,18 +81,18 @@ func (s *step) attach() {
 		})
 	}
 	drains := p != nil && p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled
-	switch there := s.group.Hook(drainingHook) != nil; {
+	switch there := s.group.Hook(state.DrainingHook) != nil; {
 	case drains && !there:
 		s.group.Hooks = append(s.group.Hooks, types.LifecycleHook{
 			AutoScalingGroupName: s.group.AutoScalingGroupName,
-			LifecycleHookName:    aws.String(drainingHook),
+			LifecycleHookName:    aws.String(state.DrainingHook),
 			LifecycleTransition:  aws.String(terminating),
 			DefaultResult:        aws.String("CONTINUE"),
 			HeartbeatTimeout:     aws.Int32(3600),
 			GlobalTimeout:        aws.Int32(int32(drainsFor.Seconds())),
 		})
 	case !drains && there:
-		s.group.Hooks = slices.DeleteFunc(s.group.Hooks, func(h types.LifecycleHook) bool { return *h.LifecycleHookName == drainingHook })
+		s.group.Hooks = slices.DeleteFunc(s.group.Hooks, func(h types.LifecycleHook) bool { return *h.LifecycleHookName == state.DrainingHook })
 	}
 }
 
@@ -197,7 +195,7 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 	var done []string
 	if w != nil {
 		h := s.group.Hook(w.Hook)
-		ended := w.Proceed || h == nil || !s.now.Before(w.Until) || w.Hook == drainingHook && s.isDrained(i)
+		ended := w.Proceed || h == nil || !s.now.Before(w.Until) || w.Hook == state.DrainingHook && s.isDrained(i)
 		if !ended {
 			return w, ""
 		}
@@ -212,7 +210,7 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 	for _, name := range s.group.HooksOf(transition) {
 		if !slices.Contains(done, name) {
 			lasts := time.Duration(*s.group.Hook(name).HeartbeatTimeout) * time.Second
-			if name == drainingHook {
+			if name == state.DrainingHook {
 				lasts = drainsFor
 				s.drain(i)
 			}
