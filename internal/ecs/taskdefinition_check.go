@@ -70,9 +70,12 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 		return clientError("Family should not be null or blank.")
 	}
 	if !nameForm.MatchString(*td.Family) {
-		return clientError("Family %q must have up to 255 letters, numbers, hyphens and underscores.", *td.Family)
+		return clientError("Family contains invalid characters. It may have up to 255 letters, numbers, hyphens and underscores: %q.", *td.Family)
 	}
-	if n := len(td.ContainerDefinitions); n == 0 || n > maxContainers {
+	if len(td.ContainerDefinitions) == 0 {
+		return clientError("Container list cannot be empty.")
+	}
+	if n := len(td.ContainerDefinitions); n > maxContainers {
 		return clientError("containerDefinitions must have between 1 and %d members, not %d.", maxContainers, n)
 	}
 	if err := checkModes(td); err != nil {
@@ -202,8 +205,11 @@ func checkContainers(td *types.TaskDefinition) error {
 	essential := false
 	for _, c := range td.ContainerDefinitions {
 		name := aws.ToString(c.Name)
+		if name == "" {
+			return clientError("Container.name should not be null or empty.")
+		}
 		if !nameForm.MatchString(name) {
-			return clientError("Container.name should not be null or blank, and must have up to 255 letters, numbers, hyphens and "+
+			return clientError("Container.name contains invalid characters. It may have up to 255 letters, numbers, hyphens and "+
 				"underscores: %q.", name)
 		}
 		if names[name] {
@@ -279,7 +285,7 @@ func checkFirelensConfiguration(container string, f *types.FirelensConfiguration
 func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) error {
 	name := *c.Name
 	if strings.TrimSpace(aws.ToString(c.Image)) == "" {
-		return clientError("Container.image should not be null or blank: container '%s'.", name)
+		return clientError("Container.image should not be null or empty. Container '%s' has none.", name)
 	}
 	if err := checkMemory(td, c); err != nil {
 		return err

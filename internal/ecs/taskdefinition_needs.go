@@ -13,7 +13,7 @@ import (
 // fargateMemory has the range and step of memory, in MiB, for each CPU size on Fargate, in CPU units:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/fargate-tasks-services.html
 var fargateMemory = map[int64]struct{ min, max, step int64 }{
-	256:   {512, 2048, 512},
+	256:   {512, 2048, 1024}, // 1,536 isn't there
 	512:   {1024, 4096, 1024},
 	1024:  {2048, 8192, 1024},
 	2048:  {4096, 16384, 1024},
@@ -48,7 +48,8 @@ func fargateObstacle(td *types.TaskDefinition) string {
 	}
 	m, ok := fargateMemory[sizeOf(td.Cpu)]
 	if n := sizeOf(td.Memory); !ok || n < m.min || n > m.max || n%m.step != 0 && n != m.min {
-		return "No Fargate configuration exists for given values: " + *td.Cpu + " CPU, " + *td.Memory + " memory."
+		return "No Fargate configuration exists for given values: " + *td.Cpu + " CPU, " + *td.Memory + " memory. " +
+			"See the Amazon ECS documentation for the valid values."
 	}
 	if td.IpcMode != "" {
 		return "Tasks using the Fargate launch type do not support ipcMode."

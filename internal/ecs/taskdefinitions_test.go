@@ -290,6 +290,29 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 			},
 			client, "between 21 and 200",
 		},
+		"a family with a blank": {
+			func(in *ecs.RegisterTaskDefinitionInput) { in.Family = aws.String("a b") }, client, "Family contains invalid characters.",
+		},
+		"no containers": {
+			func(in *ecs.RegisterTaskDefinitionInput) { in.ContainerDefinitions = nil }, client, "Container list cannot be empty.",
+		},
+		"a container without a name": {
+			ofContainer(func(c *types.ContainerDefinition) { c.Name = nil }), client, "Container.name should not be null or empty.",
+		},
+		"a container's name with a blank": {
+			ofContainer(func(c *types.ContainerDefinition) { c.Name = aws.String("a b") }), client,
+			"Container.name contains invalid characters.",
+		},
+		"a container without an image": {
+			ofContainer(func(c *types.ContainerDefinition) { c.Image = nil }), client, "Container.image should not be null or empty.",
+		},
+		"Fargate with too little memory": {
+			fargate(func(in *ecs.RegisterTaskDefinitionInput) { in.Cpu = aws.String("512") }), client,
+			"No Fargate configuration exists for given values: 512 CPU, 512 memory. See the Amazon ECS documentation for the valid values.",
+		},
+		"Fargate with 1.5 GB for a quarter of a CPU": {
+			fargate(func(in *ecs.RegisterTaskDefinitionInput) { in.Memory = aws.String("1536") }), client, "256 CPU, 1536 memory",
+		},
 		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
 		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), client, "EBS"},
 		"Elastic Inference": {
