@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
@@ -67,8 +68,9 @@ func newWorld(t *testing.T, rows journaltest.Rows, more ...model.API) *world {
 	services, err := wire.New(wire.Options{}, append(more,
 		ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
+		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})),
 		ec2.API(ec2.New(store, ec2.Options{Account: owner})),
-		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})))...)
+		autoscaling.API(autoscaling.New(store, autoscaling.Options{Account: owner})))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pintle/pintle/internal/cloudformation/template"
 )
@@ -85,6 +86,10 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 	case reflect.Interface:
 		to.Set(reflect.ValueOf(from))
 	case reflect.Struct:
+		if at, ok := to.Addr().Interface().(*time.Time); ok {
+			d.time(path, from, at)
+			return
+		}
 		if object, ok := from.(map[string]any); ok {
 			d.object(path, object, to)
 			return
@@ -96,6 +101,15 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 		d.list(path, from, to)
 	default:
 		d.scalar(path, from, to)
+	}
+}
+
+// time reads a time as ISO 8601 writes it, such as 2026-06-01T00:00:00Z.
+func (d *decoder) time(path string, from any, to *time.Time) {
+	text, _ := template.Text(from)
+	at, err := time.Parse(time.RFC3339, text)
+	if *to = at; err != nil {
+		d.fault(path, "expected an ISO 8601 time such as 2026-06-01T00:00:00Z, found: %s", text)
 	}
 }
 

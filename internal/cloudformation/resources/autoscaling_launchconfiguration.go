@@ -1,0 +1,85 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// launchConfiguration has the properties of AWS::AutoScaling::LaunchConfiguration. Its physical ID is the name. Nothing of it can change.
+type launchConfiguration struct {
+	LaunchConfigurationName      *string
+	ImageId                      *string `cfn:"required"`
+	InstanceType                 *string `cfn:"required"`
+	AssociatePublicIpAddress     *bool
+	BlockDeviceMappings          []types.BlockDeviceMapping
+	ClassicLinkVPCId             *string
+	ClassicLinkVPCSecurityGroups []string
+	EbsOptimized                 *bool
+	IamInstanceProfile           *string
+	InstanceId                   *string
+	InstanceMonitoring           *bool
+	KernelId                     *string
+	KeyName                      *string
+	MetadataOptions              *types.InstanceMetadataOptions
+	PlacementTenancy             *string
+	RamDiskId                    *string
+	SecurityGroups               []string
+	SpotPrice                    *string
+	UserData                     *string
+}
+
+var _ = add(kind[launchConfiguration]{
+	name:   "AWS::AutoScaling::LaunchConfiguration",
+	id:     func(s Step, c *launchConfiguration) string { return s.named(c.LaunchConfigurationName, 255) },
+	create: createLaunchConfiguration,
+	delete: func(ctx context.Context, s Step, name string, c *launchConfiguration) error {
+		if _, err := readLaunchConfiguration(ctx, s, name, c); err != nil {
+			return err
+		}
+		in := &autoscaling.DeleteLaunchConfigurationInput{LaunchConfigurationName: &name}
+		_, err := call.Do[autoscaling.DeleteLaunchConfigurationOutput](ctx, s.Services, in)
+		return err
+	},
+	read: readLaunchConfiguration,
+})
+
+func createLaunchConfiguration(ctx context.Context, s Step, c *launchConfiguration) (string, error) {
+	in := &autoscaling.CreateLaunchConfigurationInput{
+		LaunchConfigurationName:      new(s.named(c.LaunchConfigurationName, 255)),
+		AssociatePublicIpAddress:     c.AssociatePublicIpAddress,
+		BlockDeviceMappings:          c.BlockDeviceMappings,
+		ClassicLinkVPCId:             c.ClassicLinkVPCId,
+		ClassicLinkVPCSecurityGroups: c.ClassicLinkVPCSecurityGroups,
+		EbsOptimized:                 c.EbsOptimized,
+		IamInstanceProfile:           c.IamInstanceProfile,
+		ImageId:                      c.ImageId,
+		InstanceId:                   c.InstanceId,
+		InstanceType:                 c.InstanceType,
+		KernelId:                     c.KernelId,
+		KeyName:                      c.KeyName,
+		MetadataOptions:              c.MetadataOptions,
+		PlacementTenancy:             c.PlacementTenancy,
+		RamdiskId:                    c.RamDiskId,
+		SecurityGroups:               c.SecurityGroups,
+		SpotPrice:                    c.SpotPrice,
+		UserData:                     c.UserData,
+	}
+	if c.InstanceMonitoring != nil {
+		in.InstanceMonitoring = &types.InstanceMonitoring{Enabled: c.InstanceMonitoring}
+	}
+	_, err := call.Do[autoscaling.CreateLaunchConfigurationOutput](ctx, s.Services, in)
+	return *in.LaunchConfigurationName, err
+}
+
+func readLaunchConfiguration(ctx context.Context, s Step, name string, _ *launchConfiguration) (Made, error) {
+	in := &autoscaling.DescribeLaunchConfigurationsInput{LaunchConfigurationNames: []string{name}}
+	out, err := call.Do[autoscaling.DescribeLaunchConfigurationsOutput](ctx, s.Services, in)
+	if err == nil && len(out.LaunchConfigurations) == 0 {
+		err = errMissing
+	}
+	return Made{}, err
+}

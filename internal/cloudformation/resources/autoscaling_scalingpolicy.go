@@ -1,0 +1,83 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// groupPolicy has the properties of AWS::AutoScaling::ScalingPolicy. Its physical ID is the ARN.
+type groupPolicy struct {
+	AutoScalingGroupName           *string `cfn:"required,create"`
+	AdjustmentType                 *string
+	Cooldown                       *int32
+	EstimatedInstanceWarmup        *int32
+	MetricAggregationType          *string
+	MinAdjustmentMagnitude         *int32
+	PolicyType                     *string
+	PredictiveScalingConfiguration *types.PredictiveScalingConfiguration
+	ScalingAdjustment              *int32
+	StepAdjustments                []types.StepAdjustment
+	TargetTrackingConfiguration    *types.TargetTrackingConfiguration
+}
+
+var _ = add(kind[groupPolicy]{
+	name:       "AWS::AutoScaling::ScalingPolicy",
+	attributes: []string{"Arn", "PolicyName"},
+	create: func(ctx context.Context, s Step, p *groupPolicy) (string, error) {
+		return putGroupPolicy(ctx, s, p)
+	},
+	update: func(ctx context.Context, s Step, _ string, _, after *groupPolicy) error {
+		_, err := putGroupPolicy(ctx, s, after)
+		return err
+	},
+	delete: func(ctx context.Context, s Step, arn string, p *groupPolicy) error {
+		if _, err := readGroupPolicy(ctx, s, arn, p); err != nil {
+			return err
+		}
+		in := &autoscaling.DeletePolicyInput{AutoScalingGroupName: p.AutoScalingGroupName, PolicyName: &arn}
+		_, err := call.Do[autoscaling.DeletePolicyOutput](ctx, s.Services, in)
+		return err
+	},
+	read: readGroupPolicy,
+})
+
+// putGroupPolicy puts a policy. Its name is the resource's own, so that a second call changes what the first has made.
+func putGroupPolicy(ctx context.Context, s Step, p *groupPolicy) (arn string, err error) {
+	out, err := call.Do[autoscaling.PutScalingPolicyOutput](ctx, s.Services, &autoscaling.PutScalingPolicyInput{
+		AutoScalingGroupName:           p.AutoScalingGroupName,
+		PolicyName:                     new(s.generated(255)),
+		AdjustmentType:                 p.AdjustmentType,
+		Cooldown:                       p.Cooldown,
+		EstimatedInstanceWarmup:        p.EstimatedInstanceWarmup,
+		MetricAggregationType:          p.MetricAggregationType,
+		MinAdjustmentMagnitude:         p.MinAdjustmentMagnitude,
+		PolicyType:                     p.PolicyType,
+		PredictiveScalingConfiguration: p.PredictiveScalingConfiguration,
+		ScalingAdjustment:              p.ScalingAdjustment,
+		StepAdjustments:                p.StepAdjustments,
+		TargetTrackingConfiguration:    p.TargetTrackingConfiguration,
+	})
+	if err != nil {
+		return "", err
+	}
+	return *out.PolicyARN, nil
+}
+
+func readGroupPolicy(ctx context.Context, s Step, arn string, p *groupPolicy) (Made, error) {
+	if _, err := describeGroup(ctx, s, *p.AutoScalingGroupName); err != nil {
+		return Made{}, err
+	}
+	in := &autoscaling.DescribePoliciesInput{AutoScalingGroupName: p.AutoScalingGroupName, PolicyNames: []string{arn}}
+	out, err := call.Do[autoscaling.DescribePoliciesOutput](ctx, s.Services, in)
+	if err != nil {
+		return Made{}, err
+	}
+	if len(out.ScalingPolicies) == 0 {
+		return Made{}, errMissing
+	}
+	return Made{Attributes: map[string]any{"Arn": arn, "PolicyName": *out.ScalingPolicies[0].PolicyName}}, nil
+}
