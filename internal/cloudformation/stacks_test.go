@@ -39,6 +39,8 @@ type world struct {
 	wrote    []journaltest.Rows // after each write of the journal
 	calls    map[call.Identity]bool
 	services call.Caller
+	mute     bool          // whether new instances don't join their cluster
+	later    time.Duration // how far the clock is ahead
 }
 
 // overheard notes who calls services.
@@ -64,7 +66,7 @@ func newWorld(t *testing.T, rows journaltest.Rows, more ...model.API) *world {
 	placing := scheduler.New(1)
 	store := statetest.OpenOn(t, journal, placing)
 	v := vaulttest.New(t, 7)
-	owner := accounttest.New(time.Now)
+	owner := accounttest.New(func() time.Time { return time.Now().Add(w.later) })
 	services, err := wire.New(wire.Options{}, append(more,
 		ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),

@@ -96,7 +96,13 @@ func (p *Plane) buildServices() {
 	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2(), Secrets: p.secretsManager()})
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault})
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
-	p.stacks = stacks.New(p.State, stacks.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
+	p.stacks = stacks.New(p.State, stacks.Options{
+		Account:      owner,
+		Services:     p,
+		Vault:        p.vault,
+		Log:          p.log,
+		RunsUserData: o.Fleet.Kind == "command",
+	})
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())

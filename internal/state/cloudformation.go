@@ -78,6 +78,18 @@ type StackResource struct {
 	UpdateReplacePolicy string `json:",omitempty"`
 	// Signals are the statuses that were signalled, by the unique ID of who did.
 	Signals map[string]types.ResourceSignalStatus `json:",omitempty"`
+	// Rolling is the rolling update of an Auto Scaling group that is under way, or failed.
+	Rolling *RollingUpdate `json:",omitempty"`
+}
+
+// RollingUpdate is how far the replacement of a group's instances has come.
+type RollingUpdate struct {
+	Of        int       // instances that it began with
+	Since     time.Time // when the last batch was terminated; zero before the first
+	Min       int32     // the group's sizes before they were raised for it
+	Desired   int32
+	Raised    bool     `json:",omitzero"`
+	Suspended []string `json:",omitempty"` // processes that it suspended
 }
 
 // Key returns the stack's ID, the name and the token.

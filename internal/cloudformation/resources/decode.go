@@ -24,6 +24,15 @@ func decode(properties map[string]any, into reflect.Value) (faults []string) {
 	return d.faults
 }
 
+// Decode puts an attribute of a resource, such as its UpdatePolicy, into the struct that a pointer leads to.
+func Decode(resource, attribute string, values map[string]any, into any) error {
+	faults := decode(values, reflect.ValueOf(into).Elem())
+	if len(faults) == 0 {
+		return nil
+	}
+	return template.Errorf("Validation of the %s of resource %s failed with message:\n%s", attribute, resource, strings.Join(faults, "\n"))
+}
+
 func (d *decoder) fault(path, format string, args ...any) {
 	d.faults = append(d.faults, path+": "+fmt.Sprintf(format, args...))
 }

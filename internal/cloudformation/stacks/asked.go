@@ -2,7 +2,6 @@ package stacks
 
 import (
 	"context"
-	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
@@ -28,12 +27,7 @@ func (l *Loop) Signal(ctx context.Context, s *state.Stack, name, from string, st
 				continue
 			}
 			found = true
-			row := *r
-			if row.Signals = maps.Clone(r.Signals); row.Signals == nil {
-				row.Signals = map[string]types.ResourceSignalStatus{}
-			}
-			row.Signals[from] = status
-			tx.StackResources.Put(&row)
+			signalled(tx, s, r, from, status, l.opts.Account.Now())
 		}
 	})
 	return found, err

@@ -300,6 +300,9 @@ func (c *construction) modify(ctx context.Context, next map[string]any) error {
 	if err != nil {
 		return err
 	}
+	if err := c.withoutSizes(before, next); err != nil {
+		return err
+	}
 	s := c.step(c.row)
 	err = c.kind.Update(ctx, s, c.row.PhysicalID, before, next)
 	if err != nil && isBack(c.stack) { // what the failed update asked for may be nothing that a call can take back
@@ -317,7 +320,10 @@ func (c *construction) settle(ctx context.Context) (bool, error) {
 	s := c.step(c.row)
 	settled, err := c.kind.Settled(ctx, s, c.row.PhysicalID, properties)
 	if err == nil && settled {
-		settled, err = c.signalled()
+		settled, err = c.hasSignals(ctx)
+	}
+	if err == nil && settled {
+		settled, err = c.hasRolled(ctx)
 	}
 	if err != nil {
 		return true, c.fail(ctx, c.row, err)
@@ -330,7 +336,7 @@ func (c *construction) settle(ctx context.Context) (bool, error) {
 		return true, c.fail(ctx, c.row, err)
 	}
 	row := *c.row
-	row.Status, row.At, row.Reason = completeStatus(&row), c.opts.Account.Now(), ""
+	row.Status, row.At, row.Reason, row.Rolling = completeStatus(&row), c.opts.Account.Now(), "", nil
 	row.Ref, row.Attributes = made.Ref, made.Attributes
 	return true, c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &row, "", c.shown) })
 }
@@ -342,8 +348,11 @@ func (c *construction) change() (job, error) {
 		return nil, err
 	}
 	changes := c.kind.Changes(have, c.properties)
+	replaces, err := c.src.replaces(c.resource, changes)
 	switch {
-	case c.row.Type != c.resource.Type || resources.IsReplacement(changes):
+	case err != nil:
+		return c.refused(err), nil
+	case c.row.Type != c.resource.Type || replaces:
 		return c.replace, nil
 	case len(changes) > 0 || c.row.Next != nil:
 		return c.modifyInPlace, nil

@@ -65,6 +65,9 @@ func (p *preview) look(r *template.Resource) error {
 	if err := kind.Check(r.Name, properties); err != nil {
 		return err
 	}
+	if err := p.src.checkPolicies(r); err != nil {
+		return err
+	}
 	row := p.stands[r.Name]
 	if row == nil {
 		p.add(types.ResourceChange{Action: types.ChangeActionAdd, LogicalResourceId: &r.Name, ResourceType: &r.Type})
@@ -96,12 +99,17 @@ func (p *preview) compare(r *template.Resource, kind resources.Type, row *state.
 		ResourceType:       &r.Type,
 		Replacement:        types.ReplacementFalse,
 	}
-	for _, change := range kind.Changes(have, properties) {
+	changes := kind.Changes(have, properties)
+	replaces, err := p.src.replaces(r, changes)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
 		c.Details = append(c.Details, detail(change, isUnknown(properties[change.Name])))
 		c.Replacement = worse(c.Replacement, change, isUnknown(properties[change.Name]))
 		c.Scope = append(c.Scope, scopeOf(change))
 	}
-	if row.Type != r.Type {
+	if row.Type != r.Type || replaces && !resources.IsReplacement(changes) {
 		c.Replacement = types.ReplacementTrue
 	}
 	slices.Sort(c.Scope)

@@ -47,7 +47,7 @@ func event(tx *state.Tx, s *state.Stack, row *state.StackResource, reason, shown
 		ResourceStatusReason: optional(reason),
 		ResourceProperties:   optional(shown),
 		Timestamp:            &row.At,
-		EventId:              aws.String(row.Name + "-" + string(row.Status) + "-" + account.UUID(row.Key(), string(row.Status), row.At.String())),
+		EventId:              aws.String(row.Name + "-" + string(row.Status) + "-" + account.UUID(row.Key(), string(row.Status), row.At.String(), reason)),
 	}
 	Event(tx, s, e)
 }

@@ -1,7 +1,10 @@
 package stacks
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"time"
@@ -10,23 +13,20 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
 )
 
-// signalled reports whether a resource has the signals that its creation policy waits for. It counts those that came since it was made.
-func (c *construction) signalled() (bool, error) {
-	if c.resource.CreationPolicy == nil || !isCreation(c.row) {
-		return true, nil
+// hasSignals reports whether a resource has the signals that its creation policy waits for. It counts those that came since it was made.
+func (c *construction) hasSignals(ctx context.Context) (bool, error) {
+	policy, err := c.src.creationPolicy(c.resource)
+	if err != nil || policy.ResourceSignal == nil || !c.isNew() {
+		return err == nil, err
 	}
-	policy, err := object(c.src.Evaluation, c.resource.CreationPolicy)
+	timeout, err := policy.ResourceSignal.timeout()
 	if err != nil {
 		return false, err
 	}
-	wanted, ok := policy["ResourceSignal"].(map[string]any)
-	if !ok {
-		return true, nil
-	}
-	count, timeout, err := signalPolicy(wanted)
-	if err != nil {
+	if err := c.hear(ctx); err != nil {
 		return false, err
 	}
 	good, bad := 0, 0
@@ -37,29 +37,41 @@ func (c *construction) signalled() (bool, error) {
 			bad++
 		}
 	}
+	count := or(policy.ResourceSignal.Count, 1)
+	percent := or(policy.AutoScalingCreationPolicy.MinSuccessfulInstancesPercent, 100)
+	late := c.opts.Account.Now().Sub(c.row.At) > timeout
 	switch {
-	case good >= count:
+	case good >= count || isEnough(good, count, percent) && (good+bad >= count || late):
 		return true, nil
-	case bad > 0:
-		return false, template.Errorf("Received %d FAILURE signal(s) out of %d.  Unable to satisfy 100%% MinSuccessfulInstancesPercent requirement", bad, count)
-	case c.opts.Account.Now().Sub(c.row.At) > timeout:
+	case !isEnough(count-bad, count, percent):
+		return false, tooFew(bad, count, percent)
+	case late:
 		return false, template.Errorf("Failed to receive %d resource signal(s) within the specified duration", count-good)
 	}
 	return false, nil
 }
 
-// signalPolicy reads how many signals are waited for, and how long. AWS's defaults are one and five minutes.
-func signalPolicy(policy map[string]any) (count int, timeout time.Duration, err error) {
-	count, timeout = 1, 5*time.Minute
-	if text, ok := template.Text(policy["Count"]); ok {
-		if count, err = strconv.Atoi(text); err != nil {
-			return 0, 0, template.Errorf("Template error: the Count of a ResourceSignal must be a number")
-		}
+// isEnough reports whether so many of a number are at least a share of it.
+func isEnough(good, count, percent int) bool { return good*100 >= count*percent }
+
+func tooFew(bad, count, percent int) error {
+	return template.Errorf("Received %d FAILURE signal(s) out of %d.  Unable to satisfy %d%% MinSuccessfulInstancesPercent requirement", bad, count, percent)
+}
+
+// signalled notes a signal for a resource, with an event, and returns the row.
+func signalled(
+	tx *state.Tx, s *state.Stack, r *state.StackResource, from string, status types.ResourceSignalStatus, now time.Time,
+) *state.StackResource {
+	row := *r
+	if row.Signals = maps.Clone(r.Signals); row.Signals == nil {
+		row.Signals = map[string]types.ResourceSignalStatus{}
 	}
-	if text, ok := template.Text(policy["Timeout"]); ok {
-		timeout, err = duration(text)
-	}
-	return count, timeout, err
+	row.Signals[from] = status
+	tx.StackResources.Put(&row)
+	told := row
+	told.At = now
+	event(tx, s, &told, fmt.Sprintf("Received %s signal with UniqueId %s", status, from), "")
+	return &row
 }
 
 var isoDuration = regexp.MustCompile(`^PT(?:(\d{1,4})H)?(?:(\d{1,5})M)?(?:(\d{1,6})S)?$`)

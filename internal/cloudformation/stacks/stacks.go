@@ -25,6 +25,8 @@ type Options struct {
 	Services call.Caller
 	Vault    *vault.Vault
 	Log      *slog.Logger
+	// RunsUserData is whether instances can run their user data, and with it cfn-signal.
+	RunsUserData bool
 }
 
 // Loop carries out the operations on stacks.

@@ -1,0 +1,201 @@
+package stacks
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/cloudformation/resources"
+	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// groupType is the type of Auto Scaling groups, which alone have update policies, and whose instances signal.
+const groupType = "AWS::AutoScaling::AutoScalingGroup"
+
+// creationPolicy is a resource's CreationPolicy.
+type creationPolicy struct {
+	AutoScalingCreationPolicy struct{ MinSuccessfulInstancesPercent *int }
+	ResourceSignal            *resourceSignal
+}
+
+// resourceSignal says how many signals are waited for, and how long. AWS's defaults are one and five minutes.
+type resourceSignal struct {
+	Count   *int
+	Timeout *string
+}
+
+// updatePolicy is the UpdatePolicy of an Auto Scaling group.
+type updatePolicy struct {
+	AutoScalingReplacingUpdate struct{ WillReplace bool }
+	AutoScalingRollingUpdate   *rollingUpdate
+	AutoScalingScheduledAction struct{ IgnoreUnmodifiedGroupSizeProperties bool }
+}
+
+// rollingUpdate says how instances are replaced.
+type rollingUpdate struct {
+	MaxBatchSize                  *int // 1
+	MinInstancesInService         int
+	MinSuccessfulInstancesPercent *int    // 100
+	PauseTime                     *string // PT5M while signals are waited for, otherwise none
+	SuspendProcesses              []string
+	WaitOnResourceSignals         bool
+}
+
+func (u *rollingUpdate) batch() int { return max(1, or(u.MaxBatchSize, 1)) }
+
+func (u *rollingUpdate) pause() (time.Duration, error) {
+	switch {
+	case u.PauseTime != nil:
+		return duration(*u.PauseTime)
+	case u.WaitOnResourceSignals:
+		return 5 * time.Minute, nil
+	}
+	return 0, nil
+}
+
+// or returns what a pointer leads to, or a default.
+func or(n *int, otherwise int) int {
+	if n == nil {
+		return otherwise
+	}
+	return *n
+}
+
+// creationPolicy returns a resource's creation policy.
+func (src *source) creationPolicy(r *template.Resource) (*creationPolicy, error) {
+	p := new(creationPolicy)
+	if err := src.policy(r, "CreationPolicy", r.CreationPolicy, p); err != nil || p.ResourceSignal == nil {
+		return p, err
+	}
+	_, err := p.ResourceSignal.timeout()
+	return p, err
+}
+
+func (w *resourceSignal) timeout() (time.Duration, error) {
+	if w.Timeout == nil {
+		return 5 * time.Minute, nil
+	}
+	return duration(*w.Timeout)
+}
+
+// updatePolicy returns a resource's update policy. Only groups can have one here.
+func (src *source) updatePolicy(r *template.Resource) (*updatePolicy, error) {
+	p := new(updatePolicy)
+	if r.UpdatePolicy != nil && r.Type != groupType {
+		return nil, template.Errorf("UpdatePolicy is not supported for resource %s of type %s", r.Name, r.Type)
+	}
+	if err := src.policy(r, "UpdatePolicy", r.UpdatePolicy, p); err != nil || p.AutoScalingRollingUpdate == nil {
+		return p, err
+	}
+	_, err := p.AutoScalingRollingUpdate.pause()
+	return p, err
+}
+
+// policy evaluates a policy of a resource.
+func (src *source) policy(r *template.Resource, attribute string, v *template.Value, into any) error {
+	if v == nil {
+		return nil
+	}
+	values, err := object(src.Evaluation, v)
+	if err != nil {
+		return err
+	}
+	return resources.Decode(r.Name, attribute, values, into)
+}
+
+// checkPolicies refuses policies that a resource can't have.
+func (src *source) checkPolicies(r *template.Resource) error {
+	if _, err := src.creationPolicy(r); err != nil {
+		return err
+	}
+	_, err := src.updatePolicy(r)
+	return err
+}
+
+// launchProperties are those of a group whose changes concern its instances.
+var launchProperties = []string{"LaunchConfigurationName", "LaunchTemplate", "MixedInstancesPolicy", "VPCZoneIdentifier"}
+
+// replaces reports whether a new resource is to take an old one's place: because the type can't change it, or because a group's update policy
+// asks for that.
+func (src *source) replaces(r *template.Resource, changes []resources.Change) (bool, error) {
+	if resources.IsReplacement(changes) {
+		return true, nil
+	}
+	policy, err := src.updatePolicy(r)
+	if err != nil {
+		return false, err
+	}
+	launches := slices.ContainsFunc(changes, func(c resources.Change) bool { return slices.Contains(launchProperties, c.Name) })
+	return launches && policy.AutoScalingReplacingUpdate.WillReplace, nil
+}
+
+// withoutSizes leaves a group's sizes as they are, if its update policy says so and the template has those that it had.
+func (c *construction) withoutSizes(before, after map[string]any) error {
+	policy, err := c.src.updatePolicy(c.resource)
+	if err != nil || !policy.AutoScalingScheduledAction.IgnoreUnmodifiedGroupSizeProperties {
+		return err
+	}
+	for _, name := range []string{"DesiredCapacity", "MaxSize", "MinSize"} {
+		a, _ := template.Text(before[name])
+		if b, _ := template.Text(after[name]); a == b {
+			delete(after, name)
+		}
+	}
+	return nil
+}
+
+// isNew reports whether the resource was made in the operation that runs: it's a stack's first one, or has taken another one's place.
+func (c *construction) isNew() bool {
+	if isCreation(c.row) {
+		return true
+	}
+	for r := range c.rows.View().ResourcesOf(c.row.Stack) {
+		if r.Name == c.row.Name && r.Superseded && !isGone(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// hear notes the signals of a group's instances that can't signal: those whose user data isn't run. Such an instance counts as having
+// signalled success once it's in service and has joined its cluster.
+func (c *construction) hear(ctx context.Context) error {
+	if c.row.Type != groupType || c.opts.RunsUserData {
+		return nil
+	}
+	var ready []string
+	v := c.rows.View()
+	for _, i := range v.ActiveMembers(c.row.PhysicalID) {
+		if _, has := c.row.Signals[*i.InstanceId]; !has && i.Member.InServiceAt != nil && i.UserData != "" && hasJoined(v, *i.InstanceId) {
+			ready = append(ready, *i.InstanceId)
+		}
+	}
+	return c.signal(ctx, types.ResourceSignalStatusSuccess, ready)
+}
+
+// hasJoined reports whether an instance is an active container instance whose agent is connected.
+func hasJoined(v *state.View, id string) bool {
+	for node := range v.ContainerInstances.By(state.InstancesByMachine, id) {
+		if node.AgentConnected && *node.Status == "ACTIVE" {
+			return true
+		}
+	}
+	return false
+}
+
+// signal notes the same signal from several instances.
+func (c *construction) signal(ctx context.Context, status types.ResourceSignalStatus, from []string) error {
+	if len(from) == 0 {
+		return nil
+	}
+	return c.note(ctx, c.row.Stack, func(tx *state.Tx, s *state.Stack) {
+		for _, id := range from {
+			if row := tx.StackResources.Get(c.row.Key()); row != nil {
+				c.row = signalled(tx, s, row, id, status, c.opts.Account.Now())
+			}
+		}
+	})
+}
