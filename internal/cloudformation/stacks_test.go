@@ -15,8 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
+	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
@@ -72,7 +74,9 @@ func newWorld(t *testing.T, rows journaltest.Rows, more ...model.API) *world {
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
 		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})),
 		ec2.API(ec2.New(store, ec2.Options{Account: owner})),
-		autoscaling.API(autoscaling.New(store, autoscaling.Options{Account: owner})))...)
+		autoscaling.API(autoscaling.New(store, autoscaling.Options{Account: owner})),
+		appautoscaling.API(appautoscaling.New(store, appautoscaling.Options{Account: owner})),
+		cloudwatch.API(cloudwatch.New(nil, store, cloudwatch.Options{Account: owner})))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -247,7 +247,8 @@ func isMissing(err error) bool {
 		return errors.Is(err, errMissing)
 	}
 	code := refused.ErrorCode()
-	return strings.HasSuffix(code, "NotFound") || strings.HasSuffix(code, "NotFoundException") || strings.HasSuffix(code, "DoesNotExist") ||
+	endings := []string{"NotFound", "NotFoundError", "NotFoundException", "DoesNotExist"}
+	return slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(code, ending) }) ||
 		slices.Contains([]string{
 			"AWS.SimpleQueueService.NonExistentQueue", "Gateway.NotAttached", "InvalidPlacementGroup.Unknown", "NoSuchBucket",
 			"NoSuchBucketPolicy", "NoSuchEntity", "ResourceNotFound",

@@ -1,0 +1,43 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// dashboard has the properties of AWS::CloudWatch::Dashboard. Its physical ID is the name.
+type dashboard struct {
+	DashboardName *string `cfn:"create"`
+	DashboardBody *string `cfn:"required"`
+}
+
+var _ = add(kind[dashboard]{
+	name: "AWS::CloudWatch::Dashboard",
+	id:   func(s Step, d *dashboard) string { return s.named(d.DashboardName, 255) },
+	create: func(ctx context.Context, s Step, d *dashboard) (string, error) {
+		name := s.named(d.DashboardName, 255)
+		return name, putDashboard(ctx, s, name, d)
+	},
+	update: func(ctx context.Context, s Step, name string, _, after *dashboard) error {
+		return putDashboard(ctx, s, name, after)
+	},
+	delete: func(ctx context.Context, s Step, name string, _ *dashboard) error {
+		in := &cloudwatch.DeleteDashboardsInput{DashboardNames: []string{name}}
+		_, err := call.Do[cloudwatch.DeleteDashboardsOutput](ctx, s.Services, in)
+		return err
+	},
+	read: func(ctx context.Context, s Step, name string, _ *dashboard) (Made, error) {
+		_, err := call.Do[cloudwatch.GetDashboardOutput](ctx, s.Services, &cloudwatch.GetDashboardInput{DashboardName: &name})
+		return Made{}, err
+	},
+})
+
+// putDashboard puts a dashboard. What CloudWatch only warns of in its body is nothing that fails it.
+func putDashboard(ctx context.Context, s Step, name string, d *dashboard) error {
+	in := &cloudwatch.PutDashboardInput{DashboardName: &name, DashboardBody: d.DashboardBody}
+	_, err := call.Do[cloudwatch.PutDashboardOutput](ctx, s.Services, in)
+	return err
+}

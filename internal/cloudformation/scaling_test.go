@@ -1,0 +1,116 @@
+package cloudformation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+)
+
+// fleet is a template with a cluster that scales.
+const fleet = `
+Resources:
+  Cluster: {Type: 'AWS::ECS::Cluster'}
+  Launch: {Type: 'AWS::AutoScaling::LaunchConfiguration', Properties: {ImageId: ami-1, InstanceType: p3.2xlarge}}
+  Group: {Type: 'AWS::AutoScaling::AutoScalingGroup', Properties: {
+    LaunchConfigurationName: !Ref Launch, MinSize: '0', MaxSize: '4', AvailabilityZones: [us-east-1a], NewInstancesProtectedFromScaleIn: true}}
+  Provider: {Type: 'AWS::ECS::CapacityProvider', Properties: {
+    AutoScalingGroupProvider: {AutoScalingGroupArn: !Ref Group, ManagedScaling: {Status: ENABLED, TargetCapacity: '80'}, ManagedTerminationProtection: ENABLED}}}
+  Associations: {Type: 'AWS::ECS::ClusterCapacityProviderAssociations', Properties: {
+    Cluster: !Ref Cluster, CapacityProviders: [!Ref Provider], DefaultCapacityProviderStrategy: [{CapacityProvider: !Ref Provider, Weight: '1'}]}}
+  Target: {Type: 'AWS::ApplicationAutoScaling::ScalableTarget', Properties: {
+    MinCapacity: '1', MaxCapacity: '3', ResourceId: !Sub 'service/${Cluster}/s', ScalableDimension: 'ecs:service:DesiredCount', ServiceNamespace: ecs,
+    ScheduledActions: [{ScheduledActionName: night, Schedule: 'cron(0 22 * * ? *)', ScalableTargetAction: {MinCapacity: 0}}]}}
+  Policy: {Type: 'AWS::ApplicationAutoScaling::ScalingPolicy', Properties: {
+    PolicyName: load, PolicyType: TargetTrackingScaling, ScalingTargetId: !Ref Target, TargetTrackingScalingPolicyConfiguration: {
+      TargetValue: '50', PredefinedMetricSpecification: {PredefinedMetricType: ECSServiceAverageCPUUtilization}}}}
+  Alarm: {Type: 'AWS::CloudWatch::Alarm', Properties: {
+    MetricName: m, Namespace: n, Statistic: Sum, Period: '60', EvaluationPeriods: '1', Threshold: '5', ComparisonOperator: GreaterThanThreshold}}
+  Both: {Type: 'AWS::CloudWatch::CompositeAlarm', Properties: {AlarmRule: !Sub 'ALARM("${Alarm}")'}}
+  Board: {Type: 'AWS::CloudWatch::Dashboard', Properties: {DashboardBody: '{"widgets": []}'}}
+  CDKMetadata: {Type: 'AWS::CDK::Metadata', Properties: {Analytics: 'v2:x'}}
+`
+
+// scales lists what there is of a cluster that scales.
+func (w *world) scales() string {
+	var rows []string
+	v := w.store.View()
+	for p := range v.CapacityProviders.All() {
+		rows = append(rows, "provider")
+		if n := *p.AutoScalingGroupProvider.ManagedScaling.TargetCapacity; n != 80 {
+			rows = append(rows, "changed")
+		}
+	}
+	for t := range v.ScalableTargets.All() {
+		rows = append(rows, "target")
+		if *t.MaxCapacity != 3 {
+			rows = append(rows, "changed")
+		}
+	}
+	for p := range v.ScalingPolicies.All() {
+		rows = append(rows, "policy")
+		if *p.TargetTrackingScalingPolicyConfiguration.TargetValue != 50 {
+			rows = append(rows, "changed")
+		}
+	}
+	for range v.ScheduledActions.All() {
+		rows = append(rows, "action")
+	}
+	for a := range v.Alarms.All() {
+		rows = append(rows, "alarm")
+		if a.Metric != nil && *a.Metric.Threshold != 5 {
+			rows = append(rows, "changed")
+		}
+	}
+	for range v.Dashboards.All() {
+		rows = append(rows, "dashboard")
+	}
+	return strings.Join(rows, " ")
+}
+
+// TestScalingResources: capacity providers, scalable targets, alarms and dashboards are made, changed in place, and deleted.
+func TestScalingResources(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", fleet)
+	w.expect(types.StackStatusCreateComplete)
+	if got, want := w.scales(), "provider target policy action alarm alarm dashboard"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	was := w.ids()
+	w.become("s", strings.NewReplacer("TargetCapacity: '80'", "TargetCapacity: '90'", "MaxCapacity: '3'", "MaxCapacity: '5'", "TargetValue: '50'", "TargetValue: '60'",
+		"Threshold: '5'", "Threshold: '6'", "ScheduledActionName: night", "ScheduledActionName: evening").Replace(fleet))
+	w.expect(types.StackStatusUpdateComplete)
+	if got, want := w.scales(), "provider changed target changed policy changed action alarm changed alarm dashboard"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for name, id := range w.ids() {
+		if was[name] != id {
+			t.Errorf("%s was replaced", name)
+		}
+	}
+	w.remove("s")
+	w.live()
+	w.expect(types.StackStatusDeleteComplete)
+	if got := w.scales(); got != "" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// TestScalingRefused: what a service refuses is told in CloudFormation's words.
+func TestScalingRefused(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"MaxCapacity: '3'", "MaxCapacity: '0'", "Target: "},
+		{"!Ref Provider, Weight: '1'", "!Ref Provider, Weight: '1001'", "Associations: "},
+		{"GreaterThanThreshold", "Above", "Alarm: "},
+		{"ScalingTargetId: !Ref Target", "ScalingTargetId: x", "Policy: A policy needs the ScalingTargetId of a scalable target, or ResourceId, ScalableDimension and ServiceNamespace"},
+	} {
+		w := newWorld(t, nil)
+		w.create("s", strings.Replace(fleet, c.old, c.new, 1))
+		w.live()
+		w.expect(types.StackStatusRollbackComplete)
+		if !slices.ContainsFunc(w.reasons(), func(reason string) bool { return strings.HasPrefix(reason, c.want) }) {
+			t.Errorf("got %q, want %q", w.reasons(), c.want)
+		}
+	}
+}
