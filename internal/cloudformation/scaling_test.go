@@ -114,3 +114,17 @@ func TestScalingRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceAfterAssociations: a service whose strategy has a capacity provider is made once its cluster has that, without any DependsOn.
+func TestServiceAfterAssociations(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", fleet+`
+  AService: {Type: 'AWS::ECS::Service', Properties: {
+    Cluster: !Ref Cluster, TaskDefinition: !Ref Task, DesiredCount: 0, CapacityProviderStrategy: [{CapacityProvider: !Ref Provider, Weight: 1}]}}
+  Task: {Type: 'AWS::ECS::TaskDefinition', Properties: {ContainerDefinitions: [{Name: a, Image: i, Memory: 4}]}}
+`)
+	w.expect(types.StackStatusCreateInProgress) // nothing here rolls its deployment out
+	if w.ids()["AService"] == "" {
+		t.Errorf("the service was not made: %q", w.reasons())
+	}
+}

@@ -160,7 +160,7 @@ func TestUpdatePolicy(t *testing.T) {
 			told: []string{"Rolling update initiated. Terminating 2 obsolete instance(s) in batches of 1."}},
 		{name: "in service", want: "1 map[g4dn.xlarge:2]",
 			policies: "    UpdatePolicy: {AutoScalingRollingUpdate: {MinInstancesInService: '2', MaxBatchSize: '2', WaitOnResourceSignals: true, SuspendProcesses: [AZRebalance]}}",
-			told: []string{"Rolling update initiated. Terminating 2 obsolete instance(s) in batches of 2, while keeping at least 2 instance(s) in service. Waiting on resource signals with a timeout of 5m0s when new instances are added to the autoscaling group.",
+			told: []string{"Rolling update initiated. Terminating 2 obsolete instance(s) in batches of 2, while keeping at least 2 instance(s) in service. Waiting on resource signals with a timeout of PT5M when new instances are added to the autoscaling group.",
 				"Temporarily setting autoscaling group MinSize and DesiredCapacity to 4."}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

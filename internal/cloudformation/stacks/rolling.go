@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -107,11 +108,9 @@ func (r *rolling) begin(ctx context.Context) error {
 	if u.MinInstancesInService > 0 {
 		reason += fmt.Sprintf(", while keeping at least %d instance(s) in service", u.MinInstancesInService)
 	}
-	if pause, err := u.pause(); u.WaitOnResourceSignals {
-		if err != nil {
-			return err
-		}
-		reason += fmt.Sprintf(". Waiting on resource signals with a timeout of %s when new instances are added to the autoscaling group", pause)
+	if u.WaitOnResourceSignals {
+		timeout := aws.ToString(cmp.Or(u.PauseTime, aws.String("PT5M")))
+		reason += ". Waiting on resource signals with a timeout of " + timeout + " when new instances are added to the autoscaling group"
 	}
 	return r.put(ctx, &next, reason+".")
 }
