@@ -34,7 +34,7 @@ var ground = map[string]rule{
 	"sqlitefile":   {[]string{"file", "disk"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
 	"store":        {[]string{"store", "groupcommit", "file", "disk", "sqlitefile"}, "the engine knows no rows"},
-	"vault":        {[]string{"file"}, "it encrypts for services and knows none of them"},
+	"vault":        {[]string{"vault", "file"}, "it encrypts for services and knows none of them"},
 	"wal":          {[]string{"wal", "file", "disk"}, "it keeps bytes for stores and knows none of them"},
 	"wire":         {[]string{"wire", "checksum", "disk"}, "HTTP becomes calls without knowing what they do"},
 }

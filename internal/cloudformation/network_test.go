@@ -132,20 +132,6 @@ func TestNetworkRefused(t *testing.T) {
 	}
 }
 
-// expect checks the only stack's status, and says what went wrong if it's another one.
-func (w *world) expect(want types.StackStatus) {
-	w.t.Helper()
-	v := w.store.View()
-	if s := find(v, w.onlyStack()); s.StackStatus != want {
-		for e := range v.EventsOf(*s.StackId) {
-			if e.ResourceStatusReason != nil {
-				w.t.Log(*e.LogicalResourceId, e.ResourceStatus, *e.ResourceStatusReason)
-			}
-		}
-		w.t.Fatalf("the stack is %s, not %s", s.StackStatus, want)
-	}
-}
-
 // physicalIDs returns the physical IDs of the resources that stand, by name.
 func physicalIDs(v *state.View) map[string]string {
 	ids := map[string]string{}

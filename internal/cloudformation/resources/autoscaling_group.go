@@ -62,7 +62,7 @@ var _ = add(kind[scalingGroup]{
 		return name, collectMetrics(ctx, s, name, nil, g.MetricsCollection)
 	},
 	update:  updateGroup,
-	delete:  deleteGroup,
+	delete:  deleteScalingGroup,
 	settled: isStable,
 	read: func(ctx context.Context, s Step, name string, _ *scalingGroup) (Made, error) {
 		_, err := describeGroup(ctx, s, name)
@@ -223,8 +223,8 @@ func tagGroup(ctx context.Context, s Step, group string, before, after []groupTa
 	return err
 }
 
-// deleteGroup terminates a group's instances and waits until they are gone, and the group with them.
-func deleteGroup(ctx context.Context, s Step, name string, _ *scalingGroup) error {
+// deleteScalingGroup terminates a group's instances and waits until they are gone, and the group with them.
+func deleteScalingGroup(ctx context.Context, s Step, name string, _ *scalingGroup) error {
 	g, err := describeGroup(ctx, s, name)
 	if err != nil {
 		return err
