@@ -24,8 +24,8 @@ func API(service call.Service) model.API {
 			Table:   modelConstraints,
 			TooLong: map[string]string{"LogGroupName": nameTooLong, "LogStreamName": nameTooLong},
 		},
-		MaxBody:      4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds escapes and names
-		Names:        map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},
-		Service:      service,
+		MaxBody: 4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds escapes and names
+		Names:   map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},
+		Service: service,
 	}
 }
