@@ -36,7 +36,7 @@ func (t *scalableTarget) id() string {
 	return *t.ResourceId + "|" + string(t.ScalableDimension) + "|" + string(t.ServiceNamespace)
 }
 
-var _ = add(kind[scalableTarget]{
+var _ = add(&kind[*scalableTarget]{
 	name: "AWS::ApplicationAutoScaling::ScalableTarget",
 	id:   func(_ Step, t *scalableTarget) string { return t.id() },
 	create: func(ctx context.Context, s Step, t *scalableTarget) (string, error) {

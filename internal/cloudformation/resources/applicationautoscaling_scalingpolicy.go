@@ -41,7 +41,7 @@ func (p *targetPolicy) target() (*scalableTarget, error) {
 	}, nil
 }
 
-var _ = add(kind[targetPolicy]{
+var _ = add(&kind[*targetPolicy]{
 	name:       "AWS::ApplicationAutoScaling::ScalingPolicy",
 	attributes: []string{"Arn"},
 	create:     putTargetPolicy,

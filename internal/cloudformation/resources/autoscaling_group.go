@@ -51,7 +51,7 @@ type groupTag struct {
 	PropagateAtLaunch *bool  `cfn:"required"`
 }
 
-var _ = add(kind[scalingGroup]{
+var _ = add(&kind[*scalingGroup]{
 	name: "AWS::AutoScaling::AutoScalingGroup",
 	id:   func(s Step, g *scalingGroup) string { return s.named(g.AutoScalingGroupName, 255) },
 	create: func(ctx context.Context, s Step, g *scalingGroup) (string, error) {

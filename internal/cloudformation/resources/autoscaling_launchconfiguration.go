@@ -32,7 +32,7 @@ type launchConfiguration struct {
 	UserData                     *string
 }
 
-var _ = add(kind[launchConfiguration]{
+var _ = add(&kind[*launchConfiguration]{
 	name:   "AWS::AutoScaling::LaunchConfiguration",
 	id:     func(s Step, c *launchConfiguration) string { return s.named(c.LaunchConfigurationName, 255) },
 	create: createLaunchConfiguration,

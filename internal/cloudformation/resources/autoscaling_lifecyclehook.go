@@ -22,7 +22,7 @@ type lifecycleHook struct {
 	RoleARN               *string
 }
 
-var _ = add(kind[lifecycleHook]{
+var _ = add(&kind[*lifecycleHook]{
 	name: "AWS::AutoScaling::LifecycleHook",
 	id:   func(s Step, h *lifecycleHook) string { return s.named(h.LifecycleHookName, 255) },
 	create: func(ctx context.Context, s Step, h *lifecycleHook) (string, error) {

@@ -24,7 +24,7 @@ type groupPolicy struct {
 	TargetTrackingConfiguration    *types.TargetTrackingConfiguration
 }
 
-var _ = add(kind[groupPolicy]{
+var _ = add(&kind[*groupPolicy]{
 	name:       "AWS::AutoScaling::ScalingPolicy",
 	attributes: []string{"Arn", "PolicyName"},
 	create: func(ctx context.Context, s Step, p *groupPolicy) (string, error) {

@@ -21,7 +21,7 @@ type groupAction struct {
 	TimeZone             *string
 }
 
-var _ = add(kind[groupAction]{
+var _ = add(&kind[*groupAction]{
 	name:       "AWS::AutoScaling::ScheduledAction",
 	attributes: []string{"ScheduledActionName"},
 	create: func(ctx context.Context, s Step, a *groupAction) (string, error) {

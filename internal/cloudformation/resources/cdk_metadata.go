@@ -7,7 +7,7 @@ type cdkMetadata struct {
 	Analytics *string
 }
 
-var _ = add(kind[cdkMetadata]{
+var _ = add(&kind[*cdkMetadata]{
 	name:   "AWS::CDK::Metadata",
 	create: func(_ context.Context, s Step, _ *cdkMetadata) (string, error) { return s.generated(255), nil },
 	update: func(context.Context, Step, string, *cdkMetadata, *cdkMetadata) error { return nil },

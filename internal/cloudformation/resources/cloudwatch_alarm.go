@@ -35,7 +35,7 @@ type metricAlarm struct {
 	Unit                             types.StandardUnit
 }
 
-var _ = add(kind[metricAlarm]{
+var _ = add(&kind[*metricAlarm]{
 	name:       "AWS::CloudWatch::Alarm",
 	attributes: []string{"Arn"},
 	id:         func(s Step, a *metricAlarm) string { return s.named(a.AlarmName, 255) },

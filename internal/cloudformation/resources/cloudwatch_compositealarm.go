@@ -24,7 +24,7 @@ type compositeAlarm struct {
 	Tags                             []Tag
 }
 
-var _ = add(kind[compositeAlarm]{
+var _ = add(&kind[*compositeAlarm]{
 	name:       "AWS::CloudWatch::CompositeAlarm",
 	attributes: []string{"Arn"},
 	id:         func(s Step, a *compositeAlarm) string { return s.named(a.AlarmName, 255) },

@@ -14,7 +14,7 @@ type dashboard struct {
 	DashboardBody *string `cfn:"required"`
 }
 
-var _ = add(kind[dashboard]{
+var _ = add(&kind[*dashboard]{
 	name: "AWS::CloudWatch::Dashboard",
 	id:   func(s Step, d *dashboard) string { return s.named(d.DashboardName, 255) },
 	create: func(ctx context.Context, s Step, d *dashboard) (string, error) {

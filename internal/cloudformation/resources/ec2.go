@@ -34,7 +34,7 @@ func ec2Tags(s Step, kind types.ResourceType, tags []Tag) ([]types.TagSpecificat
 func ec2Tag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
 
 // findEC2 returns the ID of what an earlier process made in this step's place before it was killed, or "".
-func findEC2[P any](ctx context.Context, s Step, _ *P) (string, error) {
+func findEC2[P any](ctx context.Context, s Step, _ P) (string, error) {
 	in := &ec2.DescribeTagsInput{Filters: []types.Filter{filter("key", tagToken), filter("value", s.Token)}}
 	out, err := call.Do[ec2.DescribeTagsOutput](ctx, s.Services, in)
 	if err != nil || len(out.Tags) == 0 {

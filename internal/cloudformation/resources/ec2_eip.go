@@ -18,7 +18,7 @@ type eip struct {
 	Tags               []Tag
 }
 
-var _ = add(kind[eip]{
+var _ = add(&kind[*eip]{
 	name:       "AWS::EC2::EIP",
 	attributes: []string{"AllocationId", "PublicIp"},
 	find: func(ctx context.Context, s Step, e *eip) (string, error) {

@@ -12,10 +12,10 @@ import (
 // internetGateway has the properties of AWS::EC2::InternetGateway.
 type internetGateway struct{ Tags []Tag }
 
-var _ = add(kind[internetGateway]{
+var _ = add(&kind[*internetGateway]{
 	name:       "AWS::EC2::InternetGateway",
 	attributes: []string{"InternetGatewayId"},
-	find:       findEC2[internetGateway],
+	find:       findEC2[*internetGateway],
 	create: func(ctx context.Context, s Step, g *internetGateway) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeInternetGateway, g.Tags)
 		if err != nil {

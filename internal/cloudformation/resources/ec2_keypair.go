@@ -22,7 +22,7 @@ type keyPair struct {
 	Tags              []Tag
 }
 
-var _ = add(kind[keyPair]{
+var _ = add(&kind[*keyPair]{
 	name:       "AWS::EC2::KeyPair",
 	attributes: []string{"KeyFingerprint", "KeyPairId"},
 	id:         func(_ Step, k *keyPair) string { return aws.ToString(k.KeyName) },

@@ -23,7 +23,7 @@ type launchTemplate struct {
 	VersionDescription *string
 }
 
-var _ = add(kind[launchTemplate]{
+var _ = add(&kind[*launchTemplate]{
 	name:       "AWS::EC2::LaunchTemplate",
 	attributes: []string{"DefaultVersionNumber", "LatestVersionNumber", "LaunchTemplateId", "LaunchTemplateName"},
 	create:     createLaunchTemplate,

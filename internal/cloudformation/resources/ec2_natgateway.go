@@ -18,10 +18,10 @@ type natGateway struct {
 	Tags             []Tag
 }
 
-var _ = add(kind[natGateway]{
+var _ = add(&kind[*natGateway]{
 	name:       "AWS::EC2::NatGateway",
 	attributes: []string{"NatGatewayId"},
-	find:       findEC2[natGateway],
+	find:       findEC2[*natGateway],
 	create: func(ctx context.Context, s Step, g *natGateway) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeNatgateway, g.Tags)
 		if err != nil {

@@ -20,10 +20,10 @@ type networkInterface struct {
 	Tags             []Tag
 }
 
-var _ = add(kind[networkInterface]{
+var _ = add(&kind[*networkInterface]{
 	name:       "AWS::EC2::NetworkInterface",
 	attributes: []string{"Id", "PrimaryPrivateIpAddress", "VpcId"},
-	find:       findEC2[networkInterface],
+	find:       findEC2[*networkInterface],
 	create: func(ctx context.Context, s Step, i *networkInterface) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeNetworkInterface, i.Tags)
 		if err != nil {

@@ -17,7 +17,7 @@ type placementGroup struct {
 	Tags           []Tag                   `cfn:"create"`
 }
 
-var _ = add(kind[placementGroup]{
+var _ = add(&kind[*placementGroup]{
 	name:       "AWS::EC2::PlacementGroup",
 	attributes: []string{"GroupName"},
 	id:         func(s Step, _ *placementGroup) string { return s.generated(255) },

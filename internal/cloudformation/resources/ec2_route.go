@@ -31,7 +31,7 @@ func (r *route) destination() string {
 
 func routeID(_ Step, r *route) string { return aws.ToString(r.RouteTableId) + "|" + r.destination() }
 
-var _ = add(kind[route]{
+var _ = add(&kind[*route]{
 	name:       "AWS::EC2::Route",
 	attributes: []string{"CidrBlock"},
 	id:         routeID,

@@ -15,10 +15,10 @@ type routeTable struct {
 	Tags  []Tag
 }
 
-var _ = add(kind[routeTable]{
+var _ = add(&kind[*routeTable]{
 	name:       "AWS::EC2::RouteTable",
 	attributes: []string{"RouteTableId"},
-	find:       findEC2[routeTable],
+	find:       findEC2[*routeTable],
 	create: func(ctx context.Context, s Step, t *routeTable) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeRouteTable, t.Tags)
 		if err != nil {

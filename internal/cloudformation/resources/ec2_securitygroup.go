@@ -102,10 +102,10 @@ func (g *securityGroup) egress() (all []types.IpPermission) {
 	return all
 }
 
-var _ = add(kind[securityGroup]{
+var _ = add(&kind[*securityGroup]{
 	name:       "AWS::EC2::SecurityGroup",
 	attributes: []string{"GroupId", "Id", "VpcId"},
-	find:       findEC2[securityGroup],
+	find:       findEC2[*securityGroup],
 	create: func(ctx context.Context, s Step, g *securityGroup) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeSecurityGroup, g.Tags)
 		if err != nil {

@@ -25,10 +25,10 @@ type securityGroupIngress struct {
 	Description                *string
 }
 
-var _ = add(kind[securityGroupIngress]{
+var _ = add(&kind[*securityGroupIngress]{
 	name:       "AWS::EC2::SecurityGroupIngress",
 	attributes: []string{"Id"},
-	find:       findEC2[securityGroupIngress],
+	find:       findEC2[*securityGroupIngress],
 	create: func(ctx context.Context, s Step, r *securityGroupIngress) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeSecurityGroupRule, nil)
 		if err != nil {
@@ -70,7 +70,7 @@ var _ = add(kind[securityGroupIngress]{
 		_, err := call.Do[ec2.RevokeSecurityGroupIngressOutput](ctx, s.Services, in)
 		return err
 	},
-	read: readRule[securityGroupIngress],
+	read: readRule[*securityGroupIngress],
 })
 
 // securityGroupEgress has the properties of AWS::EC2::SecurityGroupEgress. Its physical ID is the rule's.
@@ -86,10 +86,10 @@ type securityGroupEgress struct {
 	Description                *string
 }
 
-var _ = add(kind[securityGroupEgress]{
+var _ = add(&kind[*securityGroupEgress]{
 	name:       "AWS::EC2::SecurityGroupEgress",
 	attributes: []string{"Id"},
-	find:       findEC2[securityGroupEgress],
+	find:       findEC2[*securityGroupEgress],
 	create: func(ctx context.Context, s Step, r *securityGroupEgress) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeSecurityGroupRule, nil)
 		if err != nil {
@@ -127,9 +127,9 @@ var _ = add(kind[securityGroupEgress]{
 		_, err := call.Do[ec2.RevokeSecurityGroupEgressOutput](ctx, s.Services, in)
 		return err
 	},
-	read: readRule[securityGroupEgress],
+	read: readRule[*securityGroupEgress],
 })
 
-func readRule[P any](_ context.Context, _ Step, id string, _ *P) (Made, error) {
+func readRule[P any](_ context.Context, _ Step, id string, _ P) (Made, error) {
 	return Made{Attributes: map[string]any{"Id": id}}, nil
 }

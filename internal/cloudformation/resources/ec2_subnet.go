@@ -26,12 +26,12 @@ type dnsNameOptions struct {
 	HostnameType                 types.HostnameType
 }
 
-var _ = add(kind[subnet]{
+var _ = add(&kind[*subnet]{
 	name: "AWS::EC2::Subnet",
 	attributes: []string{
 		"AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "Ipv6CidrBlocks", "NetworkAclAssociationId", "SubnetId", "VpcId",
 	},
-	find: findEC2[subnet],
+	find: findEC2[*subnet],
 	create: func(ctx context.Context, s Step, n *subnet) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeSubnet, n.Tags)
 		if err != nil {

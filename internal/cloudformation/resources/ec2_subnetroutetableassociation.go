@@ -17,7 +17,7 @@ type subnetRouteTableAssociation struct {
 	RouteTableId *string `cfn:"required"`
 }
 
-var _ = add(kind[subnetRouteTableAssociation]{
+var _ = add(&kind[*subnetRouteTableAssociation]{
 	name:       "AWS::EC2::SubnetRouteTableAssociation",
 	attributes: []string{"Id"},
 	create: func(ctx context.Context, s Step, a *subnetRouteTableAssociation) (string, error) {

@@ -19,10 +19,10 @@ type vpc struct {
 	Tags               []Tag
 }
 
-var _ = add(kind[vpc]{
+var _ = add(&kind[*vpc]{
 	name:       "AWS::EC2::VPC",
 	attributes: []string{"CidrBlock", "CidrBlockAssociations", "DefaultNetworkAcl", "DefaultSecurityGroup", "Ipv6CidrBlocks", "VpcId"},
-	find:       findEC2[vpc],
+	find:       findEC2[*vpc],
 	create: func(ctx context.Context, s Step, v *vpc) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeVpc, v.Tags)
 		if err != nil {

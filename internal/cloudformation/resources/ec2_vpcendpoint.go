@@ -27,10 +27,10 @@ type vpcEndpoint struct {
 	Tags              []Tag
 }
 
-var _ = add(kind[vpcEndpoint]{
+var _ = add(&kind[*vpcEndpoint]{
 	name:       "AWS::EC2::VPCEndpoint",
 	attributes: []string{"CreationTimestamp", "DnsEntries", "Id", "NetworkInterfaceIds"},
-	find:       findEC2[vpcEndpoint],
+	find:       findEC2[*vpcEndpoint],
 	create: func(ctx context.Context, s Step, e *vpcEndpoint) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeVpcEndpoint, e.Tags)
 		if err != nil {

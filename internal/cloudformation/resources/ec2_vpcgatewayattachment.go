@@ -17,7 +17,7 @@ type vpcGatewayAttachment struct {
 	InternetGatewayId *string `cfn:"required"`
 }
 
-var _ = add(kind[vpcGatewayAttachment]{
+var _ = add(&kind[*vpcGatewayAttachment]{
 	name:       "AWS::EC2::VPCGatewayAttachment",
 	attributes: []string{"AttachmentType"},
 	id:         func(_ Step, a *vpcGatewayAttachment) string { return "IGW|" + aws.ToString(a.VpcId) },

@@ -25,7 +25,7 @@ type autoScalingGroupProvider struct {
 	ManagedTerminationProtection types.ManagedTerminationProtection
 }
 
-var _ = add(kind[capacityProvider]{
+var _ = add(&kind[*capacityProvider]{
 	name: "AWS::ECS::CapacityProvider",
 	id:   func(s Step, p *capacityProvider) string { return s.named(p.Name, 255) },
 	create: func(ctx context.Context, s Step, p *capacityProvider) (string, error) {

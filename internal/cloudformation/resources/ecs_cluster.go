@@ -20,7 +20,7 @@ type cluster struct {
 	Tags                            []Tag
 }
 
-var _ = add(kind[cluster]{
+var _ = add(&kind[*cluster]{
 	name:       "AWS::ECS::Cluster",
 	attributes: []string{"Arn"},
 	id:         clusterName,

@@ -16,7 +16,7 @@ type providerAssociations struct {
 	DefaultCapacityProviderStrategy []types.CapacityProviderStrategyItem `cfn:"required"`
 }
 
-var _ = add(kind[providerAssociations]{
+var _ = add(&kind[*providerAssociations]{
 	name: "AWS::ECS::ClusterCapacityProviderAssociations",
 	create: func(ctx context.Context, s Step, a *providerAssociations) (string, error) {
 		return *a.Cluster, associate(ctx, s, a)

@@ -42,7 +42,7 @@ type service struct {
 	Tags                          []Tag
 }
 
-var _ = add(kind[service]{
+var _ = add(&kind[*service]{
 	name:       "AWS::ECS::Service",
 	attributes: []string{"Name", "ServiceArn"},
 	id: func(s Step, v *service) string {

@@ -33,7 +33,7 @@ type taskDefinition struct {
 	Tags                    []Tag
 }
 
-var _ = add(kind[taskDefinition]{
+var _ = add(&kind[*taskDefinition]{
 	name:       "AWS::ECS::TaskDefinition",
 	attributes: []string{"TaskDefinitionArn"},
 	find:       registered,

@@ -18,7 +18,7 @@ type group struct {
 
 func (g *group) policies() policies { return policies{g.ManagedPolicyArns, g.Policies} }
 
-var _ = add(kind[group]{
+var _ = add(&kind[*group]{
 	name:       "AWS::IAM::Group",
 	attributes: []string{"Arn"},
 	id:         func(s Step, g *group) string { return s.named(g.GroupName, 128) },

@@ -17,7 +17,7 @@ type instanceProfile struct {
 	Roles               []string `cfn:"required"` // one
 }
 
-var _ = add(kind[instanceProfile]{
+var _ = add(&kind[*instanceProfile]{
 	name:       "AWS::IAM::InstanceProfile",
 	attributes: []string{"Arn"},
 	id:         func(s Step, p *instanceProfile) string { return s.named(p.InstanceProfileName, 128) },

@@ -36,7 +36,7 @@ func (p *policy) inline() policies {
 	return policies{inline: []inlinePolicy{{p.PolicyName, p.PolicyDocument}}}
 }
 
-var _ = add(kind[policy]{
+var _ = add(&kind[*policy]{
 	name:       "AWS::IAM::Policy",
 	attributes: []string{"Id"},
 	create: func(ctx context.Context, s Step, p *policy) (string, error) {
@@ -91,7 +91,7 @@ type managedPolicy struct {
 	Users             []string
 }
 
-var _ = add(kind[managedPolicy]{
+var _ = add(&kind[*managedPolicy]{
 	name:       "AWS::IAM::ManagedPolicy",
 	attributes: []string{"PolicyArn", "PolicyId"},
 	id: func(s Step, p *managedPolicy) string {

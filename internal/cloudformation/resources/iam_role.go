@@ -29,7 +29,7 @@ type inlinePolicy struct {
 	PolicyDocument any
 }
 
-var _ = add(kind[role]{
+var _ = add(&kind[*role]{
 	name:       "AWS::IAM::Role",
 	attributes: []string{"Arn", "RoleId"},
 	id:         func(s Step, r *role) string { return s.named(r.RoleName, 64) },

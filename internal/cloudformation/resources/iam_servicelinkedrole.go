@@ -18,7 +18,7 @@ type serviceLinkedRole struct {
 	Description    *string
 }
 
-var _ = add(kind[serviceLinkedRole]{
+var _ = add(&kind[*serviceLinkedRole]{
 	name:       "AWS::IAM::ServiceLinkedRole",
 	attributes: []string{"RoleName"},
 	find: func(ctx context.Context, s Step, r *serviceLinkedRole) (string, error) {

@@ -22,7 +22,7 @@ type user struct {
 
 func (u *user) policies() policies { return policies{u.ManagedPolicyArns, u.Policies} }
 
-var _ = add(kind[user]{
+var _ = add(&kind[*user]{
 	name:       "AWS::IAM::User",
 	attributes: []string{"Arn"},
 	id:         func(s Step, u *user) string { return s.named(u.UserName, 64) },

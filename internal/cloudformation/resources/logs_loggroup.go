@@ -19,7 +19,7 @@ type logGroup struct {
 	Tags                      []Tag
 }
 
-var _ = add(kind[logGroup]{
+var _ = add(&kind[*logGroup]{
 	name:       "AWS::Logs::LogGroup",
 	attributes: []string{"Arn"},
 	id:         func(s Step, g *logGroup) string { return s.named(g.LogGroupName, 512) },

@@ -14,7 +14,7 @@ type logStream struct {
 	LogStreamName *string `cfn:"create"`
 }
 
-var _ = add(kind[logStream]{
+var _ = add(&kind[*logStream]{
 	name: "AWS::Logs::LogStream",
 	id:   func(s Step, l *logStream) string { return s.named(l.LogStreamName, 512) },
 	create: func(ctx context.Context, s Step, l *logStream) (string, error) {

@@ -27,7 +27,7 @@ type metricTransformation struct {
 	Unit            types.StandardUnit
 }
 
-var _ = add(kind[metricFilter]{
+var _ = add(&kind[*metricFilter]{
 	name: "AWS::Logs::MetricFilter",
 	id:   func(s Step, f *metricFilter) string { return s.named(f.FilterName, 512) },
 	create: func(ctx context.Context, s Step, f *metricFilter) (string, error) {

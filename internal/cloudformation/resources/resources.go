@@ -75,31 +75,31 @@ type Made struct {
 	Attributes map[string]any // strings, and lists of them as []any
 }
 
-// kind is a resource type whose properties are a P. Of a resource that isn't there, its functions return the error of the service that says
-// so.
+// kind is a resource type whose properties are a P, a pointer to a struct: the compiler makes one function for all pointers, and one for each
+// struct. Of a resource that isn't there, its functions return the error of the service that says so.
 type kind[P any] struct {
 	name       string
 	attributes []string
 	// id returns the physical ID, if that is known before the resource is made. What has it already belongs to somebody else.
-	id func(s Step, p *P) string
+	id func(s Step, p P) string
 	// find returns the ID of the resource that an earlier process made before it was killed, or "" if none did. It's for types whose IDs
 	// are known only once they're made.
-	find   func(ctx context.Context, s Step, p *P) (id string, err error)
-	create func(ctx context.Context, s Step, p *P) (id string, err error)
+	find   func(ctx context.Context, s Step, p P) (id string, err error)
+	create func(ctx context.Context, s Step, p P) (id string, err error)
 	// update changes a resource in place. Without it, a new one takes the place of a resource of which anything changes.
-	update func(ctx context.Context, s Step, id string, before, after *P) error
-	delete func(ctx context.Context, s Step, id string, p *P) error
+	update func(ctx context.Context, s Step, id string, before, after P) error
+	delete func(ctx context.Context, s Step, id string, p P) error
 	// read returns what is known of a resource. Without it, that is its ID.
-	read func(ctx context.Context, s Step, id string, p *P) (Made, error)
+	read func(ctx context.Context, s Step, id string, p P) (Made, error)
 	// settled reports whether a resource that was created or updated has become what it is to be. Without it, it has at once.
-	settled func(ctx context.Context, s Step, id string, p *P) (bool, error)
+	settled func(ctx context.Context, s Step, id string, p P) (bool, error)
 }
 
 // known are all types by name. Their files add them.
 var known = map[string]Type{}
 
 // add adds a type to those that there are.
-func add[P any](k kind[P]) Type {
+func add[P any](k *kind[P]) Type {
 	known[k.name] = k
 	return k
 }
@@ -111,24 +111,24 @@ func Lookup(name string) Type { return known[name] }
 func Names() []string { return slices.Sorted(maps.Keys(known)) }
 
 // of returns properties that were checked before.
-func of[P any](properties map[string]any) *P {
-	p := new(P)
-	decode(properties, reflect.ValueOf(p).Elem())
-	return p
+func of[P any](properties map[string]any) P {
+	p := reflect.New(reflect.TypeFor[P]().Elem())
+	decode(properties, p.Elem())
+	return p.Interface().(P)
 }
 
-func (k kind[P]) Check(resource string, properties map[string]any) error {
-	faults := decode(properties, reflect.ValueOf(new(P)).Elem())
+func (k *kind[P]) Check(resource string, properties map[string]any) error {
+	faults := decode(properties, reflect.New(reflect.TypeFor[P]().Elem()).Elem())
 	if len(faults) == 0 {
 		return nil
 	}
 	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
 }
 
-func (k kind[P]) Attributes() []string { return k.attributes }
+func (k *kind[P]) Attributes() []string { return k.attributes }
 
-func (k kind[P]) HasTags() bool {
-	f, has := reflect.TypeFor[P]().FieldByName("Tags")
+func (k *kind[P]) HasTags() bool {
+	f, has := reflect.TypeFor[P]().Elem().FieldByName("Tags")
 	return has && f.Type == reflect.TypeFor[[]Tag]()
 }
 
@@ -138,7 +138,7 @@ type Change struct {
 	Replaces bool // whether a new resource takes the old one's place
 }
 
-func (k kind[P]) Changes(before, after map[string]any) (changes []Change) {
+func (k *kind[P]) Changes(before, after map[string]any) (changes []Change) {
 	a, b := reflect.ValueOf(of[P](before)).Elem(), reflect.ValueOf(of[P](after)).Elem()
 	for _, p := range propertiesOf(a.Type()) {
 		if !reflect.DeepEqual(a.Field(p.index).Interface(), b.Field(p.index).Interface()) {
@@ -153,14 +153,14 @@ func IsReplacement(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.Replaces })
 }
 
-func (k kind[P]) ID(s Step, properties map[string]any) string {
+func (k *kind[P]) ID(s Step, properties map[string]any) string {
 	if k.id == nil {
 		return ""
 	}
 	return k.id(s, of[P](properties))
 }
 
-func (k kind[P]) Exists(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
+func (k *kind[P]) Exists(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
 	if k.read == nil {
 		return false, nil
 	}
@@ -171,7 +171,7 @@ func (k kind[P]) Exists(ctx context.Context, s Step, id string, properties map[s
 	return err == nil, err
 }
 
-func (k kind[P]) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
+func (k *kind[P]) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
 	p := of[P](properties)
 	if k.find != nil && !s.Since.IsZero() {
 		if id, err := k.find(ctx, s, p); err != nil {
@@ -183,14 +183,14 @@ func (k kind[P]) Create(ctx context.Context, s Step, properties map[string]any) 
 	return k.create(ctx, s, p)
 }
 
-func (k kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) error {
+func (k *kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) error {
 	if k.update == nil {
 		return nil
 	}
-	return k.update(ctx, s, id, new(P), of[P](properties))
+	return k.update(ctx, s, id, of[P](nil), of[P](properties))
 }
 
-func (k kind[P]) Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error) {
+func (k *kind[P]) Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error) {
 	if k.read == nil {
 		return Made{Ref: id}, nil
 	}
@@ -201,18 +201,18 @@ func (k kind[P]) Read(ctx context.Context, s Step, id string, properties map[str
 	return made, err
 }
 
-func (k kind[P]) Update(ctx context.Context, s Step, id string, before, after map[string]any) error {
+func (k *kind[P]) Update(ctx context.Context, s Step, id string, before, after map[string]any) error {
 	return k.update(ctx, s, id, of[P](before), of[P](after))
 }
 
-func (k kind[P]) Settled(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
+func (k *kind[P]) Settled(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
 	if k.settled == nil {
 		return true, nil
 	}
 	return k.settled(ctx, s, id, of[P](properties))
 }
 
-func (k kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) error {
+func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) error {
 	err := k.delete(ctx, s, id, of[P](properties))
 	switch {
 	case isMissing(err):
@@ -227,7 +227,7 @@ func (k kind[P]) Delete(ctx context.Context, s Step, id string, properties map[s
 const maxDependent = 5 * time.Minute
 
 // undo deletes a resource that couldn't be made whole, and returns why.
-func undo[P any](ctx context.Context, s Step, id string, p *P, remove func(context.Context, Step, string, *P) error, why error) error {
+func undo[P any](ctx context.Context, s Step, id string, p P, remove func(context.Context, Step, string, P) error, why error) error {
 	if err := remove(ctx, s, id, p); err != nil && !isMissing(err) {
 		return err
 	}

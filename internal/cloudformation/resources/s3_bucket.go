@@ -26,7 +26,7 @@ type bucket struct {
 	VersioningConfiguration        *bucketVersioning
 }
 
-var _ = add(kind[bucket]{
+var _ = add(&kind[*bucket]{
 	name:       "AWS::S3::Bucket",
 	attributes: []string{"Arn", "DomainName", "DualStackDomainName", "RegionalDomainName", "WebsiteURL"},
 	id:         bucketName,

@@ -15,7 +15,7 @@ type bucketPolicy struct {
 	PolicyDocument any     `cfn:"required"`
 }
 
-var _ = add(kind[bucketPolicy]{
+var _ = add(&kind[*bucketPolicy]{
 	name: "AWS::S3::BucketPolicy",
 	id:   func(_ Step, p *bucketPolicy) string { return aws.ToString(p.Bucket) },
 	create: func(ctx context.Context, s Step, p *bucketPolicy) (string, error) {

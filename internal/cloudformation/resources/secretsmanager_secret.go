@@ -39,7 +39,7 @@ type generatedSecret struct {
 	SecretStringTemplate    *string
 }
 
-var _ = add(kind[secret]{
+var _ = add(&kind[*secret]{
 	name:       "AWS::SecretsManager::Secret",
 	attributes: []string{"Id"},
 	find:       findSecret,
@@ -184,7 +184,7 @@ type secretPolicy struct {
 	ResourcePolicy    any `cfn:"required"`
 }
 
-var _ = add(kind[secretPolicy]{
+var _ = add(&kind[*secretPolicy]{
 	name:       "AWS::SecretsManager::ResourcePolicy",
 	attributes: []string{"Id"},
 	id:         func(_ Step, p *secretPolicy) string { return aws.ToString(p.SecretId) },

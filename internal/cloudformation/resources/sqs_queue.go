@@ -85,7 +85,7 @@ func (q *queue) attributes() map[string]string {
 
 func (q *queue) isFIFO() bool { return q.FifoQueue != nil && *q.FifoQueue }
 
-var _ = add(kind[queue]{
+var _ = add(&kind[*queue]{
 	name:       "AWS::SQS::Queue",
 	attributes: []string{"Arn", "QueueName", "QueueUrl"},
 	create: func(ctx context.Context, s Step, q *queue) (string, error) {

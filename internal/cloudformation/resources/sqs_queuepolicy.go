@@ -14,7 +14,7 @@ type queuePolicy struct {
 	Queues         []string `cfn:"required"` // URLs
 }
 
-var _ = add(kind[queuePolicy]{
+var _ = add(&kind[*queuePolicy]{
 	name:       "AWS::SQS::QueuePolicy",
 	attributes: []string{"Id"},
 	create: func(ctx context.Context, s Step, p *queuePolicy) (string, error) {

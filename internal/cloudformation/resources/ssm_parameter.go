@@ -25,7 +25,7 @@ type parameter struct {
 	Tier           types.ParameterTier
 }
 
-var _ = add(kind[parameter]{
+var _ = add(&kind[*parameter]{
 	name:       "AWS::SSM::Parameter",
 	attributes: []string{"Type", "Value"},
 	id:         parameterName,

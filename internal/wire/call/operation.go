@@ -20,12 +20,13 @@ type Operation struct {
 	Call func(ctx context.Context, in any) (any, error)
 }
 
-// Op returns the operation with a name, implemented by a method with the signature of the SDK client's.
-func Op[In, Out any](name string, method func(context.Context, *In) (*Out, error)) Operation {
+// Op returns the operation with a name, implemented by a method with the signature of the SDK client's. In and Out are pointers: the compiler
+// makes one function for all pointers, and one for each struct.
+func Op[In, Out any](name string, method func(context.Context, In) (Out, error)) Operation {
 	return Operation{
 		Name: name,
-		In:   reflect.TypeFor[In](),
-		Out:  reflect.TypeFor[Out](),
-		Call: func(ctx context.Context, in any) (any, error) { return method(ctx, in.(*In)) },
+		In:   reflect.TypeFor[In]().Elem(),
+		Out:  reflect.TypeFor[Out]().Elem(),
+		Call: func(ctx context.Context, in any) (any, error) { return method(ctx, in.(In)) },
 	}
 }
