@@ -2,6 +2,8 @@ package test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +65,45 @@ func TestGPUTaskDefinitions(t *testing.T) {
 	code := p.AWS("ecs", "describe-tasks", "--tasks", again, "--query", "tasks[0].containers[0].exitCode", "--output", "text")
 	if code != "0" {
 		t.Errorf("exit code %s", code)
+	}
+}
+
+// TestGPUStack deploys examples/2-gpu-training/cluster.yml with the AWS CLI, has other GPUs take the place of its machines, runs a task of
+// eight, and deletes everything.
+func TestGPUStack(t *testing.T) {
+	t.Parallel()
+	p := UpWithFleet(t)
+	deploy := func(more ...string) {
+		t.Helper()
+		p.AWS(append([]string{"cloudformation", "deploy", "--stack-name", "gpus", "--template-file", "../examples/2-gpu-training/cluster.yml",
+			"--capabilities", "CAPABILITY_IAM"}, more...)...)
+	}
+	deploy("--parameter-overrides", "Instances=1")
+	cluster := p.AWS("cloudformation", "describe-stacks", "--stack-name", "gpus",
+		"--query", "Stacks[0].Outputs[?OutputKey=='ClusterName'].OutputValue", "--output", "text")
+	deploy("--parameter-overrides", "GPUInstanceType=p3.16xlarge")
+	p.AWS("ecs", "register-task-definition", "--cli-input-json", "file://../examples/2-gpu-training/gpu-8-taskdef.json")
+	task, gpus := p.run(t, "tensorflow-8-gpu", `{}`, "--cluster", cluster)
+	if len(gpus) != 8 {
+		t.Errorf("the task has %v", gpus)
+	}
+	p.AWS("ecs", "wait", "tasks-stopped", "--cluster", cluster, "--tasks", task)
+	p.AWS("cloudformation", "delete-stack", "--stack-name", "gpus")
+	p.AWS("cloudformation", "wait", "stack-delete-complete", "--stack-name", "gpus")
+	left := map[string][]string{
+		"clusters":              {"ecs", "list-clusters", "--query", "clusterArns[?!ends_with(@, '/default')]"},
+		"networks":              {"ec2", "describe-vpcs", "--query", "Vpcs[?!IsDefault]"},
+		"roles":                 {"iam", "list-roles", "--query", "Roles[?starts_with(RoleName, 'gpus-')]"},
+		"launch configurations": {"autoscaling", "describe-launch-configurations", "--query", "LaunchConfigurations"},
+		"instances":             {"ec2", "describe-instances", "--query", "Reservations[].Instances[?State.Name!='terminated'][]"},
+	}
+	for what, args := range left {
+		if got := p.AWS(append(args, "--output", "json")...); got != "[]" {
+			t.Errorf("%s are left: %s", what, got)
+		}
+	}
+	if found, err := os.ReadDir(filepath.Join(p.data, "fleet")); err != nil || len(found) > 0 {
+		t.Errorf("of the machines there is %v, %v", found, err)
 	}
 }
 
