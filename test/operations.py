@@ -167,7 +167,8 @@ assert cfn.get_template(StackName="one")["TemplateBody"] == stack
 assert cfn.describe_stack_resource(StackName="one", LogicalResourceId="Logs")["StackResourceDetail"]["ResourceStatus"] == "UPDATE_COMPLETE"
 assert len(cfn.describe_stack_resources(StackName="one")["StackResources"]) == 2
 assert [r["LogicalResourceId"] for r in cfn.list_stack_resources(StackName="one")["StackResourceSummaries"]] == ["Jobs", "Logs"]
-events = [e["ResourceStatus"] for p in cfn.get_paginator("describe_stack_events").paginate(StackName="one") for e in p["StackEvents"]]
+pages = cfn.get_paginator("describe_stack_events").paginate(StackName="one")
+events = [e["ResourceStatus"] for p in pages for e in p["StackEvents"] if e["LogicalResourceId"] == "one"]  # the stack's own
 assert events[0] == "UPDATE_COMPLETE" and events[-1] == "CREATE_IN_PROGRESS", events
 pages = cfn.get_paginator("list_types").paginate(Visibility="PUBLIC", Filters={"TypeNamePrefix": "AWS::SQS::Queue"}, MaxResults=1)
 assert "AWS::SQS::Queue" in [t["TypeName"] for p in pages for t in p["TypeSummaries"]]
