@@ -145,7 +145,7 @@ var refusals = []refusal{
 	// Task definitions.
 	{"RegisterTaskDefinition", `{}`, "ClientException", "Family"},
 	{"RegisterTaskDefinition", `{"family":"a/b","containerDefinitions":[]}`, "ClientException", "Family"},
-	{"RegisterTaskDefinition", `{"family":"f"}`, "ClientException", "containerDefinitions"},
+	{"RegisterTaskDefinition", `{"family":"f"}`, "ClientException", "Container list"},
 	{"RegisterTaskDefinition", definition(`"image":"i","memory":64`, ""), "ClientException", "name"},
 	{"RegisterTaskDefinition", definition(`"name":"a b","image":"i","memory":64`, ""), "ClientException", "name"},
 	{"RegisterTaskDefinition", definition(`"name":"a","memory":64`, ""), "ClientException", "image"},
