@@ -35,6 +35,7 @@ type daemon struct {
 	args []string
 	env  []string // what its environment has besides
 	cmd  *exec.Cmd
+	log  *os.File // what it and those before it said
 }
 
 func (d *daemon) start() {
@@ -42,9 +43,29 @@ func (d *daemon) start() {
 	d.cmd = exec.Command(bin(d.t, "pintle"), d.args...)
 	d.cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s")
 	d.cmd.Env = append(d.cmd.Env, d.env...)
+	d.cmd.Stdout, d.cmd.Stderr = d.said(), d.said()
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// said is the file with all that it says, whose end is shown if the test fails.
+func (d *daemon) said() *os.File {
+	if d.log != nil {
+		return d.log
+	}
+	log, err := os.Create(filepath.Join(d.t.TempDir(), "said"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.log = log
+	d.t.Cleanup(func() {
+		defer log.Close() //nolint:errcheck // it is read by now
+		if b, err := os.ReadFile(log.Name()); d.t.Failed() {
+			d.t.Logf("%v (%v) said at last:\n%s", d.args, err, b[max(0, len(b)-32<<10):])
+		}
+	})
+	return log
 }
 
 func (d *daemon) kill() {
@@ -323,18 +344,24 @@ func removeContainers(t *testing.T, data string) {
 	}
 }
 
-// endAll stops all running tasks, then ends the daemons.
+// endAll stops all running tasks, then ends the daemons. If the test has failed, they end with what their goroutines were at.
 func endAll(t *testing.T, c *ecs.Client, daemons []*daemon) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	defer func() {
+		signal := syscall.SIGTERM
+		if t.Failed() {
+			signal = syscall.SIGQUIT
+		}
+		for _, d := range daemons {
+			d.cmd.Process.Signal(signal) //nolint:errcheck // it may have ended
+			d.cmd.Wait()                 //nolint:errcheck // it was told to
+		}
+	}()
 	for _, task := range describeAll(ctx, t, c) {
 		c.StopTask(ctx, &ecs.StopTaskInput{Task: task.TaskArn}) //nolint:errcheck // the next check notices
 	}
 	Eventually(t, "the end of all tasks", func() bool { return countRunning(ctx, t, c) == 0 })
-	for _, d := range daemons {
-		d.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
-		d.cmd.Wait()                          //nolint:errcheck // it was told to
-	}
 }
 
 // TestKillsWithServices kills the control plane, the agents, or both, and containers, at random, while a service is updated

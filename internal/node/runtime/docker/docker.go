@@ -16,6 +16,7 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
 
 	"github.com/pintle/pintle/internal/node/network"
@@ -226,7 +227,9 @@ func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 			return runtime.Exit{}, err
 		}
 		if err == nil && !c.State.Running {
-			return exitOf(c), nil
+			exit := exitOf(c)
+			exit.OOMKilled = exit.OOMKilled || r.outOfMemory(ctx, c)
+			return exit, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -239,6 +242,24 @@ func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 func exitOf(c container.InspectResponse) runtime.Exit {
 	finished, _ := time.Parse(time.RFC3339Nano, c.State.FinishedAt)
 	return runtime.Exit{Code: c.State.ExitCode, OOMKilled: c.State.OOMKilled, FinishedAt: finished, Error: c.State.Error}
+}
+
+// outOfMemory reports whether a container that was killed had run out of memory, though its state doesn't say so: containerd tells the
+// kernel's reason apart from the exit, and now and then after it. The engine has an event for either order.
+func (r *Runtime) outOfMemory(ctx context.Context, c container.InspectResponse) bool {
+	if c.State.ExitCode != 128+int(syscall.SIGKILL) || c.HostConfig.Memory == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	filters := client.Filters{}.Add("container", c.ID).Add("event", string(events.ActionOOM))
+	told := r.api.Events(ctx, client.EventsListOptions{Since: c.State.StartedAt, Filters: filters})
+	select {
+	case <-told.Messages:
+		return true
+	case <-told.Err:
+		return false
+	}
 }
 
 // Stop implements runtime.Runtime.
