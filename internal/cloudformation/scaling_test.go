@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,25 @@ func TestServiceAfterAssociations(t *testing.T) {
   Task: {Type: 'AWS::ECS::TaskDefinition', Properties: {ContainerDefinitions: [{Name: a, Image: i, Memory: 4}]}}
 `)
 	w.expect(types.StackStatusCreateInProgress) // nothing here rolls its deployment out
+	if w.ids()["AService"] == "" {
+		t.Errorf("the service was not made: %q", w.reasons())
+	}
+}
+
+// TestServiceAfterMany: finding out what a service comes after takes no longer for the many ways that lead from resource to resource.
+func TestServiceAfterMany(t *testing.T) {
+	var layers strings.Builder
+	needs := ""
+	for i := range 30 {
+		fmt.Fprintf(&layers, "  L%d: {Type: 'AWS::ECS::Cluster'%s}\n  R%d: {Type: 'AWS::ECS::Cluster'%s}\n", i, needs, i, needs)
+		needs = fmt.Sprintf(", DependsOn: [L%d, R%d]", i, i)
+	}
+	associations := "Associations: {Type: 'AWS::ECS::ClusterCapacityProviderAssociations'"
+	w := newWorld(t, nil)
+	w.create("s", strings.Replace(fleet, associations, associations+needs, 1)+layers.String()+`
+  AService: {Type: 'AWS::ECS::Service', Properties: {Cluster: !Ref Cluster, TaskDefinition: !Ref Task, DesiredCount: 0}}
+  Task: {Type: 'AWS::ECS::TaskDefinition', Properties: {ContainerDefinitions: [{Name: a, Image: i, Memory: 4}]}}
+`)
 	if w.ids()["AService"] == "" {
 		t.Errorf("the service was not made: %q", w.reasons())
 	}

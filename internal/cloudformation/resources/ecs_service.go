@@ -45,6 +45,7 @@ type service struct {
 var _ = add(&kind[*service]{
 	name:       "AWS::ECS::Service",
 	attributes: []string{"Name", "ServiceArn"},
+	after:      []string{"AWS::ECS::ClusterCapacityProviderAssociations"}, // without them ECS refuses the strategy
 	id: func(s Step, v *service) string {
 		cluster := state.NameOf(aws.ToString(v.Cluster))
 		if cluster == "" {

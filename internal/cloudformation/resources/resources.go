@@ -30,6 +30,8 @@ type Type interface {
 	Check(resource string, properties map[string]any) error
 	// Attributes are the names that Fn::GetAtt gets.
 	Attributes() []string
+	// After are the types whose resources are made before this type's, and deleted after them, though no reference may lead to them.
+	After() []string
 	// HasTags reports whether the type has tags in a list, which a stack's own tags join.
 	HasTags() bool
 	// Changes compares two states of a resource's properties.
@@ -80,6 +82,7 @@ type Made struct {
 type kind[P any] struct {
 	name       string
 	attributes []string
+	after      []string
 	// id returns the physical ID, if that is known before the resource is made. What has it already belongs to somebody else.
 	id func(s Step, p P) string
 	// find returns the ID of the resource that an earlier process made before it was killed, or "" if none did. It's for types whose IDs
@@ -126,6 +129,8 @@ func (k *kind[P]) Check(resource string, properties map[string]any) error {
 }
 
 func (k *kind[P]) Attributes() []string { return k.attributes }
+
+func (k *kind[P]) After() []string { return k.after }
 
 func (k *kind[P]) HasTags() bool {
 	f, has := reflect.TypeFor[P]().Elem().FieldByName("Tags")

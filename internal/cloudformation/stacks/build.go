@@ -80,7 +80,7 @@ func (b *building) isDone(ctx context.Context, r *template.Resource) (bool, erro
 		return done, nil
 	}
 	ready := true
-	for _, name := range b.src.Needs(r.Name) {
+	for _, name := range b.src.needs[r.Name] {
 		done, err := b.isDone(ctx, b.src.Resource(name))
 		if err != nil {
 			return false, err
@@ -160,7 +160,7 @@ func (c *construction) fresh() *state.StackResource {
 
 // stated returns a row with what the template says of the resource besides its properties, which no call tells anybody.
 func (c *construction) stated(row state.StackResource) *state.StackResource {
-	row.Needs = c.src.Needs(c.resource.Name)
+	row.Needs = c.src.needs[c.resource.Name]
 	row.Metadata = c.src.metadata(c.resource)
 	row.DeletionPolicy = c.resource.DeletionPolicy
 	row.UpdateReplacePolicy = c.resource.UpdateReplacePolicy

@@ -49,7 +49,7 @@ func (p *preview) look(r *template.Resource) error {
 		return nil
 	}
 	p.seen[r.Name] = true
-	for _, name := range p.src.Needs(r.Name) {
+	for _, name := range p.src.needs[r.Name] {
 		if err := p.look(p.src.Resource(name)); err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -25,6 +24,8 @@ type source struct {
 	shown *template.Evaluation // with the values of NoEcho parameters masked
 	row   *state.StackSource
 	rows  map[string]*state.StackResource // the resources that stand, by name
+	// needs has the resources that must be there before one is made, and gone after it, by its name.
+	needs map[string][]string
 	// imports are the exports that were asked for so far.
 	imports map[string]bool
 }
@@ -42,7 +43,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 	if err != nil {
 		return nil, err
 	}
-	src := &source{Template: t, row: row, rows: standing(v, *s.StackId), imports: map[string]bool{}}
+	src := &source{Template: t, row: row, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
 	scope := template.Scope{
 		Parameters:       values,
 		AccountID:        l.opts.Account.ID,
@@ -253,26 +254,4 @@ func (l *Loop) Given(s *state.Stack) (map[string]string, error) {
 // SealValues encrypts the values of a stack's parameters.
 func (l *Loop) SealValues(stack string, typed map[string]any, given map[string]string) ([]byte, error) {
 	return l.seal(stack, ofParameters, parameterValues{typed, given})
-}
-
-// Needs returns the resources that must be there before a resource is made, and gone after it. A service comes after the associations of
-// capacity providers with clusters, though no reference may lead there: without them ECS refuses its strategy.
-func (src *source) Needs(name string) []string {
-	needs := src.Template.Needs(name)
-	if src.Resource(name).Type != "AWS::ECS::Service" {
-		return needs
-	}
-	for i := range src.Resources {
-		r := &src.Resources[i]
-		if r.Type == "AWS::ECS::ClusterCapacityProviderAssociations" && !slices.Contains(needs, r.Name) && !src.leads(r.Name, name) {
-			needs = append(needs, r.Name)
-		}
-	}
-	return needs
-}
-
-// leads reports whether a resource needs another one, be it through others.
-func (src *source) leads(from, to string) bool {
-	needs := src.Template.Needs(from)
-	return slices.Contains(needs, to) || slices.ContainsFunc(needs, func(name string) bool { return src.leads(name, to) })
 }

@@ -32,7 +32,7 @@ func (t *Template) checkReferences() error {
 	if err := t.checkRules(); err != nil {
 		return err
 	}
-	needs := map[string][]string{}
+	t.needs = map[string][]string{}
 	var unresolved []string
 	for i := range t.Resources {
 		r := &t.Resources[i]
@@ -41,12 +41,12 @@ func (t *Template) checkReferences() error {
 			return err
 		}
 		unresolved = append(unresolved, found.unresolved...)
-		needs[r.Name] = slices.Sorted(maps.Keys(found.resources))
+		t.needs[r.Name] = slices.Sorted(maps.Keys(found.resources))
 	}
 	if len(unresolved) > 0 {
 		return t.unresolved("Resources", unresolved)
 	}
-	if circle := findCircle(needs); circle != nil {
+	if circle := findCircle(t.needs); circle != nil {
 		return fail("Circular dependency between resources: %s", list(circle))
 	}
 	return t.checkOutputs()
@@ -62,13 +62,7 @@ func (t *Template) unresolved(block string, names []string) error {
 func (t *Template) Resource(name string) *Resource { return t.resources[name] }
 
 // Needs returns the resources that must be there before a resource is made: those that it refers to, and its DependsOn.
-func (t *Template) Needs(resource string) []string {
-	found, err := t.referencesOf(t.resources[resource])
-	if err != nil {
-		return nil // Parse would have refused it
-	}
-	return slices.Sorted(maps.Keys(found.resources))
-}
+func (t *Template) Needs(resource string) []string { return t.needs[resource] }
 
 func (t *Template) referencesOf(r *Resource) (*references, error) {
 	found := &references{of: t, block: "Resources", resources: map[string]bool{}}

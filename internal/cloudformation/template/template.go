@@ -19,6 +19,7 @@ type Template struct {
 	Outputs     []Output
 
 	resources  map[string]*Resource
+	needs      map[string][]string // by resource
 	parameters map[string]*Parameter
 	conditions map[string]*Value
 }
