@@ -119,7 +119,19 @@ func (l *ledger) Check() error {
 // Undone forgets what the transaction drew.
 func (l *ledger) Undone() { clear(l.touched) }
 
-func (a *account) check(drawn []string) error {
+// Replayed implements store.Invariant. An instance may owe more than it has: it has shrunk since.
+func (l *ledger) Replayed() error {
+	l.Undone()
+	for arn, a := range l.accounts {
+		if err := a.checkShared(); err != nil {
+			return fmt.Errorf("container instance %s: %w", arn, err)
+		}
+	}
+	return nil
+}
+
+// checkShared refuses what two tasks would hold.
+func (a *account) checkShared() error {
 	for port, n := range a.ports {
 		if n > 1 {
 			return fmt.Errorf("port %d would be held by %d tasks", port.port, n)
@@ -130,8 +142,12 @@ func (a *account) check(drawn []string) error {
 			return fmt.Errorf("GPU %s would be given out %d/1000 times", id, milli)
 		}
 	}
-	if a.instance == nil {
-		return nil
+	return nil
+}
+
+func (a *account) check(drawn []string) error {
+	if err := a.checkShared(); err != nil || a.instance == nil {
+		return err
 	}
 	for _, g := range a.instance.GPUs {
 		if g.Fault != nil && slices.Contains(drawn, g.ID) {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -145,8 +146,13 @@ func TestLedgerRefuses(t *testing.T) {
 	}
 }
 
-func TestLedgerAllowsTasksOnShrunkInstance(t *testing.T) {
-	s := openMemory(t)
+// TestShrunkInstance: the tasks of an instance that has registered again with less than they hold aren't to blame, neither when they change
+// nor when the journal is opened again.
+func TestShrunkInstance(t *testing.T) {
+	var kept journaltest.Rows
+	journal := journaltest.NewMemory(nil)
+	journal.OnWrite(func(rows journaltest.Rows) { kept = rows })
+	s := open(t, journal)
 	held := Resources{CPU: 1000, MemoryMiB: 100}
 	update(t, s, func(tx *Tx) error {
 		tx.ContainerInstances.Put(instance("i", 1024, 1024))
@@ -155,11 +161,35 @@ func TestLedgerAllowsTasksOnShrunkInstance(t *testing.T) {
 	})
 	update(t, s, func(tx *Tx) error { tx.ContainerInstances.Put(instance("i", 512, 1024)); return nil })
 	update(t, s, func(tx *Tx) error { tx.Tasks.Put(task("t", "i", "RUNNING", held)); return nil })
+	s = open(t, journaltest.NewMemory(kept))
+	err := s.Update(t.Context(), func(tx *Tx) error { tx.Tasks.Put(task("u", "i", "PENDING", Resources{CPU: 1})); return nil })
+	if err == nil || !strings.Contains(err.Error(), "1001 CPU units would be reserved of 512") {
+		t.Errorf("a further task: %v", err)
+	}
+}
+
+// TestSharedGPU: a journal in which two tasks have one GPU isn't opened.
+func TestSharedGPU(t *testing.T) {
+	held := [2]journaltest.Rows{}
+	for i, name := range []string{"t", "u"} {
+		journal := journaltest.NewMemory(nil)
+		journal.OnWrite(func(rows journaltest.Rows) { held[i] = rows })
+		update(t, open(t, journal), func(tx *Tx) error { tx.Tasks.Put(task(name, "i", "RUNNING", Resources{}, "GPU-1")); return nil })
+	}
+	maps.Copy(held[0], held[1])
+	if _, err := Open(t.Context(), journaltest.NewMemory(held[0])); err == nil || !strings.Contains(err.Error(), "GPU GPU-1 would be given out 2000/1000 times") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func openMemory(t testing.TB) *Store {
 	t.Helper()
-	s, err := Open(context.Background(), journaltest.NewMemory(nil))
+	return open(t, journaltest.NewMemory(nil))
+}
+
+func open(t testing.TB, journal *journaltest.Memory) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), journal)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,8 @@ func (a alone) Check() error {
 
 func (a alone) Undone() {}
 
+func (a alone) Replayed() error { return a.Check() }
+
 // TestWhatIsNotDurableIsNotThere follows a transaction while its write is under way, until it fails,
 // and one that waits behind it.
 func TestWhatIsNotDurableIsNotThere(t *testing.T) {

@@ -32,6 +32,8 @@ type Invariant interface {
 	Check() error
 	// Undone ends a transaction that was undone.
 	Undone()
+	// Replayed ends the replay of a journal, whose transactions Check has accepted when they ran. An error says that they can't have been.
+	Replayed() error
 }
 
 // Options name the observers of a store's changes.
@@ -101,8 +103,10 @@ func (s *Store) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.check(); err != nil {
-		return fmt.Errorf("store: the journal breaks an invariant: %w", err)
+	for _, i := range s.invariants {
+		if err := i.Replayed(); err != nil {
+			return fmt.Errorf("store: the journal breaks an invariant: %w", err)
+		}
 	}
 	s.version.Store(&version{revision, tx.tables})
 	return nil
