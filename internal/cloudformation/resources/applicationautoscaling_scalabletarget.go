@@ -51,8 +51,7 @@ var _ = add(&kind[*scalableTarget]{
 			ScalableDimension: t.ScalableDimension,
 			ServiceNamespace:  t.ServiceNamespace,
 		}
-		_, err := call.Do[applicationautoscaling.DeregisterScalableTargetOutput](ctx, s.Services, in)
-		return err
+		return did[applicationautoscaling.DeregisterScalableTargetOutput](ctx, s, in)
 	},
 	read: func(ctx context.Context, s Step, _ string, t *scalableTarget) (Made, error) {
 		in := &applicationautoscaling.DescribeScalableTargetsInput{
@@ -78,7 +77,7 @@ func registerTarget(ctx context.Context, s Step, before, after *scalableTarget) 
 		RoleARN:           after.RoleARN,
 		SuspendedState:    after.SuspendedState,
 	}
-	if _, err := call.Do[applicationautoscaling.RegisterScalableTargetOutput](ctx, s.Services, in); err != nil {
+	if err := did[applicationautoscaling.RegisterScalableTargetOutput](ctx, s, in); err != nil {
 		return err
 	}
 	return scheduleTarget(ctx, s, before, after)
@@ -89,7 +88,7 @@ func scheduleTarget(ctx context.Context, s Step, before, after *scalableTarget) 
 	stays := map[string]bool{}
 	for _, a := range after.ScheduledActions {
 		stays[*a.ScheduledActionName] = true
-		_, err := call.Do[applicationautoscaling.PutScheduledActionOutput](ctx, s.Services, &applicationautoscaling.PutScheduledActionInput{
+		err := did[applicationautoscaling.PutScheduledActionOutput](ctx, s, &applicationautoscaling.PutScheduledActionInput{
 			ResourceId:           after.ResourceId,
 			ScalableDimension:    after.ScalableDimension,
 			ServiceNamespace:     after.ServiceNamespace,
@@ -114,7 +113,7 @@ func scheduleTarget(ctx context.Context, s Step, before, after *scalableTarget) 
 			ServiceNamespace:    after.ServiceNamespace,
 			ScheduledActionName: a.ScheduledActionName,
 		}
-		if _, err := call.Do[applicationautoscaling.DeleteScheduledActionOutput](ctx, s.Services, in); err != nil && !isMissing(err) {
+		if err := did[applicationautoscaling.DeleteScheduledActionOutput](ctx, s, in); err != nil && !isMissing(err) {
 			return err
 		}
 	}

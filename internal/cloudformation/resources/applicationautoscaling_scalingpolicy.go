@@ -54,13 +54,12 @@ var _ = add(&kind[*targetPolicy]{
 		if err != nil {
 			return err
 		}
-		_, err = call.Do[applicationautoscaling.DeleteScalingPolicyOutput](ctx, s.Services, &applicationautoscaling.DeleteScalingPolicyInput{
+		return did[applicationautoscaling.DeleteScalingPolicyOutput](ctx, s, &applicationautoscaling.DeleteScalingPolicyInput{
 			PolicyName:        p.PolicyName,
 			ResourceId:        t.ResourceId,
 			ScalableDimension: t.ScalableDimension,
 			ServiceNamespace:  t.ServiceNamespace,
 		})
-		return err
 	},
 	read: func(_ context.Context, _ Step, arn string, _ *targetPolicy) (Made, error) {
 		return Made{Attributes: map[string]any{"Arn": arn}}, nil

@@ -71,7 +71,7 @@ var _ = add(&kind[*scalingGroup]{
 })
 
 func createGroup(ctx context.Context, s Step, name string, g *scalingGroup) error {
-	_, err := call.Do[autoscaling.CreateAutoScalingGroupOutput](ctx, s.Services, &autoscaling.CreateAutoScalingGroupInput{
+	return did[autoscaling.CreateAutoScalingGroupOutput](ctx, s, &autoscaling.CreateAutoScalingGroupInput{
 		AutoScalingGroupName:             &name,
 		AvailabilityZones:                g.AvailabilityZones,
 		CapacityRebalance:                g.CapacityRebalance,
@@ -92,7 +92,6 @@ func createGroup(ctx context.Context, s Step, name string, g *scalingGroup) erro
 		TerminationPolicies:              g.TerminationPolicies,
 		VPCZoneIdentifier:                subnets(g),
 	})
-	return err
 }
 
 // subnets returns a group's subnets as its calls take them.
@@ -145,7 +144,7 @@ func updateGroup(ctx context.Context, s Step, name string, before, after *scalin
 	if len(in.TerminationPolicies) == 0 {
 		in.TerminationPolicies = []string{"Default"}
 	}
-	if _, err := call.Do[autoscaling.UpdateAutoScalingGroupOutput](ctx, s.Services, in); err != nil {
+	if err := did[autoscaling.UpdateAutoScalingGroupOutput](ctx, s, in); err != nil {
 		return err
 	}
 	if err := changeHooks(ctx, s, name, before.LifecycleHookSpecificationList, after.LifecycleHookSpecificationList); err != nil {
@@ -171,7 +170,7 @@ func changeHooks(ctx context.Context, s Step, group string, before, after []type
 		}
 	}
 	for _, h := range after {
-		_, err := call.Do[autoscaling.PutLifecycleHookOutput](ctx, s.Services, &autoscaling.PutLifecycleHookInput{
+		err := did[autoscaling.PutLifecycleHookOutput](ctx, s, &autoscaling.PutLifecycleHookInput{
 			AutoScalingGroupName:  &group,
 			LifecycleHookName:     h.LifecycleHookName,
 			LifecycleTransition:   h.LifecycleTransition,
@@ -192,13 +191,13 @@ func changeHooks(ctx context.Context, s Step, group string, before, after []type
 func collectMetrics(ctx context.Context, s Step, group string, before, after []metricsCollection) error {
 	if len(before) > 0 {
 		in := &autoscaling.DisableMetricsCollectionInput{AutoScalingGroupName: &group}
-		if _, err := call.Do[autoscaling.DisableMetricsCollectionOutput](ctx, s.Services, in); err != nil {
+		if err := did[autoscaling.DisableMetricsCollectionOutput](ctx, s, in); err != nil {
 			return err
 		}
 	}
 	for _, m := range after {
 		in := &autoscaling.EnableMetricsCollectionInput{AutoScalingGroupName: &group, Granularity: m.Granularity, Metrics: m.Metrics}
-		if _, err := call.Do[autoscaling.EnableMetricsCollectionOutput](ctx, s.Services, in); err != nil {
+		if err := did[autoscaling.EnableMetricsCollectionOutput](ctx, s, in); err != nil {
 			return err
 		}
 	}
@@ -211,7 +210,7 @@ func tagGroup(ctx context.Context, s Step, group string, before, after []groupTa
 	})
 	if len(gone) > 0 {
 		in := &autoscaling.DeleteTagsInput{Tags: groupTags(group, gone)}
-		if _, err := call.Do[autoscaling.DeleteTagsOutput](ctx, s.Services, in); err != nil {
+		if err := did[autoscaling.DeleteTagsOutput](ctx, s, in); err != nil {
 			return err
 		}
 	}
@@ -219,8 +218,7 @@ func tagGroup(ctx context.Context, s Step, group string, before, after []groupTa
 		return nil
 	}
 	in := &autoscaling.CreateOrUpdateTagsInput{Tags: groupTags(group, after)}
-	_, err := call.Do[autoscaling.CreateOrUpdateTagsOutput](ctx, s.Services, in)
-	return err
+	return did[autoscaling.CreateOrUpdateTagsOutput](ctx, s, in)
 }
 
 // deleteScalingGroup terminates a group's instances and waits until they are gone, and the group with them.
@@ -233,7 +231,7 @@ func deleteScalingGroup(ctx context.Context, s Step, name string, _ *scalingGrou
 		return ErrPending // its deletion is under way
 	}
 	in := &autoscaling.DeleteAutoScalingGroupInput{AutoScalingGroupName: &name, ForceDelete: aws.Bool(true)}
-	if _, err := call.Do[autoscaling.DeleteAutoScalingGroupOutput](ctx, s.Services, in); err != nil {
+	if err := did[autoscaling.DeleteAutoScalingGroupOutput](ctx, s, in); err != nil {
 		return err
 	}
 	return ErrPending

@@ -41,8 +41,7 @@ var _ = add(&kind[*launchConfiguration]{
 			return err
 		}
 		in := &autoscaling.DeleteLaunchConfigurationInput{LaunchConfigurationName: &name}
-		_, err := call.Do[autoscaling.DeleteLaunchConfigurationOutput](ctx, s.Services, in)
-		return err
+		return did[autoscaling.DeleteLaunchConfigurationOutput](ctx, s, in)
 	},
 	read: readLaunchConfiguration,
 })
@@ -71,7 +70,7 @@ func createLaunchConfiguration(ctx context.Context, s Step, c *launchConfigurati
 	if c.InstanceMonitoring != nil {
 		in.InstanceMonitoring = &types.InstanceMonitoring{Enabled: c.InstanceMonitoring}
 	}
-	_, err := call.Do[autoscaling.CreateLaunchConfigurationOutput](ctx, s.Services, in)
+	err := did[autoscaling.CreateLaunchConfigurationOutput](ctx, s, in)
 	return *in.LaunchConfigurationName, err
 }
 

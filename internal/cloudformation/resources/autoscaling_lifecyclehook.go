@@ -45,7 +45,7 @@ var _ = add(&kind[*lifecycleHook]{
 })
 
 func putHook(ctx context.Context, s Step, name string, h *lifecycleHook) error {
-	_, err := call.Do[autoscaling.PutLifecycleHookOutput](ctx, s.Services, &autoscaling.PutLifecycleHookInput{
+	return did[autoscaling.PutLifecycleHookOutput](ctx, s, &autoscaling.PutLifecycleHookInput{
 		AutoScalingGroupName:  h.AutoScalingGroupName,
 		LifecycleHookName:     &name,
 		LifecycleTransition:   h.LifecycleTransition,
@@ -55,7 +55,6 @@ func putHook(ctx context.Context, s Step, name string, h *lifecycleHook) error {
 		NotificationTargetARN: h.NotificationTargetARN,
 		RoleARN:               h.RoleARN,
 	})
-	return err
 }
 
 // findHook returns errMissing if a hook, or its group, isn't there.
@@ -77,9 +76,8 @@ func deleteHook(ctx context.Context, s Step, name string, h *lifecycleHook) erro
 	if err := findHook(ctx, s, name, h); err != nil {
 		return err
 	}
-	_, err := call.Do[autoscaling.DeleteLifecycleHookOutput](ctx, s.Services, &autoscaling.DeleteLifecycleHookInput{
+	return did[autoscaling.DeleteLifecycleHookOutput](ctx, s, &autoscaling.DeleteLifecycleHookInput{
 		AutoScalingGroupName: h.AutoScalingGroupName,
 		LifecycleHookName:    &name,
 	})
-	return err
 }

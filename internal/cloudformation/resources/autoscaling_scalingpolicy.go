@@ -39,8 +39,7 @@ var _ = add(&kind[*groupPolicy]{
 			return err
 		}
 		in := &autoscaling.DeletePolicyInput{AutoScalingGroupName: p.AutoScalingGroupName, PolicyName: &arn}
-		_, err := call.Do[autoscaling.DeletePolicyOutput](ctx, s.Services, in)
-		return err
+		return did[autoscaling.DeletePolicyOutput](ctx, s, in)
 	},
 	read: readGroupPolicy,
 })

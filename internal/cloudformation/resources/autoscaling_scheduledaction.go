@@ -36,8 +36,7 @@ var _ = add(&kind[*groupAction]{
 			return err
 		}
 		in := &autoscaling.DeleteScheduledActionInput{AutoScalingGroupName: a.AutoScalingGroupName, ScheduledActionName: &name}
-		_, err := call.Do[autoscaling.DeleteScheduledActionOutput](ctx, s.Services, in)
-		return err
+		return did[autoscaling.DeleteScheduledActionOutput](ctx, s, in)
 	},
 	read: readGroupAction,
 })
@@ -54,8 +53,7 @@ func putGroupAction(ctx context.Context, s Step, name string, a *groupAction) er
 		StartTime:            a.StartTime,
 		TimeZone:             a.TimeZone,
 	}
-	_, err := call.Do[autoscaling.PutScheduledUpdateGroupActionOutput](ctx, s.Services, in)
-	return err
+	return did[autoscaling.PutScheduledUpdateGroupActionOutput](ctx, s, in)
 }
 
 // readGroupAction reads an action. One that was due once, and is over, is there no more.

@@ -56,7 +56,7 @@ var _ = add(&kind[*metricAlarm]{
 })
 
 func putMetricAlarm(ctx context.Context, s Step, name string, a *metricAlarm) error {
-	_, err := call.Do[cloudwatch.PutMetricAlarmOutput](ctx, s.Services, &cloudwatch.PutMetricAlarmInput{
+	return did[cloudwatch.PutMetricAlarmOutput](ctx, s, &cloudwatch.PutMetricAlarmInput{
 		AlarmName:                        &name,
 		ActionsEnabled:                   a.ActionsEnabled,
 		AlarmActions:                     a.AlarmActions,
@@ -80,31 +80,22 @@ func putMetricAlarm(ctx context.Context, s Step, name string, a *metricAlarm) er
 		TreatMissingData:                 a.TreatMissingData,
 		Unit:                             a.Unit,
 	})
-	return err
 }
 
 func alarmTag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
 
 func tagAlarm(ctx context.Context, s Step, name string, before, after []Tag) error {
 	arn := s.Account.ARN("cloudwatch", "alarm:"+name)
-	if gone := removed(before, after); len(gone) > 0 {
-		in := &cloudwatch.UntagResourceInput{ResourceARN: &arn, TagKeys: gone}
-		if _, err := call.Do[cloudwatch.UntagResourceOutput](ctx, s.Services, in); err != nil {
-			return err
-		}
-	}
-	if len(after) == 0 {
-		return nil
-	}
-	in := &cloudwatch.TagResourceInput{ResourceARN: &arn, Tags: tagList(after, alarmTag)}
-	_, err := call.Do[cloudwatch.TagResourceOutput](ctx, s.Services, in)
-	return err
+	return retag(before, after, func(gone []string) error {
+		return did[cloudwatch.UntagResourceOutput](ctx, s, &cloudwatch.UntagResourceInput{ResourceARN: &arn, TagKeys: gone})
+	}, func() error {
+		return did[cloudwatch.TagResourceOutput](ctx, s, &cloudwatch.TagResourceInput{ResourceARN: &arn, Tags: tagList(after, alarmTag)})
+	})
 }
 
 // deleteAlarm deletes an alarm of either kind.
 func deleteAlarm(ctx context.Context, s Step, name string) error {
-	_, err := call.Do[cloudwatch.DeleteAlarmsOutput](ctx, s.Services, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{name}})
-	return err
+	return did[cloudwatch.DeleteAlarmsOutput](ctx, s, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{name}})
 }
 
 func readAlarm(ctx context.Context, s Step, name string, kind types.AlarmType) (Made, error) {

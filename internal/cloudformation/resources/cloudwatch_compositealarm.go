@@ -5,8 +5,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // compositeAlarm has the properties of AWS::CloudWatch::CompositeAlarm. Its physical ID is the name.
@@ -47,7 +45,7 @@ var _ = add(&kind[*compositeAlarm]{
 })
 
 func putCompositeAlarm(ctx context.Context, s Step, name string, a *compositeAlarm) error {
-	_, err := call.Do[cloudwatch.PutCompositeAlarmOutput](ctx, s.Services, &cloudwatch.PutCompositeAlarmInput{
+	return did[cloudwatch.PutCompositeAlarmOutput](ctx, s, &cloudwatch.PutCompositeAlarmInput{
 		AlarmName:                        &name,
 		AlarmRule:                        a.AlarmRule,
 		ActionsEnabled:                   a.ActionsEnabled,
@@ -60,5 +58,4 @@ func putCompositeAlarm(ctx context.Context, s Step, name string, a *compositeAla
 		OKActions:                        a.OKActions,
 		Tags:                             tagList(a.Tags, alarmTag),
 	})
-	return err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // dashboard has the properties of AWS::CloudWatch::Dashboard. Its physical ID is the name.
@@ -26,11 +24,10 @@ var _ = add(&kind[*dashboard]{
 	},
 	delete: func(ctx context.Context, s Step, name string, _ *dashboard) error {
 		in := &cloudwatch.DeleteDashboardsInput{DashboardNames: []string{name}}
-		_, err := call.Do[cloudwatch.DeleteDashboardsOutput](ctx, s.Services, in)
-		return err
+		return did[cloudwatch.DeleteDashboardsOutput](ctx, s, in)
 	},
 	read: func(ctx context.Context, s Step, name string, _ *dashboard) (Made, error) {
-		_, err := call.Do[cloudwatch.GetDashboardOutput](ctx, s.Services, &cloudwatch.GetDashboardInput{DashboardName: &name})
+		err := did[cloudwatch.GetDashboardOutput](ctx, s, &cloudwatch.GetDashboardInput{DashboardName: &name})
 		return Made{}, err
 	},
 })
@@ -38,6 +35,5 @@ var _ = add(&kind[*dashboard]{
 // putDashboard puts a dashboard. What CloudWatch only warns of in its body is nothing that fails it.
 func putDashboard(ctx context.Context, s Step, name string, d *dashboard) error {
 	in := &cloudwatch.PutDashboardInput{DashboardName: &name, DashboardBody: d.DashboardBody}
-	_, err := call.Do[cloudwatch.PutDashboardOutput](ctx, s.Services, in)
-	return err
+	return did[cloudwatch.PutDashboardOutput](ctx, s, in)
 }

@@ -40,21 +40,20 @@ func (d *decoder) fault(path, format string, args ...any) {
 // property is what a field's tag says: `cfn:"required,create"`.
 type property struct {
 	name       string
-	index      int
+	index      []int
 	required   bool
 	createOnly bool
 }
 
-// propertiesOf lists the properties that a struct has. Fields of the SDK's structs have no tags.
+// propertiesOf lists the properties that a struct has, by itself or in structs that it embeds. Fields of the SDK's structs have no tags.
 func propertiesOf(t reflect.Type) []property {
 	var list []property
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() || f.Name == "ResultMetadata" {
+	for _, f := range reflect.VisibleFields(t) {
+		if !f.IsExported() || f.Anonymous || f.Name == "ResultMetadata" {
 			continue
 		}
 		tag := strings.Split(f.Tag.Get("cfn"), ",")
-		list = append(list, property{f.Name, i, slices.Contains(tag, "required"), slices.Contains(tag, "create")})
+		list = append(list, property{f.Name, f.Index, slices.Contains(tag, "required"), slices.Contains(tag, "create")})
 	}
 	return list
 }
@@ -74,7 +73,7 @@ func (d *decoder) object(path string, from map[string]any, to reflect.Value) {
 			d.fault(path, "extraneous key [%s] is not permitted", name)
 			continue
 		}
-		d.value(path+"/"+name, from[name], to.Field(list[i].index))
+		d.value(path+"/"+name, from[name], to.FieldByIndex(list[i].index))
 	}
 	for _, p := range list {
 		if _, there := from[p.name]; p.required && !there {

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -45,20 +44,15 @@ func findEC2[P any](ctx context.Context, s Step, _ P) (string, error) {
 
 // retagEC2 changes the tags of something of EC2's.
 func retagEC2(ctx context.Context, s Step, id string, before, after []Tag) error {
-	if gone := removed(before, after); len(gone) > 0 {
+	return retag(before, after, func(gone []string) error {
 		in := &ec2.DeleteTagsInput{Resources: []string{id}}
 		for _, key := range gone {
 			in.Tags = append(in.Tags, types.Tag{Key: &key})
 		}
-		if _, err := call.Do[ec2.DeleteTagsOutput](ctx, s.Services, in); err != nil {
-			return err
-		}
-	}
-	if len(after) == 0 || maps.Equal(tagMap(before), tagMap(after)) {
-		return nil
-	}
-	_, err := call.Do[ec2.CreateTagsOutput](ctx, s.Services, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(after, ec2Tag)})
-	return err
+		return did[ec2.DeleteTagsOutput](ctx, s, in)
+	}, func() error {
+		return did[ec2.CreateTagsOutput](ctx, s, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(after, ec2Tag)})
+	})
 }
 
 // filter returns a filter on one value.

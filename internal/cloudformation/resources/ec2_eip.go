@@ -76,8 +76,7 @@ func address(ctx context.Context, s Step, in *ec2.DescribeAddressesInput) (types
 func associateAddress(ctx context.Context, s Step, ip string, before, after *eip) error {
 	if after.InstanceId != nil {
 		in := &ec2.AssociateAddressInput{PublicIp: &ip, InstanceId: after.InstanceId}
-		_, err := call.Do[ec2.AssociateAddressOutput](ctx, s.Services, in)
-		return err
+		return did[ec2.AssociateAddressOutput](ctx, s, in)
 	}
 	if before.InstanceId == nil {
 		return nil
@@ -87,7 +86,7 @@ func associateAddress(ctx context.Context, s Step, ip string, before, after *eip
 
 // disassociateAddress takes an address from the instance that has it, if one does.
 func disassociateAddress(ctx context.Context, s Step, ip string) error {
-	_, err := call.Do[ec2.DisassociateAddressOutput](ctx, s.Services, &ec2.DisassociateAddressInput{PublicIp: &ip})
+	err := did[ec2.DisassociateAddressOutput](ctx, s, &ec2.DisassociateAddressInput{PublicIp: &ip})
 	if isMissing(err) {
 		return nil
 	}
@@ -100,6 +99,5 @@ func releaseAddress(ctx context.Context, s Step, ip string, e *eip) error {
 			return err
 		}
 	}
-	_, err := call.Do[ec2.ReleaseAddressOutput](ctx, s.Services, &ec2.ReleaseAddressInput{PublicIp: &ip})
-	return err
+	return did[ec2.ReleaseAddressOutput](ctx, s, &ec2.ReleaseAddressInput{PublicIp: &ip})
 }

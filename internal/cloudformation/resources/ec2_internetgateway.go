@@ -33,8 +33,7 @@ var _ = add(&kind[*internetGateway]{
 	},
 	delete: func(ctx context.Context, s Step, id string, _ *internetGateway) error {
 		in := &ec2.DeleteInternetGatewayInput{InternetGatewayId: &id}
-		_, err := call.Do[ec2.DeleteInternetGatewayOutput](ctx, s.Services, in)
-		return err
+		return did[ec2.DeleteInternetGatewayOutput](ctx, s, in)
 	},
 	read: func(_ context.Context, _ Step, id string, _ *internetGateway) (Made, error) {
 		return Made{Attributes: map[string]any{"InternetGatewayId": id}}, nil

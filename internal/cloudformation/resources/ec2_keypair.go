@@ -67,8 +67,7 @@ func makeKey(ctx context.Context, s Step, k *keyPair) error {
 	}
 	if k.PublicKeyMaterial != nil {
 		in := &ec2.ImportKeyPairInput{KeyName: k.KeyName, PublicKeyMaterial: []byte(*k.PublicKeyMaterial), TagSpecifications: tags}
-		_, err := call.Do[ec2.ImportKeyPairOutput](ctx, s.Services, in)
-		return err
+		return did[ec2.ImportKeyPairOutput](ctx, s, in)
 	}
 	in := &ec2.CreateKeyPairInput{KeyName: k.KeyName, KeyFormat: k.KeyFormat, KeyType: k.KeyType, TagSpecifications: tags}
 	out, err := call.Do[ec2.CreateKeyPairOutput](ctx, s.Services, in)
@@ -76,7 +75,7 @@ func makeKey(ctx context.Context, s Step, k *keyPair) error {
 		return err
 	}
 	keep := &ssm.PutParameterInput{Name: privateKey(*out.KeyPairId), Value: out.KeyMaterial, Type: ssmtypes.ParameterTypeSecureString}
-	if _, err := call.Do[ssm.PutParameterOutput](ctx, s.Services, keep); err != nil {
+	if err := did[ssm.PutParameterOutput](ctx, s, keep); err != nil {
 		return undo(ctx, s, *k.KeyName, k, deleteKey, err)
 	}
 	return nil
@@ -92,7 +91,7 @@ func describeKey(ctx context.Context, s Step, name string) (types.KeyPairInfo, e
 
 // hasPrivateKey reports whether a pair's private half is kept.
 func hasPrivateKey(ctx context.Context, s Step, id string) (bool, error) {
-	_, err := call.Do[ssm.GetParameterOutput](ctx, s.Services, &ssm.GetParameterInput{Name: privateKey(id)})
+	err := did[ssm.GetParameterOutput](ctx, s, &ssm.GetParameterInput{Name: privateKey(id)})
 	if isMissing(err) {
 		return false, nil
 	}
@@ -107,10 +106,9 @@ func deleteKey(ctx context.Context, s Step, name string, k *keyPair) error {
 	}
 	if k.PublicKeyMaterial == nil {
 		in := &ssm.DeleteParameterInput{Name: privateKey(*there.KeyPairId)}
-		if _, err := call.Do[ssm.DeleteParameterOutput](ctx, s.Services, in); err != nil && !isMissing(err) {
+		if err := did[ssm.DeleteParameterOutput](ctx, s, in); err != nil && !isMissing(err) {
 			return err
 		}
 	}
-	_, err = call.Do[ec2.DeleteKeyPairOutput](ctx, s.Services, &ec2.DeleteKeyPairInput{KeyName: &name})
-	return err
+	return did[ec2.DeleteKeyPairOutput](ctx, s, &ec2.DeleteKeyPairInput{KeyName: &name})
 }

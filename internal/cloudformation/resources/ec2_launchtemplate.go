@@ -29,8 +29,7 @@ var _ = add(&kind[*launchTemplate]{
 	create:     createLaunchTemplate,
 	update:     updateLaunchTemplate,
 	delete: func(ctx context.Context, s Step, id string, _ *launchTemplate) error {
-		_, err := call.Do[ec2.DeleteLaunchTemplateOutput](ctx, s.Services, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: &id})
-		return err
+		return did[ec2.DeleteLaunchTemplateOutput](ctx, s, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: &id})
 	},
 	read: func(ctx context.Context, s Step, id string, _ *launchTemplate) (Made, error) {
 		in := &ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: []string{id}}
@@ -88,7 +87,7 @@ func updateLaunchTemplate(ctx context.Context, s Step, id string, before, after 
 		return err
 	}
 	if !is {
-		_, err := call.Do[ec2.CreateLaunchTemplateVersionOutput](ctx, s.Services, &ec2.CreateLaunchTemplateVersionInput{
+		err := did[ec2.CreateLaunchTemplateVersionOutput](ctx, s, &ec2.CreateLaunchTemplateVersionInput{
 			LaunchTemplateId:   &id,
 			LaunchTemplateData: after.LaunchTemplateData,
 			VersionDescription: after.VersionDescription,
@@ -149,13 +148,12 @@ func tagEC2(ctx context.Context, s Step, id string, before, after []types.Tag) e
 	}
 	if len(gone) > 0 {
 		in := &ec2.DeleteTagsInput{Resources: []string{id}, Tags: gone}
-		if _, err := call.Do[ec2.DeleteTagsOutput](ctx, s.Services, in); err != nil {
+		if err := did[ec2.DeleteTagsOutput](ctx, s, in); err != nil {
 			return err
 		}
 	}
 	if len(after) == 0 {
 		return nil
 	}
-	_, err := call.Do[ec2.CreateTagsOutput](ctx, s.Services, &ec2.CreateTagsInput{Resources: []string{id}, Tags: after})
-	return err
+	return did[ec2.CreateTagsOutput](ctx, s, &ec2.CreateTagsInput{Resources: []string{id}, Tags: after})
 }

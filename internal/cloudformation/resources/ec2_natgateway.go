@@ -43,8 +43,7 @@ var _ = add(&kind[*natGateway]{
 		return retagEC2(ctx, s, id, before.Tags, after.Tags)
 	},
 	delete: func(ctx context.Context, s Step, id string, _ *natGateway) error {
-		_, err := call.Do[ec2.DeleteNatGatewayOutput](ctx, s.Services, &ec2.DeleteNatGatewayInput{NatGatewayId: &id})
-		return err
+		return did[ec2.DeleteNatGatewayOutput](ctx, s, &ec2.DeleteNatGatewayInput{NatGatewayId: &id})
 	},
 	read: func(_ context.Context, _ Step, id string, _ *natGateway) (Made, error) {
 		return Made{Attributes: map[string]any{"NatGatewayId": id}}, nil

@@ -66,17 +66,15 @@ var _ = add(&kind[*networkInterface]{
 // setInterface sets what an interface can change of itself. Without groups in the template it keeps those that it has.
 func setInterface(ctx context.Context, s Step, id string, i *networkInterface) error {
 	checked := i.SourceDestCheck == nil || *i.SourceDestCheck
-	_, err := call.Do[ec2.ModifyNetworkInterfaceAttributeOutput](ctx, s.Services, &ec2.ModifyNetworkInterfaceAttributeInput{
+	return did[ec2.ModifyNetworkInterfaceAttributeOutput](ctx, s, &ec2.ModifyNetworkInterfaceAttributeInput{
 		NetworkInterfaceId: &id,
 		Description:        &types.AttributeValue{Value: aws.String(aws.ToString(i.Description))},
 		Groups:             i.GroupSet,
 		SourceDestCheck:    &types.AttributeBooleanValue{Value: &checked},
 	})
-	return err
 }
 
 func deleteInterface(ctx context.Context, s Step, id string, _ *networkInterface) error {
 	in := &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: &id}
-	_, err := call.Do[ec2.DeleteNetworkInterfaceOutput](ctx, s.Services, in)
-	return err
+	return did[ec2.DeleteNetworkInterfaceOutput](ctx, s, in)
 }

@@ -5,8 +5,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // placementGroup has the properties of AWS::EC2::PlacementGroup. Its physical ID is the name, which CloudFormation makes.
@@ -27,7 +25,7 @@ var _ = add(&kind[*placementGroup]{
 			return "", err
 		}
 		name := s.generated(255)
-		_, err = call.Do[ec2.CreatePlacementGroupOutput](ctx, s.Services, &ec2.CreatePlacementGroupInput{
+		err = did[ec2.CreatePlacementGroupOutput](ctx, s, &ec2.CreatePlacementGroupInput{
 			GroupName:         &name,
 			PartitionCount:    g.PartitionCount,
 			SpreadLevel:       g.SpreadLevel,
@@ -37,12 +35,11 @@ var _ = add(&kind[*placementGroup]{
 		return name, err
 	},
 	delete: func(ctx context.Context, s Step, name string, _ *placementGroup) error {
-		_, err := call.Do[ec2.DeletePlacementGroupOutput](ctx, s.Services, &ec2.DeletePlacementGroupInput{GroupName: &name})
-		return err
+		return did[ec2.DeletePlacementGroupOutput](ctx, s, &ec2.DeletePlacementGroupInput{GroupName: &name})
 	},
 	read: func(ctx context.Context, s Step, name string, _ *placementGroup) (Made, error) {
 		in := &ec2.DescribePlacementGroupsInput{GroupNames: []string{name}}
-		if _, err := call.Do[ec2.DescribePlacementGroupsOutput](ctx, s.Services, in); err != nil {
+		if err := did[ec2.DescribePlacementGroupsOutput](ctx, s, in); err != nil {
 			return Made{}, err
 		}
 		return Made{Attributes: map[string]any{"GroupName": name}}, nil

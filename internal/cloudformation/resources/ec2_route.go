@@ -36,7 +36,7 @@ var _ = add(&kind[*route]{
 	attributes: []string{"CidrBlock"},
 	id:         routeID,
 	create: func(ctx context.Context, s Step, r *route) (string, error) {
-		_, err := call.Do[ec2.CreateRouteOutput](ctx, s.Services, &ec2.CreateRouteInput{
+		err := did[ec2.CreateRouteOutput](ctx, s, &ec2.CreateRouteInput{
 			RouteTableId:                r.RouteTableId,
 			DestinationCidrBlock:        r.DestinationCidrBlock,
 			DestinationIpv6CidrBlock:    r.DestinationIpv6CidrBlock,
@@ -50,7 +50,7 @@ var _ = add(&kind[*route]{
 		return routeID(s, r), err
 	},
 	update: func(ctx context.Context, s Step, _ string, _, r *route) error {
-		_, err := call.Do[ec2.ReplaceRouteOutput](ctx, s.Services, &ec2.ReplaceRouteInput{
+		return did[ec2.ReplaceRouteOutput](ctx, s, &ec2.ReplaceRouteInput{
 			RouteTableId:                r.RouteTableId,
 			DestinationCidrBlock:        r.DestinationCidrBlock,
 			DestinationIpv6CidrBlock:    r.DestinationIpv6CidrBlock,
@@ -61,16 +61,14 @@ var _ = add(&kind[*route]{
 			NatGatewayId:                r.NatGatewayId,
 			NetworkInterfaceId:          r.NetworkInterfaceId,
 		})
-		return err
 	},
 	delete: func(ctx context.Context, s Step, _ string, r *route) error {
-		_, err := call.Do[ec2.DeleteRouteOutput](ctx, s.Services, &ec2.DeleteRouteInput{
+		return did[ec2.DeleteRouteOutput](ctx, s, &ec2.DeleteRouteInput{
 			RouteTableId:             r.RouteTableId,
 			DestinationCidrBlock:     r.DestinationCidrBlock,
 			DestinationIpv6CidrBlock: r.DestinationIpv6CidrBlock,
 			DestinationPrefixListId:  r.DestinationPrefixListId,
 		})
-		return err
 	},
 	read: func(ctx context.Context, s Step, _ string, r *route) (Made, error) {
 		in := &ec2.DescribeRouteTablesInput{RouteTableIds: []string{*r.RouteTableId}}

@@ -35,8 +35,7 @@ var _ = add(&kind[*routeTable]{
 		return retagEC2(ctx, s, id, before.Tags, after.Tags)
 	},
 	delete: func(ctx context.Context, s Step, id string, _ *routeTable) error {
-		_, err := call.Do[ec2.DeleteRouteTableOutput](ctx, s.Services, &ec2.DeleteRouteTableInput{RouteTableId: &id})
-		return err
+		return did[ec2.DeleteRouteTableOutput](ctx, s, &ec2.DeleteRouteTableInput{RouteTableId: &id})
 	},
 	read: func(_ context.Context, _ Step, id string, _ *routeTable) (Made, error) {
 		return Made{Attributes: map[string]any{"RouteTableId": id}}, nil

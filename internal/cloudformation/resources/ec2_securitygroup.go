@@ -22,30 +22,30 @@ type securityGroup struct {
 	Tags                 []Tag
 }
 
-// ingressRule lets somebody in.
+// ingressRule lets somebody in. One that is a resource is made anew when anything but its description changes.
 type ingressRule struct {
-	IpProtocol                 *string `cfn:"required"`
-	FromPort                   *int32
-	ToPort                     *int32
-	CidrIp                     *string
-	CidrIpv6                   *string
+	IpProtocol                 *string `cfn:"required,create"`
+	FromPort                   *int32  `cfn:"create"`
+	ToPort                     *int32  `cfn:"create"`
+	CidrIp                     *string `cfn:"create"`
+	CidrIpv6                   *string `cfn:"create"`
 	Description                *string
-	SourcePrefixListId         *string
-	SourceSecurityGroupId      *string
-	SourceSecurityGroupName    *string
-	SourceSecurityGroupOwnerId *string
+	SourcePrefixListId         *string `cfn:"create"`
+	SourceSecurityGroupId      *string `cfn:"create"`
+	SourceSecurityGroupName    *string `cfn:"create"`
+	SourceSecurityGroupOwnerId *string `cfn:"create"`
 }
 
 // egressRule lets a group's members out.
 type egressRule struct {
-	IpProtocol                 *string `cfn:"required"`
-	FromPort                   *int32
-	ToPort                     *int32
-	CidrIp                     *string
-	CidrIpv6                   *string
+	IpProtocol                 *string `cfn:"required,create"`
+	FromPort                   *int32  `cfn:"create"`
+	ToPort                     *int32  `cfn:"create"`
+	CidrIp                     *string `cfn:"create"`
+	CidrIpv6                   *string `cfn:"create"`
 	Description                *string
-	DestinationPrefixListId    *string
-	DestinationSecurityGroupId *string
+	DestinationPrefixListId    *string `cfn:"create"`
+	DestinationSecurityGroupId *string `cfn:"create"`
 }
 
 func (r ingressRule) permission() types.IpPermission {
@@ -142,8 +142,7 @@ var _ = add(&kind[*securityGroup]{
 })
 
 func deleteSecurityGroup(ctx context.Context, s Step, id string, _ *securityGroup) error {
-	_, err := call.Do[ec2.DeleteSecurityGroupOutput](ctx, s.Services, &ec2.DeleteSecurityGroupInput{GroupId: &id})
-	return err
+	return did[ec2.DeleteSecurityGroupOutput](ctx, s, &ec2.DeleteSecurityGroupInput{GroupId: &id})
 }
 
 // setRules gives a group other rules of its template's. Those that others gave it stay. After a kill, or a failure, some may be there.
@@ -161,14 +160,14 @@ func setRules(ctx context.Context, s Step, id string, before, after *securityGro
 	}
 	for _, p := range without(after.ingress(), before.ingress()) {
 		in := &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
-		_, err := call.Do[ec2.AuthorizeSecurityGroupIngressOutput](ctx, s.Services, in)
+		err := did[ec2.AuthorizeSecurityGroupIngressOutput](ctx, s, in)
 		if err != nil && (isNew || !hasCode(err, "InvalidPermission.Duplicate")) {
 			return err
 		}
 	}
 	for _, p := range without(after.egress(), before.egress()) {
 		in := &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
-		_, err := call.Do[ec2.AuthorizeSecurityGroupEgressOutput](ctx, s.Services, in)
+		err := did[ec2.AuthorizeSecurityGroupEgressOutput](ctx, s, in)
 		if err != nil && (isNew || !hasCode(err, "InvalidPermission.Duplicate")) {
 			return err
 		}
@@ -187,10 +186,10 @@ func without(all, others []types.IpPermission) []types.IpPermission {
 func revoke(ctx context.Context, s Step, id string, p types.IpPermission, egress bool) (err error) {
 	if egress {
 		in := &ec2.RevokeSecurityGroupEgressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
-		_, err = call.Do[ec2.RevokeSecurityGroupEgressOutput](ctx, s.Services, in)
+		err = did[ec2.RevokeSecurityGroupEgressOutput](ctx, s, in)
 	} else {
 		in := &ec2.RevokeSecurityGroupIngressInput{GroupId: &id, IpPermissions: []types.IpPermission{p}}
-		_, err = call.Do[ec2.RevokeSecurityGroupIngressOutput](ctx, s.Services, in)
+		err = did[ec2.RevokeSecurityGroupIngressOutput](ctx, s, in)
 	}
 	if isMissing(err) || hasCode(err, "InvalidParameterValue") {
 		return nil

@@ -11,18 +11,9 @@ import (
 
 // securityGroupIngress has the properties of AWS::EC2::SecurityGroupIngress. Its physical ID is the rule's.
 type securityGroupIngress struct {
-	GroupId                    *string `cfn:"create"`
-	GroupName                  *string `cfn:"create"`
-	IpProtocol                 *string `cfn:"required,create"`
-	FromPort                   *int32  `cfn:"create"`
-	ToPort                     *int32  `cfn:"create"`
-	CidrIp                     *string `cfn:"create"`
-	CidrIpv6                   *string `cfn:"create"`
-	SourcePrefixListId         *string `cfn:"create"`
-	SourceSecurityGroupId      *string `cfn:"create"`
-	SourceSecurityGroupName    *string `cfn:"create"`
-	SourceSecurityGroupOwnerId *string `cfn:"create"`
-	Description                *string
+	GroupId   *string `cfn:"create"`
+	GroupName *string `cfn:"create"`
+	ingressRule
 }
 
 var _ = add(&kind[*securityGroupIngress]{
@@ -34,22 +25,10 @@ var _ = add(&kind[*securityGroupIngress]{
 		if err != nil {
 			return "", err
 		}
-		rule := ingressRule{
-			IpProtocol:                 r.IpProtocol,
-			FromPort:                   r.FromPort,
-			ToPort:                     r.ToPort,
-			CidrIp:                     r.CidrIp,
-			CidrIpv6:                   r.CidrIpv6,
-			Description:                r.Description,
-			SourcePrefixListId:         r.SourcePrefixListId,
-			SourceSecurityGroupId:      r.SourceSecurityGroupId,
-			SourceSecurityGroupName:    r.SourceSecurityGroupName,
-			SourceSecurityGroupOwnerId: r.SourceSecurityGroupOwnerId,
-		}
 		out, err := call.Do[ec2.AuthorizeSecurityGroupIngressOutput](ctx, s.Services, &ec2.AuthorizeSecurityGroupIngressInput{
 			GroupId:           r.GroupId,
 			GroupName:         r.GroupName,
-			IpPermissions:     []types.IpPermission{rule.permission()},
+			IpPermissions:     []types.IpPermission{r.permission()},
 			TagSpecifications: tags,
 		})
 		if err != nil {
@@ -67,23 +46,15 @@ var _ = add(&kind[*securityGroupIngress]{
 	},
 	delete: func(ctx context.Context, s Step, id string, r *securityGroupIngress) error {
 		in := &ec2.RevokeSecurityGroupIngressInput{GroupId: r.GroupId, GroupName: r.GroupName, SecurityGroupRuleIds: []string{id}}
-		_, err := call.Do[ec2.RevokeSecurityGroupIngressOutput](ctx, s.Services, in)
-		return err
+		return did[ec2.RevokeSecurityGroupIngressOutput](ctx, s, in)
 	},
 	read: readRule[*securityGroupIngress],
 })
 
 // securityGroupEgress has the properties of AWS::EC2::SecurityGroupEgress. Its physical ID is the rule's.
 type securityGroupEgress struct {
-	GroupId                    *string `cfn:"required,create"`
-	IpProtocol                 *string `cfn:"required,create"`
-	FromPort                   *int32  `cfn:"create"`
-	ToPort                     *int32  `cfn:"create"`
-	CidrIp                     *string `cfn:"create"`
-	CidrIpv6                   *string `cfn:"create"`
-	DestinationPrefixListId    *string `cfn:"create"`
-	DestinationSecurityGroupId *string `cfn:"create"`
-	Description                *string
+	GroupId *string `cfn:"required,create"`
+	egressRule
 }
 
 var _ = add(&kind[*securityGroupEgress]{
@@ -95,19 +66,9 @@ var _ = add(&kind[*securityGroupEgress]{
 		if err != nil {
 			return "", err
 		}
-		rule := egressRule{
-			IpProtocol:                 r.IpProtocol,
-			FromPort:                   r.FromPort,
-			ToPort:                     r.ToPort,
-			CidrIp:                     r.CidrIp,
-			CidrIpv6:                   r.CidrIpv6,
-			Description:                r.Description,
-			DestinationPrefixListId:    r.DestinationPrefixListId,
-			DestinationSecurityGroupId: r.DestinationSecurityGroupId,
-		}
 		out, err := call.Do[ec2.AuthorizeSecurityGroupEgressOutput](ctx, s.Services, &ec2.AuthorizeSecurityGroupEgressInput{
 			GroupId:           r.GroupId,
-			IpPermissions:     []types.IpPermission{rule.permission()},
+			IpPermissions:     []types.IpPermission{r.permission()},
 			TagSpecifications: tags,
 		})
 		if err != nil {
@@ -124,8 +85,7 @@ var _ = add(&kind[*securityGroupEgress]{
 	},
 	delete: func(ctx context.Context, s Step, id string, r *securityGroupEgress) error {
 		in := &ec2.RevokeSecurityGroupEgressInput{GroupId: r.GroupId, SecurityGroupRuleIds: []string{id}}
-		_, err := call.Do[ec2.RevokeSecurityGroupEgressOutput](ctx, s.Services, in)
-		return err
+		return did[ec2.RevokeSecurityGroupEgressOutput](ctx, s, in)
 	},
 	read: readRule[*securityGroupEgress],
 })

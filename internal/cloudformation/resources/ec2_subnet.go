@@ -79,13 +79,11 @@ func setSubnet(ctx context.Context, s Step, id string, before, after *subnet) er
 			Value: aws.Bool(aws.ToBool(options.EnableResourceNameDnsARecord)),
 		}
 	}
-	_, err := call.Do[ec2.ModifySubnetAttributeOutput](ctx, s.Services, in)
-	return err
+	return did[ec2.ModifySubnetAttributeOutput](ctx, s, in)
 }
 
 func deleteSubnet(ctx context.Context, s Step, id string, _ *subnet) error {
-	_, err := call.Do[ec2.DeleteSubnetOutput](ctx, s.Services, &ec2.DeleteSubnetInput{SubnetId: &id})
-	return err
+	return did[ec2.DeleteSubnetOutput](ctx, s, &ec2.DeleteSubnetInput{SubnetId: &id})
 }
 
 func readSubnet(ctx context.Context, s Step, id string, _ *subnet) (Made, error) {

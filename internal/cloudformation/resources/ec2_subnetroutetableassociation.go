@@ -34,8 +34,7 @@ var _ = add(&kind[*subnetRouteTableAssociation]{
 			return err
 		}
 		in := &ec2.ReplaceRouteTableAssociationInput{AssociationId: old.RouteTableAssociationId, RouteTableId: after.RouteTableId}
-		_, err = call.Do[ec2.ReplaceRouteTableAssociationOutput](ctx, s.Services, in)
-		return err
+		return did[ec2.ReplaceRouteTableAssociationOutput](ctx, s, in)
 	},
 	delete: func(ctx context.Context, s Step, _ string, a *subnetRouteTableAssociation) error {
 		old, err := associationOf(ctx, s, a)
@@ -43,8 +42,7 @@ var _ = add(&kind[*subnetRouteTableAssociation]{
 			return err
 		}
 		in := &ec2.DisassociateRouteTableInput{AssociationId: old.RouteTableAssociationId}
-		_, err = call.Do[ec2.DisassociateRouteTableOutput](ctx, s.Services, in)
-		return err
+		return did[ec2.DisassociateRouteTableOutput](ctx, s, in)
 	},
 	read: func(ctx context.Context, s Step, _ string, a *subnetRouteTableAssociation) (Made, error) {
 		is, err := associationOf(ctx, s, a)

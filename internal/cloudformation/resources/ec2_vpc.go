@@ -56,7 +56,7 @@ func setVPC(ctx context.Context, s Step, id string, v *vpc) error {
 		{VpcId: &id, EnableDnsSupport: &types.AttributeBooleanValue{Value: &support}},
 		{VpcId: &id, EnableDnsHostnames: &types.AttributeBooleanValue{Value: aws.Bool(aws.ToBool(v.EnableDnsHostnames))}},
 	} {
-		if _, err := call.Do[ec2.ModifyVpcAttributeOutput](ctx, s.Services, in); err != nil {
+		if err := did[ec2.ModifyVpcAttributeOutput](ctx, s, in); err != nil {
 			return err
 		}
 	}
@@ -64,8 +64,7 @@ func setVPC(ctx context.Context, s Step, id string, v *vpc) error {
 }
 
 func deleteVPC(ctx context.Context, s Step, id string, _ *vpc) error {
-	_, err := call.Do[ec2.DeleteVpcOutput](ctx, s.Services, &ec2.DeleteVpcInput{VpcId: &id})
-	return err
+	return did[ec2.DeleteVpcOutput](ctx, s, &ec2.DeleteVpcInput{VpcId: &id})
 }
 
 func readVPC(ctx context.Context, s Step, id string, _ *vpc) (Made, error) {

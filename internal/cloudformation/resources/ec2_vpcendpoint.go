@@ -102,7 +102,7 @@ func updateEndpoint(ctx context.Context, s Step, id string, before, after *vpcEn
 	if in.PolicyDocument == nil && before.PolicyDocument != nil {
 		in.ResetPolicy = aws.Bool(true)
 	}
-	if _, err := call.Do[ec2.ModifyVpcEndpointOutput](ctx, s.Services, in); err != nil {
+	if err := did[ec2.ModifyVpcEndpointOutput](ctx, s, in); err != nil {
 		return err
 	}
 	return retagEC2(ctx, s, id, before.Tags, after.Tags)

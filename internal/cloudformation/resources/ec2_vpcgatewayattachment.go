@@ -52,12 +52,10 @@ var _ = add(&kind[*vpcGatewayAttachment]{
 
 func attachGateway(ctx context.Context, s Step, a *vpcGatewayAttachment) error {
 	in := &ec2.AttachInternetGatewayInput{VpcId: a.VpcId, InternetGatewayId: a.InternetGatewayId}
-	_, err := call.Do[ec2.AttachInternetGatewayOutput](ctx, s.Services, in)
-	return err
+	return did[ec2.AttachInternetGatewayOutput](ctx, s, in)
 }
 
 func detachGateway(ctx context.Context, s Step, _ string, a *vpcGatewayAttachment) error {
 	in := &ec2.DetachInternetGatewayInput{VpcId: a.VpcId, InternetGatewayId: a.InternetGatewayId}
-	_, err := call.Do[ec2.DetachInternetGatewayOutput](ctx, s.Services, in)
-	return err
+	return did[ec2.DetachInternetGatewayOutput](ctx, s, in)
 }

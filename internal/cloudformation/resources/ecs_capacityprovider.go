@@ -56,7 +56,7 @@ func updateCapacityProvider(ctx context.Context, s Step, name string, before, af
 	if a := before.AutoScalingGroupProvider; a != nil && *a.AutoScalingGroupArn != *after.AutoScalingGroupProvider.AutoScalingGroupArn {
 		return template.Errorf("The Auto Scaling group of a capacity provider can't be changed: give the resource another name in the template.")
 	}
-	_, err := call.Do[ecs.UpdateCapacityProviderOutput](ctx, s.Services, &ecs.UpdateCapacityProviderInput{
+	err := did[ecs.UpdateCapacityProviderOutput](ctx, s, &ecs.UpdateCapacityProviderInput{
 		Name: &name,
 		AutoScalingGroupProvider: &types.AutoScalingGroupProviderUpdate{
 			ManagedDraining:              after.AutoScalingGroupProvider.ManagedDraining,

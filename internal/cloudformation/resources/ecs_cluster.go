@@ -41,8 +41,7 @@ var _ = add(&kind[*cluster]{
 	},
 	update: updateCluster,
 	delete: func(ctx context.Context, s Step, name string, _ *cluster) error {
-		_, err := call.Do[ecs.DeleteClusterOutput](ctx, s.Services, &ecs.DeleteClusterInput{Cluster: &name})
-		return err
+		return did[ecs.DeleteClusterOutput](ctx, s, &ecs.DeleteClusterInput{Cluster: &name})
 	},
 	read: func(ctx context.Context, s Step, name string, _ *cluster) (Made, error) {
 		out, err := call.Do[ecs.DescribeClustersOutput](ctx, s.Services, &ecs.DescribeClustersInput{Clusters: []string{name}})
@@ -59,7 +58,7 @@ var _ = add(&kind[*cluster]{
 func clusterName(s Step, c *cluster) string { return s.named(c.ClusterName, 255) }
 
 func updateCluster(ctx context.Context, s Step, name string, before, after *cluster) error {
-	_, err := call.Do[ecs.UpdateClusterOutput](ctx, s.Services, &ecs.UpdateClusterInput{
+	err := did[ecs.UpdateClusterOutput](ctx, s, &ecs.UpdateClusterInput{
 		Cluster:                &name,
 		Configuration:          after.Configuration,
 		ServiceConnectDefaults: after.ServiceConnectDefaults,
@@ -69,7 +68,7 @@ func updateCluster(ctx context.Context, s Step, name string, before, after *clus
 		return err
 	}
 	if len(before.CapacityProviders)+len(after.CapacityProviders) > 0 {
-		_, err := call.Do[ecs.PutClusterCapacityProvidersOutput](ctx, s.Services, &ecs.PutClusterCapacityProvidersInput{
+		err := did[ecs.PutClusterCapacityProvidersOutput](ctx, s, &ecs.PutClusterCapacityProvidersInput{
 			Cluster:                         &name,
 			CapacityProviders:               append([]string{}, after.CapacityProviders...),
 			DefaultCapacityProviderStrategy: append([]types.CapacityProviderStrategyItem{}, after.DefaultCapacityProviderStrategy...),
@@ -85,14 +84,9 @@ func ecsTag(key, value *string) types.Tag { return types.Tag{Key: key, Value: va
 
 // tagECS changes the tags of something of ECS's.
 func tagECS(ctx context.Context, s Step, arn string, before, after []Tag) error {
-	if gone := removed(before, after); len(gone) > 0 {
-		if _, err := call.Do[ecs.UntagResourceOutput](ctx, s.Services, &ecs.UntagResourceInput{ResourceArn: &arn, TagKeys: gone}); err != nil {
-			return err
-		}
-	}
-	if len(after) == 0 {
-		return nil
-	}
-	_, err := call.Do[ecs.TagResourceOutput](ctx, s.Services, &ecs.TagResourceInput{ResourceArn: &arn, Tags: tagList(after, ecsTag)})
-	return err
+	return retag(before, after, func(gone []string) error {
+		return did[ecs.UntagResourceOutput](ctx, s, &ecs.UntagResourceInput{ResourceArn: &arn, TagKeys: gone})
+	}, func() error {
+		return did[ecs.TagResourceOutput](ctx, s, &ecs.TagResourceInput{ResourceArn: &arn, Tags: tagList(after, ecsTag)})
+	})
 }

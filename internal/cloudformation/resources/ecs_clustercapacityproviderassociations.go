@@ -5,8 +5,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // providerAssociations has the properties of AWS::ECS::ClusterCapacityProviderAssociations. Its physical ID is the cluster.
@@ -31,10 +29,9 @@ var _ = add(&kind[*providerAssociations]{
 
 // associate gives a cluster its capacity providers, and takes those away that it had.
 func associate(ctx context.Context, s Step, a *providerAssociations) error {
-	_, err := call.Do[ecs.PutClusterCapacityProvidersOutput](ctx, s.Services, &ecs.PutClusterCapacityProvidersInput{
+	return did[ecs.PutClusterCapacityProvidersOutput](ctx, s, &ecs.PutClusterCapacityProvidersInput{
 		Cluster:                         a.Cluster,
 		CapacityProviders:               append([]string{}, a.CapacityProviders...),
 		DefaultCapacityProviderStrategy: append([]types.CapacityProviderStrategyItem{}, a.DefaultCapacityProviderStrategy...),
 	})
-	return err
 }

@@ -110,7 +110,7 @@ func desiredCount(v *service) *int32 {
 }
 
 func updateService(ctx context.Context, s Step, arn string, before, after *service) error {
-	_, err := call.Do[ecs.UpdateServiceOutput](ctx, s.Services, &ecs.UpdateServiceInput{
+	err := did[ecs.UpdateServiceOutput](ctx, s, &ecs.UpdateServiceInput{
 		Service:                       &arn,
 		AvailabilityZoneRebalancing:   after.AvailabilityZoneRebalancing,
 		CapacityProviderStrategy:      after.CapacityProviderStrategy,
@@ -141,7 +141,7 @@ func updateService(ctx context.Context, s Step, arn string, before, after *servi
 // deleteService stops a service's tasks and deletes it once none is left.
 func deleteService(ctx context.Context, s Step, arn string, v *service) error {
 	in := &ecs.DeleteServiceInput{Service: &arn, Cluster: v.Cluster, Force: aws.Bool(true)}
-	_, err := call.Do[ecs.DeleteServiceOutput](ctx, s.Services, in)
+	err := did[ecs.DeleteServiceOutput](ctx, s, in)
 	if notActive := (*types.ServiceNotActiveException)(nil); err != nil && !errors.As(err, &notActive) {
 		return err
 	}

@@ -67,8 +67,7 @@ var _ = add(&kind[*taskDefinition]{
 		return tagECS(ctx, s, arn, before.Tags, after.Tags)
 	},
 	delete: func(ctx context.Context, s Step, arn string, _ *taskDefinition) error {
-		_, err := call.Do[ecs.DeregisterTaskDefinitionOutput](ctx, s.Services, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn})
-		return err
+		return did[ecs.DeregisterTaskDefinitionOutput](ctx, s, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn})
 	},
 	read: func(ctx context.Context, s Step, arn string, _ *taskDefinition) (Made, error) {
 		return Made{Attributes: map[string]any{"TaskDefinitionArn": arn}}, nil

@@ -24,7 +24,7 @@ var _ = add(&kind[*instanceProfile]{
 	create: func(ctx context.Context, s Step, p *instanceProfile) (string, error) {
 		name := s.named(p.InstanceProfileName, 128)
 		in := &iam.CreateInstanceProfileInput{InstanceProfileName: &name, Path: p.Path}
-		if _, err := call.Do[iam.CreateInstanceProfileOutput](ctx, s.Services, in); err != nil {
+		if err := did[iam.CreateInstanceProfileOutput](ctx, s, in); err != nil {
 			return "", err
 		}
 		if err := setRoles(ctx, s, name, nil, p.Roles); err != nil {
@@ -53,7 +53,7 @@ var _ = add(&kind[*instanceProfile]{
 func setRoles(ctx context.Context, s Step, name string, before, after []string) error {
 	for _, role := range before {
 		in := &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: &role}
-		if _, err := call.Do[iam.RemoveRoleFromInstanceProfileOutput](ctx, s.Services, in); err != nil && !isMissing(err) {
+		if err := did[iam.RemoveRoleFromInstanceProfileOutput](ctx, s, in); err != nil && !isMissing(err) {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func setRoles(ctx context.Context, s Step, name string, before, after []string) 
 			continue // added before a kill
 		}
 		in := &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &role}
-		if _, err := call.Do[iam.AddRoleToInstanceProfileOutput](ctx, s.Services, in); err != nil {
+		if err := did[iam.AddRoleToInstanceProfileOutput](ctx, s, in); err != nil {
 			return err
 		}
 	}
@@ -78,6 +78,5 @@ func deleteProfile(ctx context.Context, s Step, name string, p *instanceProfile)
 		return err
 	}
 	in := &iam.DeleteInstanceProfileInput{InstanceProfileName: &name}
-	_, err := call.Do[iam.DeleteInstanceProfileOutput](ctx, s.Services, in)
-	return err
+	return did[iam.DeleteInstanceProfileOutput](ctx, s, in)
 }

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
@@ -35,7 +34,7 @@ var _ = add(&kind[*role]{
 	id:         func(s Step, r *role) string { return s.named(r.RoleName, 64) },
 	create: func(ctx context.Context, s Step, r *role) (string, error) {
 		name := s.named(r.RoleName, 64)
-		_, err := call.Do[iam.CreateRoleOutput](ctx, s.Services, &iam.CreateRoleInput{
+		err := did[iam.CreateRoleOutput](ctx, s, &iam.CreateRoleInput{
 			RoleName:                 &name,
 			AssumeRolePolicyDocument: document(r.AssumeRolePolicyDocument),
 			Description:              r.Description,
@@ -67,11 +66,11 @@ func iamTag(key, value *string) types.Tag { return types.Tag{Key: key, Value: va
 
 func updateRole(ctx context.Context, s Step, name string, before, after *role) error {
 	trust := &iam.UpdateAssumeRolePolicyInput{RoleName: &name, PolicyDocument: document(after.AssumeRolePolicyDocument)}
-	if _, err := call.Do[iam.UpdateAssumeRolePolicyOutput](ctx, s.Services, trust); err != nil {
+	if err := did[iam.UpdateAssumeRolePolicyOutput](ctx, s, trust); err != nil {
 		return err
 	}
 	in := &iam.UpdateRoleInput{RoleName: &name, Description: after.Description, MaxSessionDuration: after.MaxSessionDuration}
-	if _, err := call.Do[iam.UpdateRoleOutput](ctx, s.Services, in); err != nil {
+	if err := did[iam.UpdateRoleOutput](ctx, s, in); err != nil {
 		return err
 	}
 	if err := bound(ctx, s, name, before, after); err != nil {
@@ -80,31 +79,24 @@ func updateRole(ctx context.Context, s Step, name string, before, after *role) e
 	if err := iamRoles.set(ctx, s, name, before.policies(), after.policies()); err != nil {
 		return err
 	}
-	if gone := removed(before.Tags, after.Tags); len(gone) > 0 {
-		if _, err := call.Do[iam.UntagRoleOutput](ctx, s.Services, &iam.UntagRoleInput{RoleName: &name, TagKeys: gone}); err != nil {
-			return err
-		}
-	}
-	if len(after.Tags) == 0 || maps.Equal(tagMap(before.Tags), tagMap(after.Tags)) {
-		return nil
-	}
-	_, err := call.Do[iam.TagRoleOutput](ctx, s.Services, &iam.TagRoleInput{RoleName: &name, Tags: tagList(after.Tags, iamTag)})
-	return err
+	return retag(before.Tags, after.Tags, func(gone []string) error {
+		return did[iam.UntagRoleOutput](ctx, s, &iam.UntagRoleInput{RoleName: &name, TagKeys: gone})
+	}, func() error {
+		return did[iam.TagRoleOutput](ctx, s, &iam.TagRoleInput{RoleName: &name, Tags: tagList(after.Tags, iamTag)})
+	})
 }
 
 // bound sets a role's permissions boundary, or takes it away.
 func bound(ctx context.Context, s Step, name string, before, after *role) error {
 	if after.PermissionsBoundary != nil {
 		in := &iam.PutRolePermissionsBoundaryInput{RoleName: &name, PermissionsBoundary: after.PermissionsBoundary}
-		_, err := call.Do[iam.PutRolePermissionsBoundaryOutput](ctx, s.Services, in)
-		return err
+		return did[iam.PutRolePermissionsBoundaryOutput](ctx, s, in)
 	}
 	if before.PermissionsBoundary == nil {
 		return nil
 	}
 	in := &iam.DeleteRolePermissionsBoundaryInput{RoleName: &name}
-	_, err := call.Do[iam.DeleteRolePermissionsBoundaryOutput](ctx, s.Services, in)
-	return err
+	return did[iam.DeleteRolePermissionsBoundaryOutput](ctx, s, in)
 }
 
 func (r *role) policies() policies { return policies{r.ManagedPolicyArns, r.Policies} }
@@ -113,6 +105,5 @@ func deleteRole(ctx context.Context, s Step, name string, r *role) error {
 	if err := iamRoles.clear(ctx, s, name, r.policies(), policies{}); err != nil {
 		return err
 	}
-	_, err := call.Do[iam.DeleteRoleOutput](ctx, s.Services, &iam.DeleteRoleInput{RoleName: &name})
-	return err
+	return did[iam.DeleteRoleOutput](ctx, s, &iam.DeleteRoleInput{RoleName: &name})
 }

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
@@ -29,7 +28,7 @@ var _ = add(&kind[*user]{
 	create: func(ctx context.Context, s Step, u *user) (string, error) {
 		name := s.named(u.UserName, 64)
 		in := &iam.CreateUserInput{UserName: &name, Path: u.Path, PermissionsBoundary: u.PermissionsBoundary, Tags: tagList(u.Tags, iamTag)}
-		if _, err := call.Do[iam.CreateUserOutput](ctx, s.Services, in); err != nil {
+		if err := did[iam.CreateUserOutput](ctx, s, in); err != nil {
 			return "", err
 		}
 		if err := setUser(ctx, s, name, &user{}, u); err != nil {
@@ -66,15 +65,11 @@ func updateUser(ctx context.Context, s Step, name string, before, after *user) e
 	if err := setUser(ctx, s, name, before, after); err != nil {
 		return err
 	}
-	if gone := removed(before.Tags, after.Tags); len(gone) > 0 {
-		if err := did[iam.UntagUserOutput](ctx, s, &iam.UntagUserInput{UserName: &name, TagKeys: gone}); err != nil {
-			return err
-		}
-	}
-	if len(after.Tags) == 0 || maps.Equal(tagMap(before.Tags), tagMap(after.Tags)) {
-		return nil
-	}
-	return did[iam.TagUserOutput](ctx, s, &iam.TagUserInput{UserName: &name, Tags: tagList(after.Tags, iamTag)})
+	return retag(before.Tags, after.Tags, func(gone []string) error {
+		return did[iam.UntagUserOutput](ctx, s, &iam.UntagUserInput{UserName: &name, TagKeys: gone})
+	}, func() error {
+		return did[iam.TagUserOutput](ctx, s, &iam.TagUserInput{UserName: &name, Tags: tagList(after.Tags, iamTag)})
+	})
 }
 
 // rootPath returns the path that a template gives, or that of all that have none.

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
@@ -31,7 +30,7 @@ var _ = add(&kind[*logGroup]{
 			LogGroupClass:             g.LogGroupClass,
 			Tags:                      tagMap(g.Tags),
 		}
-		if _, err := call.Do[cloudwatchlogs.CreateLogGroupOutput](ctx, s.Services, in); err != nil {
+		if err := did[cloudwatchlogs.CreateLogGroupOutput](ctx, s, in); err != nil {
 			return "", err
 		}
 		return name, retain(ctx, s, name, g)
@@ -41,22 +40,14 @@ var _ = add(&kind[*logGroup]{
 			return err
 		}
 		arn := s.Account.ARN("logs", "log-group:"+name)
-		if gone := removed(before.Tags, after.Tags); len(gone) > 0 {
-			in := &cloudwatchlogs.UntagResourceInput{ResourceArn: &arn, TagKeys: gone}
-			if _, err := call.Do[cloudwatchlogs.UntagResourceOutput](ctx, s.Services, in); err != nil {
-				return err
-			}
-		}
-		if len(after.Tags) == 0 || maps.Equal(tagMap(before.Tags), tagMap(after.Tags)) {
-			return nil
-		}
-		in := &cloudwatchlogs.TagResourceInput{ResourceArn: &arn, Tags: tagMap(after.Tags)}
-		_, err := call.Do[cloudwatchlogs.TagResourceOutput](ctx, s.Services, in)
-		return err
+		return retag(before.Tags, after.Tags, func(gone []string) error {
+			return did[cloudwatchlogs.UntagResourceOutput](ctx, s, &cloudwatchlogs.UntagResourceInput{ResourceArn: &arn, TagKeys: gone})
+		}, func() error {
+			return did[cloudwatchlogs.TagResourceOutput](ctx, s, &cloudwatchlogs.TagResourceInput{ResourceArn: &arn, Tags: tagMap(after.Tags)})
+		})
 	},
 	delete: func(ctx context.Context, s Step, name string, _ *logGroup) error {
-		_, err := call.Do[cloudwatchlogs.DeleteLogGroupOutput](ctx, s.Services, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: &name})
-		return err
+		return did[cloudwatchlogs.DeleteLogGroupOutput](ctx, s, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: &name})
 	},
 	read: func(ctx context.Context, s Step, name string, _ *logGroup) (Made, error) {
 		in := &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &name}
@@ -75,10 +66,8 @@ var _ = add(&kind[*logGroup]{
 func retain(ctx context.Context, s Step, name string, g *logGroup) error {
 	if g.RetentionInDays == nil {
 		in := &cloudwatchlogs.DeleteRetentionPolicyInput{LogGroupName: &name}
-		_, err := call.Do[cloudwatchlogs.DeleteRetentionPolicyOutput](ctx, s.Services, in)
-		return err
+		return did[cloudwatchlogs.DeleteRetentionPolicyOutput](ctx, s, in)
 	}
 	in := &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: &name, RetentionInDays: g.RetentionInDays}
-	_, err := call.Do[cloudwatchlogs.PutRetentionPolicyOutput](ctx, s.Services, in)
-	return err
+	return did[cloudwatchlogs.PutRetentionPolicyOutput](ctx, s, in)
 }

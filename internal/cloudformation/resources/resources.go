@@ -146,7 +146,7 @@ type Change struct {
 func (k *kind[P]) Changes(before, after map[string]any) (changes []Change) {
 	a, b := reflect.ValueOf(of[P](before)).Elem(), reflect.ValueOf(of[P](after)).Elem()
 	for _, p := range propertiesOf(a.Type()) {
-		if !reflect.DeepEqual(a.Field(p.index).Interface(), b.Field(p.index).Interface()) {
+		if !reflect.DeepEqual(a.FieldByIndex(p.index).Interface(), b.FieldByIndex(p.index).Interface()) {
 			changes = append(changes, Change{p.name, p.createOnly || k.update == nil})
 		}
 	}
@@ -340,12 +340,21 @@ func tagList[T any](tags []Tag, of func(key, value *string) T) []T {
 	return out
 }
 
-// removed returns the keys of the tags that aren't there any more.
-func removed(before, after []Tag) (keys []string) {
+// retag changes a resource's tags: untag takes those away that aren't there any more, and tag puts all that there are.
+func retag(before, after []Tag, untag func(keys []string) error, tag func() error) error {
+	var gone []string
 	for _, t := range before {
 		if !slices.ContainsFunc(after, func(n Tag) bool { return n.Key == t.Key }) {
-			keys = append(keys, t.Key)
+			gone = append(gone, t.Key)
 		}
 	}
-	return keys
+	if len(gone) > 0 {
+		if err := untag(gone); err != nil {
+			return err
+		}
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	return tag()
 }

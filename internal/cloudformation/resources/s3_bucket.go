@@ -8,8 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // bucket has the properties of AWS::S3::Bucket. Its physical ID is the name. Those that Pintle's S3 doesn't serve aren't there.
@@ -33,7 +31,7 @@ var _ = add(&kind[*bucket]{
 	create: func(ctx context.Context, s Step, b *bucket) (string, error) {
 		name := bucketName(s, b)
 		in := &s3.CreateBucketInput{Bucket: &name, ACL: types.BucketCannedACL(cannedACL(b))}
-		if _, err := call.Do[s3.CreateBucketOutput](ctx, s.Services, in); err != nil {
+		if err := did[s3.CreateBucketOutput](ctx, s, in); err != nil {
 			return "", err
 		}
 		if err := setBucket(ctx, s, name, &bucket{}, b); err != nil {
@@ -44,7 +42,7 @@ var _ = add(&kind[*bucket]{
 	update: updateBucket,
 	delete: deleteBucket,
 	read: func(ctx context.Context, s Step, name string, _ *bucket) (Made, error) {
-		if _, err := call.Do[s3.HeadBucketOutput](ctx, s.Services, &s3.HeadBucketInput{Bucket: &name}); err != nil {
+		if err := did[s3.HeadBucketOutput](ctx, s, &s3.HeadBucketInput{Bucket: &name}); err != nil {
 			return Made{}, err
 		}
 		region := s.Account.Region
@@ -89,7 +87,7 @@ func cannedACL(b *bucket) string {
 func updateBucket(ctx context.Context, s Step, name string, before, after *bucket) error {
 	if acl := cannedACL(after); acl != "" && acl != cannedACL(before) {
 		in := &s3.PutBucketAclInput{Bucket: &name, ACL: types.BucketCannedACL(acl)}
-		if _, err := call.Do[s3.PutBucketAclOutput](ctx, s.Services, in); err != nil {
+		if err := did[s3.PutBucketAclOutput](ctx, s, in); err != nil {
 			return err
 		}
 	}
@@ -109,6 +107,5 @@ func setBucket(ctx context.Context, s Step, name string, before, after *bucket) 
 }
 
 func deleteBucket(ctx context.Context, s Step, name string, _ *bucket) error {
-	_, err := call.Do[s3.DeleteBucketOutput](ctx, s.Services, &s3.DeleteBucketInput{Bucket: &name})
-	return err
+	return did[s3.DeleteBucketOutput](ctx, s, &s3.DeleteBucketInput{Bucket: &name})
 }

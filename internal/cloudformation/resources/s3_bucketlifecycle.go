@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/pintle/pintle/internal/cloudformation/template"
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // bucketLifecycle are a bucket's lifecycle rules, as CloudFormation's schema has them.
@@ -53,8 +52,7 @@ func setLifecycle(ctx context.Context, s Step, name string, before, after *bucke
 		if before.LifecycleConfiguration == nil {
 			return nil
 		}
-		_, err := call.Do[s3.DeleteBucketLifecycleOutput](ctx, s.Services, &s3.DeleteBucketLifecycleInput{Bucket: &name})
-		return err
+		return did[s3.DeleteBucketLifecycleOutput](ctx, s, &s3.DeleteBucketLifecycleInput{Bucket: &name})
 	}
 	in := &s3.PutBucketLifecycleConfigurationInput{
 		Bucket:                             &name,
@@ -68,8 +66,7 @@ func setLifecycle(ctx context.Context, s Step, name string, before, after *bucke
 		}
 		in.LifecycleConfiguration.Rules = append(in.LifecycleConfiguration.Rules, rule)
 	}
-	_, err := call.Do[s3.PutBucketLifecycleConfigurationOutput](ctx, s.Services, in)
-	return err
+	return did[s3.PutBucketLifecycleConfigurationOutput](ctx, s, in)
 }
 
 // rule returns a rule as S3 has it.

@@ -5,8 +5,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // bucketPolicy has the properties of AWS::S3::BucketPolicy. Its physical ID is the bucket's name.
@@ -25,17 +23,15 @@ var _ = add(&kind[*bucketPolicy]{
 		return putBucketPolicy(ctx, s, after)
 	},
 	delete: func(ctx context.Context, s Step, bucket string, _ *bucketPolicy) error {
-		_, err := call.Do[s3.DeleteBucketPolicyOutput](ctx, s.Services, &s3.DeleteBucketPolicyInput{Bucket: &bucket})
-		return err
+		return did[s3.DeleteBucketPolicyOutput](ctx, s, &s3.DeleteBucketPolicyInput{Bucket: &bucket})
 	},
 	read: func(ctx context.Context, s Step, bucket string, _ *bucketPolicy) (Made, error) {
-		_, err := call.Do[s3.GetBucketPolicyOutput](ctx, s.Services, &s3.GetBucketPolicyInput{Bucket: &bucket})
+		err := did[s3.GetBucketPolicyOutput](ctx, s, &s3.GetBucketPolicyInput{Bucket: &bucket})
 		return Made{}, err
 	},
 })
 
 func putBucketPolicy(ctx context.Context, s Step, p *bucketPolicy) error {
 	in := &s3.PutBucketPolicyInput{Bucket: p.Bucket, Policy: document(p.PolicyDocument)}
-	_, err := call.Do[s3.PutBucketPolicyOutput](ctx, s.Services, in)
-	return err
+	return did[s3.PutBucketPolicyOutput](ctx, s, in)
 }

@@ -6,8 +6,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // The settings of buckets, as CloudFormation's schema has them.
@@ -63,8 +61,7 @@ func setVersioning(ctx context.Context, s Step, name string, before, after *buck
 		c = &bucketVersioning{types.BucketVersioningStatusSuspended} // a bucket that ever had versions goes on having them
 	}
 	in := &s3.PutBucketVersioningInput{Bucket: &name, VersioningConfiguration: &types.VersioningConfiguration{Status: c.Status}}
-	_, err := call.Do[s3.PutBucketVersioningOutput](ctx, s.Services, in)
-	return err
+	return did[s3.PutBucketVersioningOutput](ctx, s, in)
 }
 
 func setEncryption(ctx context.Context, s Step, name string, before, after *bucket) error {
@@ -72,8 +69,7 @@ func setEncryption(ctx context.Context, s Step, name string, before, after *buck
 		if before.BucketEncryption == nil {
 			return nil
 		}
-		_, err := call.Do[s3.DeleteBucketEncryptionOutput](ctx, s.Services, &s3.DeleteBucketEncryptionInput{Bucket: &name})
-		return err
+		return did[s3.DeleteBucketEncryptionOutput](ctx, s, &s3.DeleteBucketEncryptionInput{Bucket: &name})
 	}
 	var rules []types.ServerSideEncryptionRule
 	for _, r := range after.BucketEncryption.ServerSideEncryptionConfiguration {
@@ -84,34 +80,29 @@ func setEncryption(ctx context.Context, s Step, name string, before, after *buck
 	}
 	c := &types.ServerSideEncryptionConfiguration{Rules: rules}
 	in := &s3.PutBucketEncryptionInput{Bucket: &name, ServerSideEncryptionConfiguration: c}
-	_, err := call.Do[s3.PutBucketEncryptionOutput](ctx, s.Services, in)
-	return err
+	return did[s3.PutBucketEncryptionOutput](ctx, s, in)
 }
 
 func setPublicAccess(ctx context.Context, s Step, name string, before, after *bucket) error {
 	if after.PublicAccessBlockConfiguration != nil {
 		in := &s3.PutPublicAccessBlockInput{Bucket: &name, PublicAccessBlockConfiguration: after.PublicAccessBlockConfiguration}
-		_, err := call.Do[s3.PutPublicAccessBlockOutput](ctx, s.Services, in)
-		return err
+		return did[s3.PutPublicAccessBlockOutput](ctx, s, in)
 	}
 	if before.PublicAccessBlockConfiguration == nil {
 		return nil
 	}
-	_, err := call.Do[s3.DeletePublicAccessBlockOutput](ctx, s.Services, &s3.DeletePublicAccessBlockInput{Bucket: &name})
-	return err
+	return did[s3.DeletePublicAccessBlockOutput](ctx, s, &s3.DeletePublicAccessBlockInput{Bucket: &name})
 }
 
 func setOwnership(ctx context.Context, s Step, name string, before, after *bucket) error {
 	if after.OwnershipControls != nil {
 		in := &s3.PutBucketOwnershipControlsInput{Bucket: &name, OwnershipControls: after.OwnershipControls}
-		_, err := call.Do[s3.PutBucketOwnershipControlsOutput](ctx, s.Services, in)
-		return err
+		return did[s3.PutBucketOwnershipControlsOutput](ctx, s, in)
 	}
 	if before.OwnershipControls == nil {
 		return nil
 	}
-	_, err := call.Do[s3.DeleteBucketOwnershipControlsOutput](ctx, s.Services, &s3.DeleteBucketOwnershipControlsInput{Bucket: &name})
-	return err
+	return did[s3.DeleteBucketOwnershipControlsOutput](ctx, s, &s3.DeleteBucketOwnershipControlsInput{Bucket: &name})
 }
 
 func setCORS(ctx context.Context, s Step, name string, before, after *bucket) error {
@@ -119,8 +110,7 @@ func setCORS(ctx context.Context, s Step, name string, before, after *bucket) er
 		if before.CorsConfiguration == nil {
 			return nil
 		}
-		_, err := call.Do[s3.DeleteBucketCorsOutput](ctx, s.Services, &s3.DeleteBucketCorsInput{Bucket: &name})
-		return err
+		return did[s3.DeleteBucketCorsOutput](ctx, s, &s3.DeleteBucketCorsInput{Bucket: &name})
 	}
 	c := &types.CORSConfiguration{}
 	for _, r := range after.CorsConfiguration.CorsRules {
@@ -133,8 +123,7 @@ func setCORS(ctx context.Context, s Step, name string, before, after *bucket) er
 			MaxAgeSeconds:  r.MaxAge,
 		})
 	}
-	_, err := call.Do[s3.PutBucketCorsOutput](ctx, s.Services, &s3.PutBucketCorsInput{Bucket: &name, CORSConfiguration: c})
-	return err
+	return did[s3.PutBucketCorsOutput](ctx, s, &s3.PutBucketCorsInput{Bucket: &name, CORSConfiguration: c})
 }
 
 // setNotifications sets whom a bucket notifies, if that changes: S3 tells each queue of it by a message.
@@ -153,20 +142,17 @@ func setNotifications(ctx context.Context, s Step, name string, before, after *b
 		}
 	}
 	in := &s3.PutBucketNotificationConfigurationInput{Bucket: &name, NotificationConfiguration: c}
-	_, err := call.Do[s3.PutBucketNotificationConfigurationOutput](ctx, s.Services, in)
-	return err
+	return did[s3.PutBucketNotificationConfigurationOutput](ctx, s, in)
 }
 
 func setBucketTags(ctx context.Context, s Step, name string, before, after *bucket) error {
 	if len(after.Tags) > 0 {
 		tags := tagList(after.Tags, func(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} })
 		in := &s3.PutBucketTaggingInput{Bucket: &name, Tagging: &types.Tagging{TagSet: tags}}
-		_, err := call.Do[s3.PutBucketTaggingOutput](ctx, s.Services, in)
-		return err
+		return did[s3.PutBucketTaggingOutput](ctx, s, in)
 	}
 	if len(before.Tags) == 0 {
 		return nil
 	}
-	_, err := call.Do[s3.DeleteBucketTaggingOutput](ctx, s.Services, &s3.DeleteBucketTaggingInput{Bucket: &name})
-	return err
+	return did[s3.DeleteBucketTaggingOutput](ctx, s, &s3.DeleteBucketTaggingInput{Bucket: &name})
 }

@@ -3,7 +3,6 @@ package resources
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -156,16 +155,11 @@ func updateSecret(ctx context.Context, s Step, arn string, before, after *secret
 	if err := did[secretsmanager.UpdateSecretOutput](ctx, s, in); err != nil {
 		return err
 	}
-	if gone := removed(before.Tags, after.Tags); len(gone) > 0 {
-		err := did[secretsmanager.UntagResourceOutput](ctx, s, &secretsmanager.UntagResourceInput{SecretId: &arn, TagKeys: gone})
-		if err != nil {
-			return err
-		}
-	}
-	if len(after.Tags) == 0 || maps.Equal(tagMap(before.Tags), tagMap(after.Tags)) {
-		return nil
-	}
-	return did[secretsmanager.TagResourceOutput](ctx, s, &secretsmanager.TagResourceInput{SecretId: &arn, Tags: tagList(after.Tags, secretTag)})
+	return retag(before.Tags, after.Tags, func(gone []string) error {
+		return did[secretsmanager.UntagResourceOutput](ctx, s, &secretsmanager.UntagResourceInput{SecretId: &arn, TagKeys: gone})
+	}, func() error {
+		return did[secretsmanager.TagResourceOutput](ctx, s, &secretsmanager.TagResourceInput{SecretId: &arn, Tags: tagList(after.Tags, secretTag)})
+	})
 }
 
 // hasNewValue reports whether an update gives a secret another value. One that was only to be made whole got its value when it was made.

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"maps"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -109,19 +108,18 @@ var _ = add(&kind[*queue]{
 		}
 		if len(attributes) > 0 {
 			in := &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attributes}
-			if _, err := call.Do[sqs.SetQueueAttributesOutput](ctx, s.Services, in); err != nil {
+			if err := did[sqs.SetQueueAttributesOutput](ctx, s, in); err != nil {
 				return err
 			}
 		}
 		return tagQueue(ctx, s, url, before.Tags, after.Tags)
 	},
 	delete: func(ctx context.Context, s Step, url string, _ *queue) error {
-		_, err := call.Do[sqs.DeleteQueueOutput](ctx, s.Services, &sqs.DeleteQueueInput{QueueUrl: &url})
-		return err
+		return did[sqs.DeleteQueueOutput](ctx, s, &sqs.DeleteQueueInput{QueueUrl: &url})
 	},
 	read: func(ctx context.Context, s Step, url string, q *queue) (Made, error) {
 		name := queueName(s, q)
-		if _, err := call.Do[sqs.GetQueueUrlOutput](ctx, s.Services, &sqs.GetQueueUrlInput{QueueName: &name}); err != nil {
+		if err := did[sqs.GetQueueUrlOutput](ctx, s, &sqs.GetQueueUrlInput{QueueName: &name}); err != nil {
 			return Made{}, err
 		}
 		return Made{Attributes: map[string]any{"Arn": s.Account.ARN("sqs", name), "QueueName": name, "QueueUrl": url}}, nil
@@ -136,14 +134,9 @@ func queueName(s Step, q *queue) string {
 }
 
 func tagQueue(ctx context.Context, s Step, url string, before, after []Tag) error {
-	if gone := removed(before, after); len(gone) > 0 {
-		if _, err := call.Do[sqs.UntagQueueOutput](ctx, s.Services, &sqs.UntagQueueInput{QueueUrl: &url, TagKeys: gone}); err != nil {
-			return err
-		}
-	}
-	if len(after) == 0 || maps.Equal(tagMap(before), tagMap(after)) {
-		return nil
-	}
-	_, err := call.Do[sqs.TagQueueOutput](ctx, s.Services, &sqs.TagQueueInput{QueueUrl: &url, Tags: tagMap(after)})
-	return err
+	return retag(before, after, func(gone []string) error {
+		return did[sqs.UntagQueueOutput](ctx, s, &sqs.UntagQueueInput{QueueUrl: &url, TagKeys: gone})
+	}, func() error {
+		return did[sqs.TagQueueOutput](ctx, s, &sqs.TagQueueInput{QueueUrl: &url, Tags: tagMap(after)})
+	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // queuePolicy has the properties of AWS::SQS::QueuePolicy. Its physical ID is a name that only the stack knows.
@@ -38,7 +36,7 @@ var _ = add(&kind[*queuePolicy]{
 func setQueuePolicy(ctx context.Context, s Step, urls []string, policy string) error {
 	for _, url := range urls {
 		in := &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{"Policy": policy}}
-		if _, err := call.Do[sqs.SetQueueAttributesOutput](ctx, s.Services, in); err != nil {
+		if err := did[sqs.SetQueueAttributesOutput](ctx, s, in); err != nil {
 			return err
 		}
 	}

@@ -31,23 +31,20 @@ var _ = add(&kind[*parameter]{
 	id:         parameterName,
 	create: func(ctx context.Context, s Step, p *parameter) (string, error) {
 		in := putParameter(s, p)
-		for _, key := range slices.Sorted(maps.Keys(p.Tags)) {
-			in.Tags = append(in.Tags, types.Tag{Key: &key, Value: new(p.Tags[key])})
-		}
-		_, err := call.Do[ssm.PutParameterOutput](ctx, s.Services, in)
+		in.Tags = tagList(sortedTags(p.Tags), parameterTag)
+		err := did[ssm.PutParameterOutput](ctx, s, in)
 		return *in.Name, err
 	},
 	update: func(ctx context.Context, s Step, name string, before, after *parameter) error {
 		in := putParameter(s, after)
 		in.Name, in.Overwrite = &name, aws.Bool(true)
-		if _, err := call.Do[ssm.PutParameterOutput](ctx, s.Services, in); err != nil {
+		if err := did[ssm.PutParameterOutput](ctx, s, in); err != nil {
 			return err
 		}
 		return tagParameter(ctx, s, name, before.Tags, after.Tags)
 	},
 	delete: func(ctx context.Context, s Step, name string, _ *parameter) error {
-		_, err := call.Do[ssm.DeleteParameterOutput](ctx, s.Services, &ssm.DeleteParameterInput{Name: &name})
-		return err
+		return did[ssm.DeleteParameterOutput](ctx, s, &ssm.DeleteParameterInput{Name: &name})
 	},
 	read: func(ctx context.Context, s Step, name string, _ *parameter) (Made, error) {
 		out, err := call.Do[ssm.GetParameterOutput](ctx, s.Services, &ssm.GetParameterInput{Name: &name})
@@ -79,25 +76,22 @@ func putParameter(s Step, p *parameter) *ssm.PutParameterInput {
 }
 
 func tagParameter(ctx context.Context, s Step, name string, before, after map[string]string) error {
-	var gone []string
-	for _, key := range slices.Sorted(maps.Keys(before)) {
-		if _, stays := after[key]; !stays {
-			gone = append(gone, key)
-		}
-	}
-	if len(gone) > 0 {
-		in := &ssm.RemoveTagsFromResourceInput{ResourceId: &name, ResourceType: types.ResourceTypeForTaggingParameter, TagKeys: gone}
-		if _, err := call.Do[ssm.RemoveTagsFromResourceOutput](ctx, s.Services, in); err != nil {
-			return err
-		}
-	}
-	if len(after) == 0 {
-		return nil
-	}
-	in := &ssm.AddTagsToResourceInput{ResourceId: &name, ResourceType: types.ResourceTypeForTaggingParameter}
-	for _, key := range slices.Sorted(maps.Keys(after)) {
-		in.Tags = append(in.Tags, types.Tag{Key: &key, Value: new(after[key])})
-	}
-	_, err := call.Do[ssm.AddTagsToResourceOutput](ctx, s.Services, in)
-	return err
+	const kind = types.ResourceTypeForTaggingParameter
+	return retag(sortedTags(before), sortedTags(after), func(gone []string) error {
+		in := &ssm.RemoveTagsFromResourceInput{ResourceId: &name, ResourceType: kind, TagKeys: gone}
+		return did[ssm.RemoveTagsFromResourceOutput](ctx, s, in)
+	}, func() error {
+		in := &ssm.AddTagsToResourceInput{ResourceId: &name, ResourceType: kind, Tags: tagList(sortedTags(after), parameterTag)}
+		return did[ssm.AddTagsToResourceOutput](ctx, s, in)
+	})
 }
+
+// sortedTags returns tags that a template has as an object.
+func sortedTags(tags map[string]string) (list []Tag) {
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		list = append(list, Tag{key, tags[key]})
+	}
+	return list
+}
+
+func parameterTag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
