@@ -66,23 +66,22 @@ type login struct {
 
 // configWithKey returns the SDK's configuration for a login.
 func configWithKey(ctx context.Context, l login) (aws.Config, error) {
-	options := []func(*config.LoadOptions) error{
-		config.WithRegion(l.Region),
-		config.WithBaseEndpoint(l.Endpoint),
-		config.WithCredentialsProvider(
-			credentials.NewStaticCredentialsProvider(cmp.Or(l.AccessKeyID, "pintle"), cmp.Or(l.SecretAccessKey, "pintle"), ""),
-		),
-	}
+	client := awshttp.NewBuildableClient()
 	if l.CA != "" {
 		trusting, err := trust(l.CA)
 		if err != nil {
 			return aws.Config{}, err
 		}
-		options = append(options, config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.TLSClientConfig = trusting
-		})))
+		client = client.WithTransportOptions(func(t *http.Transport) { t.TLSClientConfig = trusting })
 	}
-	return config.LoadDefaultConfig(ctx, options...)
+	return config.LoadDefaultConfig(ctx,
+		config.WithHTTPClient(client),
+		config.WithRegion(l.Region),
+		config.WithBaseEndpoint(l.Endpoint),
+		config.WithCredentialsProvider(
+			credentials.NewStaticCredentialsProvider(cmp.Or(l.AccessKeyID, "pintle"), cmp.Or(l.SecretAccessKey, "pintle"), ""),
+		),
+	)
 }
 
 // trust returns how to connect to a control plane whose authority's certificate is in a file.
