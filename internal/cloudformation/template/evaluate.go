@@ -35,11 +35,50 @@ type Evaluation struct {
 	template   *Template
 	scope      Scope
 	conditions map[string]bool
+	room       int // how many bytes functions may still make
+}
+
+// newEvaluation returns an evaluation that knows no condition yet.
+func newEvaluation(t *Template, scope Scope) *Evaluation {
+	return &Evaluation{template: t, scope: scope, conditions: map[string]bool{}, room: maxMade}
+}
+
+// maxMade is how many bytes the functions of one value may make together, and so may those of all conditions or all rules. Functions inside
+// functions multiply: without a bound, a template of a few hundred bytes would ask for more than there is memory.
+const maxMade = 1 << 20
+
+// overhead is how many bytes a value counts for beside its text.
+const overhead = 32
+
+// spend takes a number of bytes from what functions may still make.
+func (e *Evaluation) spend(n int) error {
+	if e.room -= n; e.room < 0 {
+		return wrong("functions together make more than %d bytes", maxMade)
+	}
+	return nil
+}
+
+// size is how many bytes an evaluated value counts for.
+func size(v any) int {
+	n := overhead
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case []any:
+		for _, item := range v {
+			n += size(item)
+		}
+	case map[string]any:
+		for name, field := range v {
+			n += len(name) + size(field)
+		}
+	}
+	return n
 }
 
 // Evaluate decides the template's conditions. Errors are of type *Error.
 func (t *Template) Evaluate(scope Scope) (*Evaluation, error) {
-	e := &Evaluation{t, scope, map[string]bool{}}
+	e := newEvaluation(t, scope)
 	for _, c := range t.Conditions {
 		if _, err := e.named(c.Name); err != nil {
 			return nil, err
@@ -53,6 +92,7 @@ func (e *Evaluation) Has(condition string) bool { return condition == "" || e.co
 
 // Value evaluates a value: strings, bool, json.Number, []any, map[string]any, or Unknown where it depends on what doesn't exist yet.
 func (e *Evaluation) Value(v *Value) (any, error) {
+	e.room = maxMade
 	got, err := e.value(v)
 	if _, none := got.(noValue); none {
 		return nil, err
@@ -65,7 +105,11 @@ func (e *Evaluation) value(v *Value) (any, error) {
 		return noValue{}, nil
 	}
 	if name, argument := v.call(); name != "" {
-		return e.call(name, argument)
+		got, err := e.call(name, argument)
+		if err != nil {
+			return nil, err
+		}
+		return got, e.spend(size(got))
 	}
 	switch v.Kind {
 	case Object:

@@ -137,7 +137,11 @@ func (e *Evaluation) join(argument *Value) (any, error) {
 	if err != nil || !isKnown {
 		return Unknown{}, err
 	}
-	return strings.Join(items, argument.Items[0].Text), nil
+	delimiter := argument.Items[0].Text
+	if err := e.spend(len(delimiter) * len(items)); err != nil {
+		return nil, err
+	}
+	return strings.Join(items, delimiter), nil
 }
 
 // substitutionParts returns the text of Fn::Sub and its own variables, or nil.

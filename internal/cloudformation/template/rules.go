@@ -4,7 +4,7 @@ import "slices"
 
 // CheckRules checks the template's rules: what they assert of the values of parameters. The error says what the rule's author wrote.
 func (t *Template) CheckRules(parameters map[string]any) error {
-	e := &Evaluation{template: t, scope: Scope{Parameters: parameters}, conditions: map[string]bool{}}
+	e := newEvaluation(t, Scope{Parameters: parameters})
 	for _, rule := range t.Rules {
 		if when := rule.Value.Get("RuleCondition"); when != nil {
 			if applies, err := e.holds(when); err != nil {

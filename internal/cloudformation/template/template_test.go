@@ -317,6 +317,32 @@ func TestFunctionsRefuse(t *testing.T) {
 	}
 }
 
+// TestFunctionsMakeNoMoreThanFits: functions inside functions multiply what they make, and how often they are called.
+func TestFunctionsMakeNoMoreThanFits(t *testing.T) {
+	nested := func(text, inner string) string {
+		for range 20 {
+			inner = fmt.Sprintf("!Sub ['%s', {a: %s}]", text, inner)
+		}
+		return inner
+	}
+	commas := strings.Repeat(",", 4096)
+	for name, text := range map[string]string{
+		"text":       nested("${a}${a}${a}${a}", "xxxxxxxxxx"),
+		"calls":      nested("${a}${a}${a}${a}", "''"),
+		"delimiters": "!Join ['" + commas + "', !Split [',', !Join ['" + commas + "', !Split [',', '" + commas + "']]]]",
+		"base64":     strings.Repeat("{'Fn::Base64': ", 40) + strings.Repeat("x", 4096) + strings.Repeat("}", 40),
+	} {
+		got, err := property(t, text)
+		if want := "Template error: functions together make more than 1048576 bytes"; err == nil || err.Error() != want {
+			t.Errorf("%s: got %.100v, %v", name, got, err)
+		}
+	}
+	fits := strings.Repeat("x", 300_000)
+	if got, err := property(t, "!Base64 {'Fn::Sub': '"+fits+"'}"); err != nil || len(got.(string)) != 400_000 {
+		t.Errorf("what fits: %v", err)
+	}
+}
+
 func TestConditionsRefuse(t *testing.T) {
 	for _, c := range []struct{ condition, want string }{
 		{"!And [!Equals [a, a]]", "Template error: every Fn::And object requires a list of at least 2 and at most 10 boolean parameters."},
