@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	awssts "github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/ecs/enrollment"
@@ -57,12 +58,17 @@ func serveSigned(t *testing.T) *Plane {
 
 // client returns an SDK client of the control plane.
 func (p *Plane) client(id, secret, token string) *awsecs.Client {
-	return awsecs.NewFromConfig(aws.Config{
+	return awsecs.NewFromConfig(p.config(id, secret, token))
+}
+
+// config is what SDK clients of the control plane need.
+func (p *Plane) config(id, secret, token string) aws.Config {
+	return aws.Config{
 		Region:           "us-east-1",
 		BaseEndpoint:     aws.String(p.Endpoint()),
 		Credentials:      credentials.NewStaticCredentialsProvider(id, secret, token),
 		RetryMaxAttempts: 1,
-	})
+	}
 }
 
 // code returns the code of an AWS error, or "" without one.
@@ -112,6 +118,39 @@ func TestTaskCredentials(t *testing.T) {
 	putTask(t, p, "STOPPED")
 	if got := code(list()); got != "ExpiredTokenException" {
 		t.Errorf("a task that has ended gets %q", got)
+	}
+}
+
+// TestTaskStaysItself: no role that a task assumes lets it start more than it could itself, or outlives it.
+func TestTaskStaysItself(t *testing.T) {
+	p := serveSigned(t)
+	putTask(t, p, "RUNNING")
+	c := p.issuer.Issue(aTask, "arn:aws:iam::000000000000:role/worker", "TaskApplication")
+	id, secret, token := c.AccessKeyID, c.SecretAccessKey, c.SessionToken
+	for range 2 { // a session assumes a role, too
+		answer, err := awssts.NewFromConfig(p.config(id, secret, token)).AssumeRole(t.Context(), &awssts.AssumeRoleInput{
+			RoleArn:         aws.String("arn:aws:iam::000000000000:role/other"),
+			RoleSessionName: aws.String("mine"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, secret, token = *answer.Credentials.AccessKeyId, *answer.Credentials.SecretAccessKey, *answer.Credentials.SessionToken
+	}
+	client := p.client(id, secret, token)
+	_, err := client.RegisterTaskDefinition(t.Context(), &awsecs.RegisterTaskDefinitionInput{
+		Family: aws.String("escape"),
+		ContainerDefinitions: []types.ContainerDefinition{
+			{Name: aws.String("main"), Image: aws.String("busybox"), Memory: aws.Int32(64), Privileged: aws.Bool(true)},
+		},
+	})
+	if got := code(err); got != "AccessDeniedException" {
+		t.Errorf("a privileged container gets %q", got)
+	}
+	putTask(t, p, "STOPPED")
+	_, err = client.ListClusters(t.Context(), nil)
+	if got := code(err); got != "ExpiredTokenException" {
+		t.Errorf("a session of a task that has ended gets %q", got)
 	}
 }
 

@@ -62,12 +62,29 @@ func (i *Issuer) Issue(taskArn, roleArn, roleType string) Credentials {
 	return c
 }
 
-// Assume makes credentials for a session of a role. roleID is the role's unique id, if it has one.
-func (i *Issuer) Assume(roleArn, roleID, name string, lasts time.Duration) Credentials {
+// Assumed is what AssumeRole knows of a session.
+type Assumed struct {
+	Role   string // its ARN
+	RoleID string // its unique id, if it has one
+	Name   string
+	Task   string // the ARN of the task that assumes the role, or ""
+	Lasts  time.Duration
+}
+
+// Assume makes credentials for a session of a role. If a task assumes it, they are still the task's: they can do no more than it may, and
+// end with it.
+func (i *Issuer) Assume(a Assumed) Credentials {
 	var id [sha256.Size]byte
 	rand.Read(id[:]) // never fails
-	expires := i.account.Now().Add(lasts).Truncate(time.Second).UTC()
-	return i.seal(session{AccessKeyID: keyID(id[:]), Role: roleArn, RoleID: roleID, Name: name, Expires: expires.Unix()})
+	expires := i.account.Now().Add(a.Lasts).Truncate(time.Second).UTC()
+	return i.seal(session{
+		AccessKeyID: keyID(id[:]),
+		Role:        a.Role,
+		Task:        a.Task,
+		Name:        a.Name,
+		RoleID:      a.RoleID,
+		Expires:     expires.Unix(),
+	})
 }
 
 func keyID(id []byte) string { return "ASIA" + base32.StdEncoding.EncodeToString(id)[:16] }
@@ -92,7 +109,7 @@ var ErrUnknown = errors.New("unknown credentials")
 type Session struct {
 	SecretAccessKey string
 	Arn             string // of the session, as GetCallerIdentity tells it
-	Task            string // the ARN of the task that has the credentials, or "" for those of AssumeRole
+	Task            string // the ARN of the task that has the credentials, or had them when it called AssumeRole; else ""
 	Role            string // the ARN of the role that they are for
 	RoleID          string // its unique id, if AssumeRole knew one
 	Expires         time.Time

@@ -71,7 +71,13 @@ func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts
 	case call.From(ctx).Role != "" && lasts > maxChained:
 		return nil, invalid("The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.")
 	}
-	c := s.opts.Issuer.Assume(*in.RoleArn, role.ID, *in.RoleSessionName, lasts)
+	c := s.opts.Issuer.Assume(Assumed{
+		Role:   *in.RoleArn,
+		RoleID: role.ID,
+		Name:   *in.RoleSessionName,
+		Task:   call.From(ctx).Task,
+		Lasts:  lasts,
+	})
 	return &sts.AssumeRoleOutput{
 		Credentials: &types.Credentials{
 			AccessKeyId:     &c.AccessKeyID,

@@ -20,9 +20,11 @@ import (
 const (
 	arns = "arn:aws:iam::000000000000:"
 	job  = "arn:aws:sts::000000000000:assumed-role/caller/job"
+	task = "arn:aws:ecs:us-east-1:000000000000:task/default/a"
 )
 
-// TestWhoMayAssumeRoles: the owner may, a role's session if the trust policy and its own policies allow it.
+// TestWhoMayAssumeRoles: the owner may, a role's session if the trust policy and its own policies allow it. What a task assumes is still the
+// task's.
 func TestWhoMayAssumeRoles(t *testing.T) {
 	now := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 	owner := accounttest.New(now)
@@ -61,6 +63,7 @@ func TestWhoMayAssumeRoles(t *testing.T) {
 		{"not named", caller, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/forservice")}, "AccessDenied"},
 		{"without the external id", caller, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/forid")}, "AccessDenied"},
 		{"with it", caller, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/forid"), ExternalId: aws.String("abc")}, ""},
+		{"a task, role a name alone", call.Identity{Principal: job, Role: arns + "role/name", Task: task}, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/other")}, ""},
 		{"another account's", caller, sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::111122223333:role/x")}, "AccessDenied"},
 		{"too long", call.Identity{}, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/forcaller"), DurationSeconds: aws.Int32(3601)}, "ValidationError"},
 		{"too long for a session", byName, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/other"), DurationSeconds: aws.Int32(3601)}, "ValidationError"},
@@ -76,7 +79,7 @@ func TestWhoMayAssumeRoles(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		case c.want == "":
 			got, err := issuer.Lookup(*out.Credentials.AccessKeyId, *out.Credentials.SessionToken)
-			if err != nil || got.Role != *c.in.RoleArn || got.Task != "" || got.Arn != *out.AssumedRoleUser.Arn || !got.Expires.Equal(now().Add(time.Hour)) {
+			if err != nil || got.Role != *c.in.RoleArn || got.Task != c.who.Task || got.Arn != *out.AssumedRoleUser.Arn || !got.Expires.Equal(now().Add(time.Hour)) {
 				t.Errorf("%s: %+v %v", c.name, got, err)
 			}
 		}
