@@ -366,7 +366,7 @@ func reservedMemory(memory, reservation *int32) int64 {
 	return int64(aws.ToInt32(memory))
 }
 
-// gpusOf returns the number of whole GPUs that a container asks for.
+// gpusOf returns the number of whole GPUs that a container asks for, which fits 32 bits, so that a task's fit an int.
 func gpusOf(container string, requirements []types.ResourceRequirement) (int, error) {
 	gpus := 0
 	for _, r := range requirements {
@@ -377,9 +377,9 @@ func gpusOf(container string, requirements []types.ResourceRequirement) (int, er
 					"instead of 'sharingStrategy'.", container)
 			}
 			n, err := strconv.Atoi(aws.ToString(r.Value))
-			if err != nil || n < 1 {
+			if err != nil || n < 1 || n > math.MaxInt32 {
 				return 0, clientError("Invalid setting for container '%s'. The value of the resource requirement GPU must be a whole "+
-					"number of at least 1, not %q.", container, aws.ToString(r.Value))
+					"number from 1 to %d, not %q.", container, math.MaxInt32, aws.ToString(r.Value))
 			}
 			if gpus > 0 {
 				return 0, clientError("Invalid setting for container '%s'. The resource requirement GPU is given twice.", container)

@@ -319,6 +319,12 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 			func(in *ecs.RegisterTaskDefinitionInput) { in.InferenceAccelerators = []types.InferenceAccelerator{{}} },
 			client, "inferenceAccelerators",
 		},
+		"more GPUs than can be added up": {
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("4611686018427387904")}}
+			}),
+			client, `whole number from 1 to 2147483647, not "4611686018427387904"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := store.Revision()
