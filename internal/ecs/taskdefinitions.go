@@ -32,7 +32,11 @@ func (s *Service) RegisterTaskDefinition(
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPassed(call.From(ctx), td, nil); err != nil {
+	caller := call.From(ctx)
+	if err := checkPassed(caller, td, nil); err != nil {
+		return nil, err
+	}
+	if err := checkImages(caller, td); err != nil {
 		return nil, err
 	}
 	family := *td.Family

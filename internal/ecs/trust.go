@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -59,6 +60,22 @@ func checkPassed(c call.Call, td *types.TaskDefinition, o *types.TaskOverride) e
 	}
 	if what := rightsOnNode(td); what != "" {
 		return denied(c, *td.Family, "a task can start none with "+what)
+	}
+	return nil
+}
+
+// imagesOfNode begin images that a node makes of its own files.
+var imagesOfNode = []string{"rootfs:", "oci-layout:"}
+
+// checkImages refuses a task that would have a node's files unpacked for it. Definitions of others have the images that they chose.
+func checkImages(c call.Call, td *types.TaskDefinition) error {
+	if c.Task == "" {
+		return nil
+	}
+	for _, d := range td.ContainerDefinitions {
+		if slices.ContainsFunc(imagesOfNode, func(prefix string) bool { return strings.HasPrefix(aws.ToString(d.Image), prefix) }) {
+			return denied(c, *td.Family, "a task can register none with an image in the node's files")
+		}
 	}
 	return nil
 }

@@ -227,3 +227,19 @@ func TestTaskPassesNoMoreThanItHas(t *testing.T) {
 		t.Errorf("a task runs another with the role of an override: %v", err)
 	}
 }
+
+// TestTaskRegistersNoImageOfNode: a node reads images in files as root, wherever they are.
+func TestTaskRegistersNoImageOfNode(t *testing.T) {
+	s, _ := newTestService(t)
+	task := as(t, call.Identity{Task: testTask, Role: testRole})
+	for _, image := range []string{"rootfs:/root/backup.tar", "oci-layout:/root/image"} {
+		in := definition(ofContainer(func(c *types.ContainerDefinition) { c.Image = &image }))
+		var denied *types.AccessDeniedException
+		if _, err := s.RegisterTaskDefinition(task, in); !errors.As(err, &denied) {
+			t.Errorf("a task registers %s: %v", image, err)
+		}
+		if _, err := s.RegisterTaskDefinition(t.Context(), in); err != nil {
+			t.Errorf("the owner registers %s: %v", image, err)
+		}
+	}
+}
