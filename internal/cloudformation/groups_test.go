@@ -175,3 +175,19 @@ func TestGroupsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestReasonsRepeatNoSecrets: a service may repeat what it refuses, which may come of a NoEcho parameter.
+func TestReasonsRepeatNoSecrets(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", `
+Parameters:
+  Quiet: {Type: String, NoEcho: true, Default: hush-hush}
+Resources:
+  Launch: {Type: 'AWS::AutoScaling::LaunchConfiguration', Properties: {ImageId: ami-1, InstanceType: !Sub 'very ${Quiet}'}}
+`)
+	w.expect(types.StackStatusRollbackComplete)
+	want := `Launch: Resource handler returned message: "Invalid value 'very ****' for InstanceType." (HandlerErrorCode: InvalidRequest)`
+	if got := w.reasons(); !slices.Equal(got, []string{want}) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}

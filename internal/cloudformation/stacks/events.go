@@ -82,8 +82,18 @@ func (l *Loop) Move(tx *state.Tx, s *state.Stack, status types.StackStatus, reas
 	})
 }
 
-// fail notes that a resource couldn't be made, changed or deleted. An error that isn't the call's is returned, to be tried again.
+// fail notes that a resource couldn't be made or changed. The reason shows what the template does where a service repeats a secret.
+func (c *construction) fail(ctx context.Context, row *state.StackResource, err error) error {
+	return c.failFor(ctx, row, err, c.conceal(ctx, reasonOf(err)))
+}
+
+// fail notes that a resource couldn't be deleted.
 func (l *Loop) fail(ctx context.Context, row *state.StackResource, err error) error {
+	return l.failFor(ctx, row, err, reasonOf(err))
+}
+
+// failFor notes a failure and its reason. An error that isn't the call's is returned, to be tried again.
+func (l *Loop) failFor(ctx context.Context, row *state.StackResource, err error, reason string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -93,7 +103,7 @@ func (l *Loop) fail(ctx context.Context, row *state.StackResource, err error) er
 	}
 	failed := *row
 	failed.Status, failed.Failed, failed.At = failedStatus(row), true, l.opts.Account.Now()
-	failed.Reason = reasonOf(err)
+	failed.Reason = reason
 	if failed.PhysicalID == "" {
 		failed.Next = nil // it was refused, so there is nothing
 	}
