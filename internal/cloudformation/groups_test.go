@@ -191,3 +191,15 @@ Resources:
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
+
+// TestDynamicReferencesAreFew: each may stand for 64 KB, so a template of references would ask for more than there is memory.
+func TestDynamicReferencesAreFew(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", "Resources:\n  Launch: {Type: 'AWS::AutoScaling::LaunchConfiguration', Properties: {ImageId: ami-1, InstanceType: '"+
+		strings.Repeat("{{resolve:secretsmanager:big}}", 61)+"'}}\n")
+	w.expect(types.StackStatusRollbackComplete)
+	want := "Launch: a resource may have at most 60 dynamic references"
+	if got := w.reasons(); !slices.Equal(got, []string{want}) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}

@@ -17,10 +17,19 @@ import (
 // dynamic finds dynamic references: {{resolve:SERVICE:REFERENCE}}.
 var dynamic = regexp.MustCompile(`\{\{resolve:(ssm-secure|ssm|secretsmanager):([^{}]+)\}\}`)
 
+// maxReferences is how many dynamic references a resource may have. On AWS, a whole template may have as many.
+const maxReferences = 60
+
+// resolver replaces the dynamic references of a resource.
+type resolver struct {
+	*Loop
+	found int
+}
+
 // resolve replaces the dynamic references in a resource's properties.
-func (l *Loop) resolve(ctx context.Context, properties map[string]any) error {
+func (r *resolver) resolve(ctx context.Context, properties map[string]any) error {
 	for name, v := range properties {
-		got, err := l.resolved(ctx, v)
+		got, err := r.resolved(ctx, v)
 		if err != nil {
 			return err
 		}
@@ -29,13 +38,13 @@ func (l *Loop) resolve(ctx context.Context, properties map[string]any) error {
 	return nil
 }
 
-func (l *Loop) resolved(ctx context.Context, v any) (any, error) {
+func (r *resolver) resolved(ctx context.Context, v any) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:
-		return v, l.resolve(ctx, v)
+		return v, r.resolve(ctx, v)
 	case []any:
 		for i := range v {
-			got, err := l.resolved(ctx, v[i])
+			got, err := r.resolved(ctx, v[i])
 			if err != nil {
 				return nil, err
 			}
@@ -43,16 +52,20 @@ func (l *Loop) resolved(ctx context.Context, v any) (any, error) {
 		}
 	case string:
 		if strings.Contains(v, "{{resolve:") {
-			return l.resolvedText(ctx, v)
+			return r.resolvedText(ctx, v)
 		}
 	}
 	return v, nil
 }
 
-func (l *Loop) resolvedText(ctx context.Context, text string) (_ string, failed error) {
+func (r *resolver) resolvedText(ctx context.Context, text string) (_ string, failed error) {
 	out := dynamic.ReplaceAllStringFunc(text, func(found string) string {
+		if r.found++; r.found > maxReferences {
+			failed = template.Errorf("a resource may have at most %d dynamic references", maxReferences)
+			return ""
+		}
 		m := dynamic.FindStringSubmatch(found)
-		got, err := l.reference(ctx, m[1], m[2])
+		got, err := r.reference(ctx, m[1], m[2])
 		if err != nil && failed == nil {
 			failed = err
 		}

@@ -155,7 +155,8 @@ func (l *Loop) wanted(ctx context.Context, src *source, r *template.Resource) (p
 	if err != nil {
 		return nil, "", err
 	}
-	if err := l.resolve(ctx, properties); err != nil {
+	references := &resolver{Loop: l}
+	if err := references.resolve(ctx, properties); err != nil {
 		return nil, "", err
 	}
 	if t := resources.Lookup(r.Type); t.HasTags() {
