@@ -81,7 +81,7 @@ func newWorld(t *testing.T, rows journaltest.Rows, more ...model.API) *world {
 		t.Fatal(err)
 	}
 	w.services = services
-	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: overheard{services, new(sync.Mutex), w.calls}, Vault: v, Log: slog.New(slog.DiscardHandler)})
+	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: overheard{services, new(sync.Mutex), w.calls}, Vault: v, Log: slog.New(slog.DiscardHandler), Endpoint: "http://127.0.0.1:4566"})
 	w.Service = New(store, w.loop, Options{Account: owner, Services: services})
 	return w
 }

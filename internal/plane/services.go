@@ -101,6 +101,7 @@ func (p *Plane) buildServices() {
 		Services:     p,
 		Vault:        p.vault,
 		Log:          p.log,
+		Endpoint:     p.Endpoint(),
 		RunsUserData: o.Fleet.Kind == "command",
 	})
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
@@ -152,6 +153,7 @@ func (p *Plane) mount() (err error) {
 	}
 	p.handler.Handle("/acs/", p.Link)
 	p.handler.Handle("/tcs/", p.Link)
+	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
 	pages := console.New(p.State, p.Link, console.Options{
 		Version:    p.options.Version,
 		Verifier:   p.verifier,

@@ -78,8 +78,18 @@ type StackResource struct {
 	UpdateReplacePolicy string `json:",omitempty"`
 	// Signals are the statuses that were signalled, by the unique ID of who did.
 	Signals map[string]types.ResourceSignalStatus `json:",omitempty"`
+	// Heard are the signals that were sent to the URL of a wait condition's handle, in the order in which they came.
+	Heard []WaitSignal `json:",omitempty"`
 	// Rolling is the rolling update of an Auto Scaling group that is under way, or failed.
 	Rolling *RollingUpdate `json:",omitempty"`
+}
+
+// WaitSignal is a signal for a wait condition, as it's sent to the URL of the condition's handle.
+type WaitSignal struct {
+	Status   types.ResourceSignalStatus
+	UniqueID string `json:"UniqueId"`
+	Reason   string `json:",omitempty"`
+	Data     string `json:",omitempty"`
 }
 
 // RollingUpdate is how far the replacement of a group's instances has come.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -69,6 +70,10 @@ type Step struct {
 	Since time.Time
 	// Former has the physical IDs of the resources whose place this one takes.
 	Former []string
+	// HandleURL makes the URL to which a wait condition's signals are sent, if the resource is a handle.
+	HandleURL func() string
+	// Heard returns the signals for a wait condition whose handle has a URL, in the order in which they came.
+	Heard func(handle string) ([]state.WaitSignal, error)
 }
 
 // Made is what is known of a resource that is there.
@@ -83,6 +88,8 @@ type kind[P any] struct {
 	name       string
 	attributes []string
 	after      []string
+	// check names what is wrong with properties besides their types. Those that aren't known yet are empty.
+	check func(p P) (faults []string)
 	// id returns the physical ID, if that is known before the resource is made. What has it already belongs to somebody else.
 	id func(s Step, p P) string
 	// find returns the ID of the resource that an earlier process made before it was killed, or "" if none did. It's for types whose IDs
@@ -121,7 +128,11 @@ func of[P any](properties map[string]any) P {
 }
 
 func (k *kind[P]) Check(resource string, properties map[string]any) error {
-	faults := decode(properties, reflect.New(reflect.TypeFor[P]().Elem()).Elem())
+	p := reflect.New(reflect.TypeFor[P]().Elem())
+	faults := decode(properties, p.Elem())
+	if len(faults) == 0 && k.check != nil {
+		faults = k.check(p.Interface().(P))
+	}
 	if len(faults) == 0 {
 		return nil
 	}

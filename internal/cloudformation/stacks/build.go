@@ -239,6 +239,9 @@ func (l *Loop) stepOf(s *state.Stack, row *state.StackResource) resources.Step {
 		StackID:  *s.StackId,
 		Name:     row.Name,
 		Token:    row.Token,
+
+		HandleURL: func() string { return l.handleURL(row) },
+		Heard:     func(handle string) ([]state.WaitSignal, error) { return l.heard(row, handle) },
 	}
 }
 

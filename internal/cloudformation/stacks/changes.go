@@ -65,7 +65,7 @@ func (p *preview) look(r *template.Resource) error {
 	if err := kind.Check(r.Name, properties); err != nil {
 		return err
 	}
-	if err := p.src.checkPolicies(r); err != nil {
+	if err := p.src.checkPolicies(r, properties); err != nil {
 		return err
 	}
 	row := p.stands[r.Name]

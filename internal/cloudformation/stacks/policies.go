@@ -106,12 +106,18 @@ func (src *source) policy(r *template.Resource, attribute string, v *template.Va
 	return resources.Decode(r.Name, attribute, values, into)
 }
 
-// checkPolicies refuses policies that a resource can't have.
-func (src *source) checkPolicies(r *template.Resource) error {
-	if _, err := src.creationPolicy(r); err != nil {
+// checkPolicies refuses policies that a resource can't have, and a wait condition that has neither a policy nor a handle to wait by.
+func (src *source) checkPolicies(r *template.Resource, properties map[string]any) error {
+	policy, err := src.creationPolicy(r)
+	if err != nil {
 		return err
 	}
-	_, err := src.updatePolicy(r)
+	if r.Type == resources.WaitCondition && policy.ResourceSignal == nil {
+		if err := resources.CheckWait(r.Name, properties); err != nil {
+			return err
+		}
+	}
+	_, err = src.updatePolicy(r)
 	return err
 }
 

@@ -25,6 +25,8 @@ type Options struct {
 	Services call.Caller
 	Vault    *vault.Vault
 	Log      *slog.Logger
+	// Endpoint is the control plane's URL, to which signals for wait conditions are sent.
+	Endpoint string
 	// RunsUserData is whether instances can run their user data, and with it cfn-signal.
 	RunsUserData bool
 }
