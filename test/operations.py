@@ -161,8 +161,8 @@ wait(cfn, "stack_update_complete", StackName="one")
 assert logs.describe_log_groups(logGroupNamePrefix="one-Logs-")["logGroups"][0]["retentionInDays"] == 14
 refused("ValidationError", cfn.cancel_update_stack, StackName="one")
 refused("ValidationError", cfn.continue_update_rollback, StackName="one")
-refused("ValidationError", cfn.signal_resource, StackName="one", LogicalResourceId="None", UniqueId="i", Status="SUCCESS")
-cfn.signal_resource(StackName="one", LogicalResourceId="Jobs", UniqueId="i", Status="SUCCESS")
+e = refused("ValidationError", cfn.signal_resource, StackName="one", LogicalResourceId="Jobs", UniqueId="i", Status="SUCCESS")
+assert e["Error"]["Message"].endswith(" is in UPDATE_COMPLETE state and cannot be signaled"), e
 assert cfn.get_template(StackName="one")["TemplateBody"] == stack
 assert cfn.describe_stack_resource(StackName="one", LogicalResourceId="Logs")["StackResourceDetail"]["ResourceStatus"] == "UPDATE_COMPLETE"
 assert len(cfn.describe_stack_resources(StackName="one")["StackResources"]) == 2
@@ -183,6 +183,12 @@ for name in "two", "one":
     wait(cfn, "stack_delete_complete", StackName=name)
     assert cfn.describe_stacks(StackName=arn)["Stacks"][0]["StackStatus"] == "DELETE_COMPLETE"
 assert [s["StackName"] for s in cfn.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])["StackSummaries"]] == ["one", "two"]
+condition = {"Type": "AWS::CloudFormation::WaitCondition", "CreationPolicy": {"ResourceSignal": {"Timeout": "PT10M"}}}
+cfn.create_stack(StackName="waiting", TemplateBody=json.dumps({"Resources": {"Wait": condition}}))
+until(lambda r: r["StackResources"], lambda: cfn.describe_stack_resources(StackName="waiting"))
+cfn.signal_resource(StackName="waiting", LogicalResourceId="Wait", UniqueId="i", Status="SUCCESS")
+wait(cfn, "stack_create_complete", StackName="waiting")
+cfn.delete_stack(StackName="waiting")
 
 # Clusters
 c = ecs.create_cluster(clusterName="other", tags=[{"key": "k", "value": "v"}],

@@ -345,7 +345,7 @@ func (s *Service) UpdateTerminationProtection(
 	return &cloudformation.UpdateTerminationProtectionOutput{StackId: stack.StackId}, err
 }
 
-// SignalResource tells a resource that waits for signals that there is one.
+// SignalResource tells a resource that is being made or changed that there is a signal for it.
 func (s *Service) SignalResource(
 	ctx context.Context, in *cloudformation.SignalResourceInput,
 ) (*cloudformation.SignalResourceOutput, error) {
@@ -353,9 +353,5 @@ func (s *Service) SignalResource(
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.loop.Signal(ctx, stack, *in.LogicalResourceId, *in.UniqueId, in.Status)
-	if err == nil && !found {
-		err = invalid("Resource %s does not exist for stack %s", *in.LogicalResourceId, *in.StackName)
-	}
-	return &cloudformation.SignalResourceOutput{}, err
+	return &cloudformation.SignalResourceOutput{}, s.loop.Signal(ctx, *stack.StackId, *in.LogicalResourceId, *in.UniqueId, in.Status)
 }
