@@ -35,15 +35,15 @@ var ErrCapacity = errors.New("InsufficientInstanceCapacity")
 // setting matches a line of /etc/ecs/ecs.config, as user data writes it: with echo, or in a here-document.
 var setting = regexp.MustCompile(`\b(ECS_[A-Z_]+)=('[^']*'|"(?:[^"\\]|\\.)*"|\{[^}\n]*\}|[^\s;>"'|&]*)`)
 
-// Configure reads what the user data tells the agent: the cluster (default if it names none) and attributes.
+// Configure reads what the user data tells the agent, itself or through cfn-init: the cluster (default if it names none) and attributes.
 // See https://docs.aws.amazon.com/AmazonECS/latest/developerguide/bootstrap_container_instance.html
-func (m *Machine) Configure() {
+func (m *Machine) Configure(metadata Metadata) {
 	m.Cluster = "default"
 	script, err := base64.StdEncoding.DecodeString(m.UserData)
 	if err != nil {
 		return
 	}
-	for line := range strings.Lines(string(script)) {
+	for line := range strings.Lines(string(script) + "\n" + initialized(string(script), metadata)) {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
 			continue
 		}

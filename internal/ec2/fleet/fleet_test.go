@@ -27,7 +27,7 @@ func TestConfigure(t *testing.T) {
 		{"empty", "echo ECS_CLUSTER= >> x", "default", nil},
 	} {
 		m := Machine{UserData: base64.StdEncoding.EncodeToString([]byte(c.script))}
-		if m.Configure(); m.Cluster != c.cluster || !reflect.DeepEqual(m.Attributes, c.attributes) {
+		if m.Configure(func(string, string) string { return "" }); m.Cluster != c.cluster || !reflect.DeepEqual(m.Attributes, c.attributes) {
 			t.Errorf("%s: %q, %v", c.name, m.Cluster, m.Attributes)
 		}
 	}

@@ -4,6 +4,7 @@
 package machines
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,8 +212,23 @@ func (l *Loop) machine(row *state.Instance) fleet.Machine {
 	if row.Member != nil {
 		m.Group = row.Member.Group
 	}
-	m.Configure()
+	m.Configure(l.metadata)
 	return m
+}
+
+// metadata returns the metadata of a resource of a stack, as cfn-init would be told it.
+func (l *Loop) metadata(stack, resource string) string {
+	v := l.store.View()
+	s := cmp.Or(v.StackNamed(stack), v.Stacks.Get(stack))
+	if s == nil {
+		return ""
+	}
+	for r := range v.ResourcesOf(*s.StackId) {
+		if r.Name == resource && !r.Superseded {
+			return r.Metadata
+		}
+	}
+	return ""
 }
 
 // terminate ends an instance's machine, and makes the instance terminated.
