@@ -15,8 +15,9 @@ import (
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
 )
 
-// TestSignalHandle: whoever has a handle's URL may put signals there, also where everything else must be signed.
-func TestSignalHandle(t *testing.T) {
+// openSigned opens a control plane that checks signatures.
+func openSigned(t *testing.T) *Plane {
+	t.Helper()
 	p, err := Open(t.Context(), Options{
 		Listen:          "127.0.0.1:0",
 		Data:            t.TempDir(),
@@ -31,7 +32,13 @@ func TestSignalHandle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close() //nolint:errcheck // a test
+	t.Cleanup(func() { p.Close() }) //nolint:errcheck // a test
+	return p
+}
+
+// TestSignalHandle: whoever has a handle's URL may put signals there, also where everything else must be signed.
+func TestSignalHandle(t *testing.T) {
+	p := openSigned(t)
 	in := &cloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: aws.String(`
 Resources:
   H: {Type: 'AWS::CloudFormation::WaitConditionHandle'}
