@@ -33,7 +33,7 @@ func (c *Console) serveNewToken(ctx context.Context, w http.ResponseWriter, body
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	t, secret, err := c.opts.Enrollment.Create(ctx, time.Duration(in.Seconds)*time.Second, in.Uses)
+	t, secret, err := c.opts.Enrollment.Create(ctx, in)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -215,7 +216,7 @@ func TestNamedOperationsExist(t *testing.T) {
 // join gets a node's key for a new token with one use.
 func (p *Plane) join(t *testing.T) enrollment.Key {
 	t.Helper()
-	token, secret, err := p.enrollment.Create(t.Context(), time.Hour, 1)
+	token, secret, err := p.enrollment.Create(t.Context(), enrollment.NewToken{Seconds: 3600, Uses: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,15 +312,14 @@ func (p *Plane) gpus(t *testing.T, id, secret string) int {
 // TestJoinTokens: a token says when it ends, ends when it's revoked, and its row gives nobody its secret.
 func TestJoinTokens(t *testing.T) {
 	p := serveSigned(t)
-	for _, c := range []struct {
-		lifetime time.Duration
-		uses     int
-	}{{0, 1}, {time.Hour, 0}, {2 * enrollment.MaxLifetime, 1}, {time.Hour, enrollment.MaxUses + 1}} {
-		if _, _, err := p.enrollment.Create(t.Context(), c.lifetime, c.uses); err == nil {
-			t.Errorf("a token for %s and %d uses was made", c.lifetime, c.uses)
+	const most = int64(enrollment.MaxLifetime / time.Second)
+	const over = math.MaxInt64/int64(time.Second) + 1 // what no time.Duration can hold
+	for _, n := range []enrollment.NewToken{{0, 1}, {3600, 0}, {most + 1, 1}, {2 * over, 1}, {3600, enrollment.MaxUses + 1}} {
+		if _, _, err := p.enrollment.Create(t.Context(), n); err == nil {
+			t.Errorf("a token for %+v was made", n)
 		}
 	}
-	token, secret, err := p.enrollment.Create(t.Context(), time.Hour, 2)
+	token, secret, err := p.enrollment.Create(t.Context(), enrollment.NewToken{Seconds: 3600, Uses: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,13 +49,13 @@ type Key struct {
 // ErrRefused is Join's error for a token that doesn't exist, has expired, was used up or was revoked.
 var ErrRefused = errors.New("the join token is not valid: it may have expired, been used up or been revoked")
 
-// Create makes a token for a number of machines, and returns it with its secret, which isn't kept.
-func (o *Office) Create(ctx context.Context, lifetime time.Duration, uses int) (*state.JoinToken, string, error) {
-	if lifetime <= 0 || lifetime > MaxLifetime {
-		return nil, "", fmt.Errorf("a join token must expire within %s, not %s", MaxLifetime, lifetime)
+// Create makes a token, and returns it with its secret, which isn't kept.
+func (o *Office) Create(ctx context.Context, n NewToken) (*state.JoinToken, string, error) {
+	if n.Seconds < 1 || n.Seconds > int64(MaxLifetime/time.Second) {
+		return nil, "", fmt.Errorf("a join token must expire within %s, not after %d s", MaxLifetime, n.Seconds)
 	}
-	if uses < 1 || uses > MaxUses {
-		return nil, "", fmt.Errorf("a join token must have between 1 and %d uses, not %d", MaxUses, uses)
+	if n.Uses < 1 || n.Uses > MaxUses {
+		return nil, "", fmt.Errorf("a join token must have between 1 and %d uses, not %d", MaxUses, n.Uses)
 	}
 	secret := base64.RawURLEncoding.EncodeToString(random(24))
 	now := o.opts.Now().UTC().Truncate(time.Millisecond)
@@ -63,8 +63,8 @@ func (o *Office) Create(ctx context.Context, lifetime time.Duration, uses int) (
 		ID:        hex.EncodeToString(random(4)),
 		Hash:      hashOf(secret),
 		CreatedAt: now,
-		ExpiresAt: now.Add(lifetime),
-		UsesLeft:  uses,
+		ExpiresAt: now.Add(time.Duration(n.Seconds) * time.Second),
+		UsesLeft:  n.Uses,
 	}
 	err := o.store.Update(ctx, func(tx *state.Tx) error {
 		if tx.JoinTokens.Get(t.ID) != nil {

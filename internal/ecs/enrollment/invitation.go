@@ -50,5 +50,5 @@ type Answer struct {
 // NewToken asks /pintle/tokens for a token, and its answer is an invitation's text.
 type NewToken struct {
 	Seconds int64 // until it expires
-	Uses    int
+	Uses    int   // machines that may join with it
 }
