@@ -35,7 +35,8 @@ type Evaluation struct {
 	template   *Template
 	scope      Scope
 	conditions map[string]bool
-	room       int // how many bytes functions may still make
+	room       int  // how many bytes functions may still make
+	inOutputs  bool // an output's value is evaluated
 }
 
 // newEvaluation returns an evaluation that knows no condition yet.
@@ -98,6 +99,13 @@ func (e *Evaluation) Value(v *Value) (any, error) {
 		return nil, err
 	}
 	return got, err
+}
+
+// Output evaluates an output's value.
+func (e *Evaluation) Output(o *Output) (any, error) {
+	of := *e
+	of.inOutputs = true
+	return of.Value(o.Value)
 }
 
 func (e *Evaluation) value(v *Value) (any, error) {
@@ -188,7 +196,7 @@ func logic(name string, argument *Value, decide func(*Value) (bool, error)) (boo
 	n := len(argument.Items)
 	switch {
 	case name == "Fn::Not" && n != 1:
-		return false, wrong("Fn::Not requires a list argument with one element")
+		return false, wrong("every Fn::Not object requires one boolean parameter.")
 	case name != "Fn::Not" && (n < 2 || n > 10):
 		return false, wrong("every %s object requires a list of at least 2 and at most 10 boolean parameters.", name)
 	}
@@ -211,7 +219,7 @@ func logic(name string, argument *Value, decide func(*Value) (bool, error)) (boo
 
 func (e *Evaluation) equals(argument *Value) (bool, error) {
 	if len(argument.Items) != 2 {
-		return false, wrong("Fn::Equals requires a list argument with two elements")
+		return false, wrong("every Fn::Equals object requires a list of 2 string parameters.")
 	}
 	a, err := e.value(argument.Items[0])
 	if err != nil {
@@ -284,10 +292,13 @@ func (e *Evaluation) ref(name string) (any, error) {
 
 // exists refuses what refers to a resource that its condition leaves out.
 func (e *Evaluation) exists(resource string) error {
-	if r := e.template.resources[resource]; r == nil || !e.Has(r.Condition) {
-		return e.template.unresolved("Resources", []string{resource})
+	switch r := e.template.resources[resource]; {
+	case r != nil && e.Has(r.Condition):
+		return nil
+	case e.inOutputs:
+		return fail("Unresolved resource dependencies %s in the Outputs block of the template", list([]string{resource}))
 	}
-	return nil
+	return e.template.unresolved("Resources", []string{resource})
 }
 
 func partition(region string) string {

@@ -216,7 +216,10 @@ func (e *Evaluation) pick(argument *Value) (any, error) {
 	if err != nil || !isList {
 		return nil, wrong(selectNeeds)
 	}
-	if n < 0 || n >= len(items) {
+	switch there := n >= 0 && n < len(items); {
+	case !there && argument.Items[1].Kind == List:
+		return nil, wrong(selectNeeds)
+	case !there:
 		return nil, wrong("Fn::Select cannot select nonexistent value at index %d", n)
 	}
 	return items[n], nil

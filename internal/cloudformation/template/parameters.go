@@ -296,7 +296,7 @@ func (p *Parameter) numberProblem(value string) string {
 	n, err := strconv.ParseFloat(value, 64)
 	switch {
 	case err != nil:
-		return "must be a number"
+		return "must be a number."
 	case p.minValue != nil && n < *p.minValue:
 		return "must be a number not less than " + number(*p.minValue)
 	case p.maxValue != nil && n > *p.maxValue:

@@ -67,7 +67,11 @@ func (t *Template) Needs(resource string) []string { return t.needs[resource] }
 func (t *Template) referencesOf(r *Resource) (*references, error) {
 	found := &references{of: t, block: "Resources", resources: map[string]bool{}}
 	for _, name := range r.DependsOn {
-		found.reference(name)
+		if t.resources[name] == nil {
+			found.unresolved = append(found.unresolved, name)
+			continue
+		}
+		found.resources[name] = true
 	}
 	if err := found.condition(r.Condition); err != nil {
 		return nil, err
@@ -91,6 +95,9 @@ func (t *Template) checkOutputs() error {
 			if err := found.walk(v); err != nil {
 				return err
 			}
+		}
+		if err := o.checkExport(t); err != nil {
+			return err
 		}
 	}
 	if len(found.unresolved) > 0 {
@@ -217,7 +224,9 @@ func (r *references) call(name string, argument *Value) error {
 		if argument.Kind != List || len(argument.Items) == 0 || !argument.Items[0].isScalar() {
 			return wrong("Fn::If requires a list argument with the first element being a condition")
 		}
-		return r.condition(argument.Items[0].Text)
+		if name := argument.Items[0].Text; r.of.conditions[name] == nil {
+			return wrong("unresolved condition dependency %s in Fn::If", name)
+		}
 	case "Fn::FindInMap":
 		if argument.Kind == List && len(argument.Items) > 0 && argument.Items[0].isScalar() && r.of.Mappings[argument.Items[0].Text] == nil {
 			return wrong("Mapping named '%s' is not present in the 'Mappings' section of template.", argument.Items[0].Text)

@@ -189,6 +189,9 @@ func (t *Template) readMappings(v *Value) error {
 		if !isAlphanumeric(m.Name) {
 			return malformed("Mappings name '%s' must contain only alphanumeric characters.", m.Name)
 		}
+		if len(m.Name) > maxName {
+			return malformed("Mappings name %s is longer than %d characters.", m.Name, maxName)
+		}
 		keys, err := mapping(m)
 		if err != nil {
 			return err
@@ -320,7 +323,10 @@ func (r *Resource) attribute(name string, v *Value) (err error) {
 }
 
 func (r *Resource) policy(name string, v *Value, allowed []string) (string, error) {
-	if !v.isScalar() || !slices.Contains(allowed, v.Text) {
+	if !v.isScalar() {
+		return "", malformed("Every %s member must be a string.", name)
+	}
+	if !slices.Contains(allowed, v.Text) {
 		return "", malformed("Unrecognized %s %s for resource %s", name, v.Text, r.Name)
 	}
 	return v.Text, nil
@@ -351,6 +357,9 @@ func (t *Template) readOutputs(v *Value) error {
 	for i, f := range v.Fields {
 		if !isAlphanumeric(f.Name) {
 			return malformed("Output name %s is non alphanumeric.", f.Name)
+		}
+		if len(f.Name) > maxName {
+			return malformed("Output name %s is longer than %d characters.", f.Name, maxName)
 		}
 		if err := t.Outputs[i].read(f.Name, f.Value); err != nil {
 			return err
@@ -384,7 +393,7 @@ func (o *Output) member(name string, v *Value) (err error) {
 		o.Condition, err = text("/Outputs/"+o.Name+"/Condition", v)
 	case "Export":
 		if o.Export = v.Get("Name"); o.Export == nil {
-			err = malformed("[/Outputs/%s/Export] Every Export must have a Name", o.Name)
+			err = malformedExport(o.Name)
 		}
 	default:
 		err = malformed("Invalid output property or properties %s", list([]string{name}))

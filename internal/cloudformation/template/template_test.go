@@ -62,7 +62,7 @@ func TestParseRefuses(t *testing.T) {
 			with("!GetAtt A"),
 			"Template error: every Fn::GetAtt object requires two non-empty parameters, the resource name and the resource attribute",
 		},
-		{with("!If [Nope, a, b]"), "Template format error: Unresolved condition dependency Nope in the Resources block of the template"},
+		{with("!If [Nope, a, b]"), "Template error: unresolved condition dependency Nope in Fn::If"},
 		{with("!FindInMap [Nope, a, b]"), "Template error: Mapping named 'Nope' is not present in the 'Mappings' section of template."},
 		{with("{Ref: [A]}"), "Template error: All References must be of type string"},
 		{"Transform: 'AWS::Serverless-2016-10-31'\nGlobals: {}", "No transform named AWS::Serverless-2016-10-31 found."},
@@ -297,7 +297,8 @@ func TestFunctionsRefuse(t *testing.T) {
 		{"!Join ['-', a]", "Template error: " + joinNeeds},
 		{"!Join ['-', [[a]]]", "Template error: " + joinNeeds},
 		{"!Sub ['${X}', {X: [a]}]", "Template error: " + subValue},
-		{"!Select [3, [a, b]]", "Template error: Fn::Select cannot select nonexistent value at index 3"},
+		{"!Select [3, [a, b]]", "Template error: " + selectNeeds},
+		{"!Select [3, !Ref Subnets]", "Template error: Fn::Select cannot select nonexistent value at index 3"},
 		{"!Select [x, [a, b]]", "Template error: " + selectNeeds},
 		{"!Split [',']", "Template error: " + splitNeeds},
 		{"!FindInMap [Regions, eu-west-1, AMI]", "Template error: Unable to get mapping for Regions::eu-west-1::AMI"},
@@ -346,8 +347,8 @@ func TestFunctionsMakeNoMoreThanFits(t *testing.T) {
 func TestConditionsRefuse(t *testing.T) {
 	for _, c := range []struct{ condition, want string }{
 		{"!And [!Equals [a, a]]", "Template error: every Fn::And object requires a list of at least 2 and at most 10 boolean parameters."},
-		{"!Not [!Equals [a, a], !Equals [a, a]]", "Template error: Fn::Not requires a list argument with one element"},
-		{"!Equals [a]", "Template error: Fn::Equals requires a list argument with two elements"},
+		{"!Not [!Equals [a, a], !Equals [a, a]]", "Template error: every Fn::Not object requires one boolean parameter."},
+		{"!Equals [a]", "Template error: every Fn::Equals object requires a list of 2 string parameters."},
 		{"!Not [a]", "Template format error: Conditions can only be boolean operations on parameters and other conditions"},
 		{"!If [C, a, b]", "Template format error: Conditions can only be boolean operations on parameters and other conditions"},
 	} {
@@ -399,10 +400,10 @@ func TestParameters(t *testing.T) {
 		{"Ahead", "a--b", "Parameter 'Ahead' must match pattern (?=^.{3,63}$)(?!.*--)[a-z-]+"},
 		{"Slow", strings.Repeat("a", 100), "Parameter 'Slow' has an AllowedPattern that takes too long"},
 		{"Said", "b", "Parameter Said failed to satisfy constraint: must begin with an a."},
-		{"Count", "x", "Parameter 'Count' must be a number"},
+		{"Count", "x", "Parameter 'Count' must be a number."},
 		{"Count", "0", "Parameter 'Count' must be a number not less than 1"},
 		{"Count", "5.5", "Parameter 'Count' must be a number not greater than 5"},
-		{"Ports", "80,x", "Parameter 'Ports' must be a number"},
+		{"Ports", "80,x", "Parameter 'Ports' must be a number."},
 	} {
 		given := map[string]string{c.name: c.value}
 		if c.name != "Kind" || c.value == "y" {
