@@ -28,7 +28,7 @@ func (s *Service) CreateChangeSet(
 	}
 	kind := cmp.Or(in.ChangeSetType, types.ChangeSetTypeUpdate)
 	v := s.store.View()
-	stack, isNew, err := s.subject(v, *in.StackName, kind)
+	stack, isNew, err := s.subject(v, *in.StackName, *in.ChangeSetName, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func refuseTriggers(r *types.RollbackConfiguration, notificationARNs []string) e
 }
 
 // subject returns the stack that a change set is for: for one that creates a stack, a new one that is in review.
-func (s *Service) subject(v *state.View, name string, kind types.ChangeSetType) (stack *state.Stack, isNew bool, err error) {
+func (s *Service) subject(v *state.View, name, changeSet string, kind types.ChangeSetType) (stack *state.Stack, isNew bool, err error) {
 	stack = find(v, name)
 	if stack != nil && stack.Gone() {
 		stack = nil
@@ -102,7 +102,7 @@ func (s *Service) subject(v *state.View, name string, kind types.ChangeSetType) 
 		stack, err = s.newStack(name)
 		return stack, true, err
 	case kind == types.ChangeSetTypeCreate && !stack.InReview():
-		return nil, false, invalid("Stack [%s] already exists and cannot be created again with the changeSet [%s].", name, kind)
+		return nil, false, invalid("Stack [%s] already exists and cannot be created again with the changeSet [%s].", name, changeSet)
 	case stack == nil:
 		return nil, false, invalid("Stack [%s] does not exist", name)
 	case kind == types.ChangeSetTypeUpdate && !isUpdatable(stack):

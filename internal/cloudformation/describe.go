@@ -266,7 +266,7 @@ func (s *Service) GetTemplate(_ context.Context, in *cloudformation.GetTemplateI
 		return &cloudformation.GetTemplateOutput{TemplateBody: &c.Source.Template, StagesAvailable: stages}, nil
 	}
 	if in.StackName == nil {
-		return nil, invalid("Either StackName or ChangeSetName must be specified")
+		return nil, invalid("StackName is required if ChangeSetName is not specified.")
 	}
 	text, err := templateOf(v, *in.StackName)
 	return &cloudformation.GetTemplateOutput{TemplateBody: text, StagesAvailable: stages}, err
@@ -313,19 +313,9 @@ func (s *Service) ListImports(_ context.Context, in *cloudformation.ListImportsI
 	if stack, _ := stacks.Export(v, *in.ExportName); stack == nil {
 		return nil, invalid("Export '%s' does not exist.", *in.ExportName)
 	}
-	users := importers(v, *in.ExportName)
+	users := stacks.Importers(v, *in.ExportName)
 	if len(users) == 0 {
 		return nil, invalid("Export '%s' is not imported by any stack.", *in.ExportName)
 	}
 	return &cloudformation.ListImportsOutput{Imports: users}, nil
-}
-
-// importers lists the names of the stacks that import an export.
-func importers(v *state.View, name string) (users []string) {
-	for stack := range v.Stacks.All() {
-		if !stack.Gone() && slices.Contains(stack.Imports, name) {
-			users = append(users, *stack.StackName)
-		}
-	}
-	return users
 }

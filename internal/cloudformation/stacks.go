@@ -2,6 +2,7 @@ package cloudformation
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +20,10 @@ import (
 // maxStacks is how many stacks there may be, as in AWS's quotas.
 const maxStacks = 2000
 
-var stackName = regexp.MustCompile(`^[a-zA-Z][-a-zA-Z0-9]{0,127}$`)
+// maxStackName is how many characters a stack's name may have.
+const maxStackName = 128
+
+var stackName = regexp.MustCompile(`^[a-zA-Z][-a-zA-Z0-9]*$`)
 
 // CreateStack begins to make a stack.
 func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStackInput) (*cloudformation.CreateStackOutput, error) {
@@ -55,8 +59,9 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.plan(ctx, s.store.View(), stack, stack.Target); err != nil {
-		return nil, err
+	_, err = s.loop.Changes(ctx, s.store.View(), stack, stack.Target)
+	if late := (*stacks.Late)(nil); err != nil && !errors.As(err, &late) {
+		return nil, refused(err)
 	}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		if err := isFree(tx, *in.StackName); err != nil {
@@ -92,7 +97,11 @@ func isFree(tx *state.Tx, name string) error {
 func (s *Service) newStack(name string) (*state.Stack, error) {
 	if !stackName.MatchString(name) {
 		return nil, invalid("1 validation error detected: Value '%s' at 'stackName' failed to satisfy constraint: "+
-			"Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*", name)
+			"Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*|arn:[-a-zA-Z0-9:/._+]*", name)
+	}
+	if len(name) > maxStackName {
+		return nil, invalid("1 validation error detected: Value '%s' at 'stackName' failed to satisfy constraint: "+
+			"Member must have length less than or equal to %d", name, maxStackName)
 	}
 	now := s.opts.Account.Now()
 	return &state.Stack{
@@ -278,7 +287,7 @@ func unused(v *state.View, stack *state.Stack) error {
 		if out.ExportName == nil {
 			continue
 		}
-		if users := importers(v, *out.ExportName); len(users) > 0 {
+		if users := stacks.Importers(v, *out.ExportName); len(users) > 0 {
 			return invalid("Export %s cannot be deleted as it is in use by %s", *out.ExportName, strings.Join(users, ", "))
 		}
 	}

@@ -23,6 +23,15 @@ func (l *Loop) build(ctx context.Context, s *state.Stack) (moved bool, err error
 	if err != nil {
 		return true, l.abandon(ctx, s, err)
 	}
+	if s.StackStatus == types.StackStatusCreateInProgress && len(src.rows) == 0 {
+		_, err := l.Changes(ctx, v, s, goal(s)) // before a resource is made
+		switch {
+		case isServers(err):
+			return false, err
+		case err != nil:
+			return true, l.abandon(ctx, s, err)
+		}
+	}
 	if failed := failures(v, s); len(failed) > 0 {
 		return true, l.giveUp(ctx, s, failed)
 	}

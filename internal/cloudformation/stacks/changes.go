@@ -12,10 +12,18 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Changes checks a source and lists what it would change in a stack. Errors are of type *template.Error or of the resources' types.
+// Changes checks a source and lists what it would change in a stack. Errors are of type *template.Error or *Late, or of
+// the resources' types.
 func (l *Loop) Changes(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) ([]types.Change, error) {
 	src, err := l.parsed(ctx, v, s, row)
 	if err != nil {
+		return nil, err
+	}
+	values, err := l.values(s, row)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.checkParameters(ctx, src.Template, values); err != nil {
 		return nil, err
 	}
 	p := &preview{Loop: l, src: src, stands: src.rows, seen: map[string]bool{}}
@@ -25,7 +33,7 @@ func (l *Loop) Changes(ctx context.Context, v *state.View, s *state.Stack, row *
 			return nil, err
 		}
 	}
-	if _, err := l.outputs(src, s); err != nil && p.known() {
+	if _, err := outputsOf(src); err != nil {
 		return nil, err
 	}
 	return append(p.list, p.removed()...), nil
@@ -39,9 +47,6 @@ type preview struct {
 	seen   map[string]bool
 	list   []types.Change
 }
-
-// known reports whether outputs can be evaluated: nothing changes.
-func (p *preview) known() bool { return len(p.list) == 0 }
 
 // look compares a resource, after those that it needs.
 func (p *preview) look(r *template.Resource) error {

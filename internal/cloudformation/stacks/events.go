@@ -97,8 +97,7 @@ func (l *Loop) failFor(ctx context.Context, row *state.StackResource, err error,
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var refused smithy.APIError
-	if errors.As(err, &refused) && refused.ErrorFault() == smithy.FaultServer {
+	if isServers(err) {
 		return err
 	}
 	failed := *row
@@ -109,6 +108,12 @@ func (l *Loop) failFor(ctx context.Context, row *state.StackResource, err error,
 	}
 	*row = failed
 	return l.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &failed, failed.Reason, "") })
+}
+
+// isServers reports whether an error is the fault of the service that was called, so that the call may be tried again.
+func isServers(err error) bool {
+	var refused smithy.APIError
+	return errors.As(err, &refused) && refused.ErrorFault() == smithy.FaultServer
 }
 
 // reasonOf words the reason of a failure.

@@ -35,7 +35,10 @@ func (l *Loop) isLate(s *state.Stack) bool {
 
 // built ends the part of an operation in which resources are made and changed.
 func (l *Loop) built(ctx context.Context, s *state.Stack, src *source) error {
-	outputs, err := l.outputs(src, s)
+	outputs, err := outputsOf(src)
+	if err == nil && !isBack(s) {
+		err = refuseExports(l.rows.View(), s, outputs)
+	}
 	if err != nil {
 		return l.abandon(ctx, s, err)
 	}
@@ -56,26 +59,24 @@ func (l *Loop) built(ctx context.Context, s *state.Stack, src *source) error {
 	})
 }
 
-// outputs evaluates a stack's outputs.
-func (l *Loop) outputs(src *source, s *state.Stack) ([]types.Output, error) {
+// outputsOf evaluates a stack's outputs. What isn't known yet is empty.
+func outputsOf(src *source) ([]types.Output, error) {
+	exports, err := src.Exports()
+	if err != nil {
+		return nil, err
+	}
 	var out []types.Output
-	for _, o := range src.Outputs {
+	for i := range src.Outputs {
+		o := &src.Outputs[i]
 		if !src.Has(o.Condition) {
 			continue
 		}
-		value, err := textOf(src.Evaluation, o.Name, o.Value)
+		value, err := textOf(src.Evaluation, o)
 		if err != nil {
 			return nil, err
 		}
 		made := types.Output{OutputKey: &o.Name, OutputValue: &value, Description: optional(o.Description)}
-		if o.Export != nil {
-			name, err := textOf(src.Evaluation, o.Name, o.Export)
-			if err != nil {
-				return nil, err
-			}
-			if other, _ := Export(l.rows.View(), name); other != nil && *other.StackId != *s.StackId {
-				return nil, template.Errorf("Export with name %s is already exported by stack %s. Rollback requested by user.", name, *other.StackName)
-			}
+		if name, exported := exports[o.Name]; exported {
 			made.ExportName = &name
 		}
 		out = append(out, made)
@@ -83,15 +84,15 @@ func (l *Loop) outputs(src *source, s *state.Stack) ([]types.Output, error) {
 	return out, nil
 }
 
-// textOf evaluates what must be text.
-func textOf(e *template.Evaluation, output string, v *template.Value) (string, error) {
-	got, err := e.Value(v)
+// textOf evaluates an output's value, which must be text. It's "" while it isn't known.
+func textOf(e *template.Evaluation, o *template.Output) (string, error) {
+	got, err := e.Output(o)
 	if err != nil {
 		return "", err
 	}
 	text, ok := template.Text(got)
-	if !ok {
-		return "", &template.Error{Message: "Template format error: Output " + output + " is malformed. The Value field of every Outputs member must evaluate to a String."}
+	if _, unknown := got.(template.Unknown); !ok && !unknown {
+		return "", template.Errorf("Template format error: Output %s is malformed. The Value field of every Outputs member must evaluate to a String.", o.Name)
 	}
 	return text, nil
 }
@@ -102,7 +103,7 @@ func (l *Loop) abandon(ctx context.Context, s *state.Stack, err error) error {
 	if !errors.As(err, &wrong) && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) { l.turn(tx, s, err.Error()) })
+	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) { l.turn(tx, s, err.Error()+". ") })
 }
 
 // giveUp ends building because resources failed.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -93,14 +94,17 @@ func (src *source) ref(name string) any {
 
 // attribute returns an attribute of a resource.
 func (src *source) attribute(name, attribute string) (any, error) {
+	kind := resources.Lookup(src.Resource(name).Type)
+	if !slices.Contains(kind.Attributes(), attribute) {
+		return nil, template.Errorf("Template error: resource %s does not support attribute type %s in Fn::GetAtt", name, attribute)
+	}
 	r := src.rows[name]
 	if r == nil || !isComplete(r) {
 		return template.Unknown{}, nil
 	}
 	got, there := r.Attributes[attribute]
 	if !there {
-		return nil, &template.Error{Message: fmt.Sprintf(
-			"Template error: resource %s does not support attribute type %s in Fn::GetAtt", name, attribute)}
+		return nil, template.Errorf("Attribute %s of resource %s has no value", attribute, name)
 	}
 	return got, nil
 }
@@ -111,7 +115,7 @@ func (src *source) imported(v *state.View, stack, name string) (any, error) {
 	if other, out := Export(v, name); other != nil && *other.StackId != stack {
 		return *out.OutputValue, nil
 	}
-	return nil, &template.Error{Message: "No export named " + name + " found. Rollback requested by user."}
+	return nil, &Late{"No export named " + name + " found"}
 }
 
 // Export returns the stack that exports a name, and the output that does; nil if none does.
@@ -127,6 +131,16 @@ func Export(v *state.View, name string) (*state.Stack, *types.Output) {
 		}
 	}
 	return nil, nil
+}
+
+// Importers lists the names of the stacks that import an export.
+func Importers(v *state.View, name string) (users []string) {
+	for s := range v.Stacks.All() {
+		if !s.Gone() && slices.Contains(s.Imports, name) {
+			users = append(users, *s.StackName)
+		}
+	}
+	return users
 }
 
 // zones lists the Availability Zones.
