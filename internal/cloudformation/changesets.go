@@ -41,6 +41,7 @@ func (s *Service) CreateChangeSet(
 		notificationARNs: in.NotificationARNs,
 		capabilities:     in.Capabilities,
 		resourceTypes:    in.ResourceTypes,
+		isReviewed:       true,
 	})
 	if err != nil {
 		return nil, err

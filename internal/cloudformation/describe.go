@@ -254,22 +254,45 @@ func (s *Service) ListStackResources(
 	return out, nil
 }
 
-// GetTemplate returns the template of a stack, or of a change set, as it was sent.
-func (s *Service) GetTemplate(_ context.Context, in *cloudformation.GetTemplateInput) (*cloudformation.GetTemplateOutput, error) {
+// GetTemplate returns the template of a stack, or of a change set: after its transform, unless it's asked for as it was sent.
+func (s *Service) GetTemplate(ctx context.Context, in *cloudformation.GetTemplateInput) (*cloudformation.GetTemplateOutput, error) {
 	v := s.store.View()
+	stack, src, err := s.sourceAsked(v, in)
+	if err != nil {
+		return nil, err
+	}
+	text := src.Template
+	if in.TemplateStage != types.TemplateStageOriginal {
+		if text, err = s.loop.Processed(ctx, v, stack, src); err != nil {
+			return nil, refused(err)
+		}
+	}
 	stages := []types.TemplateStage{types.TemplateStageOriginal, types.TemplateStageProcessed}
+	return &cloudformation.GetTemplateOutput{TemplateBody: &text, StagesAvailable: stages}, nil
+}
+
+// sourceAsked returns the source that a call is about, and its stack.
+func (s *Service) sourceAsked(v *state.View, in *cloudformation.GetTemplateInput) (*state.Stack, *state.StackSource, error) {
 	if in.ChangeSetName != nil {
 		c, err := s.changeSet(v, *in.ChangeSetName, in.StackName)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return &cloudformation.GetTemplateOutput{TemplateBody: &c.Source.Template, StagesAvailable: stages}, nil
+		return v.Stacks.Get(c.Stack), &c.Source, nil
 	}
 	if in.StackName == nil {
-		return nil, invalid("StackName is required if ChangeSetName is not specified.")
+		return nil, nil, invalid("StackName is required if ChangeSetName is not specified.")
 	}
-	text, err := templateOf(v, *in.StackName)
-	return &cloudformation.GetTemplateOutput{TemplateBody: text, StagesAvailable: stages}, err
+	stack, err := known(v, *in.StackName)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case stack.Source != nil:
+		return stack, stack.Source, nil
+	case stack.Target != nil:
+		return stack, stack.Target, nil
+	}
+	return nil, nil, invalid("Stack with id %s does not exist", *in.StackName)
 }
 
 // templateOf returns the template that a stack was made from, or is being made from for the first time.

@@ -29,6 +29,7 @@ type deployment struct {
 	notificationARNs []string
 	capabilities     []types.Capability
 	resourceTypes    []string
+	isReviewed       bool // it's for a change set
 }
 
 // source checks what a stack is to be made of and returns it. Of a stack that has a source already, parameters and the template can be
@@ -80,8 +81,29 @@ func (s *Service) template(ctx context.Context, stack *state.Stack, d deployment
 			return nil, "", err
 		}
 	}
-	t, err := template.Parse(text)
+	if err := expandable(text, d); err != nil {
+		return nil, "", err
+	}
+	given, err := s.given(stack, d.parameters)
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := template.ParseFor(text, s.loop.ScopeOf(ctx, stack, d.notificationARNs), func(t *template.Template) (map[string]any, error) {
+		return t.Values(given)
+	})
 	return t, string(text), refused(err)
+}
+
+// expandable checks that a template's transforms were acknowledged. For a change set, which is looked at first, they needn't be.
+func expandable(text []byte, d deployment) error {
+	names, err := template.Transforms(text)
+	if err != nil {
+		return refused(err)
+	}
+	if len(names) > 0 && !d.isReviewed && !slices.Contains(d.capabilities, types.CapabilityCapabilityAutoExpand) {
+		return account.Refuse("InsufficientCapabilitiesException", "Requires capabilities : [%s]", types.CapabilityCapabilityAutoExpand)
+	}
+	return nil
 }
 
 // refused turns what is wrong with a template or its resources into the call's error.

@@ -105,7 +105,7 @@ func (w *world) settle() {
 	}
 }
 
-var acknowledgedAll = []types.Capability{types.CapabilityCapabilityIam, types.CapabilityCapabilityNamedIam}
+var acknowledgedAll = []types.Capability{types.CapabilityCapabilityIam, types.CapabilityCapabilityNamedIam, types.CapabilityCapabilityAutoExpand}
 
 func (w *world) create(name, text string) {
 	w.t.Helper()

@@ -36,27 +36,18 @@ const Masked = "****"
 
 // parsed parses a source's template and evaluates its conditions, with the resources that stand.
 func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) (*source, error) {
-	t, err := template.Parse([]byte(row.Template))
-	if err != nil {
-		return nil, err
-	}
 	values, err := l.values(s, row)
 	if err != nil {
 		return nil, err
 	}
-	src := &source{Template: t, row: row, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
-	scope := template.Scope{
-		Parameters:       values,
-		AccountID:        l.opts.Account.ID,
-		Region:           l.opts.Account.Region,
-		StackName:        *s.StackName,
-		StackID:          *s.StackId,
-		NotificationARNs: row.NotificationARNs,
-		Zones:            func(string) []string { return l.zones(ctx) },
-		Ref:              src.ref,
-		Attribute:        src.attribute,
-		Import:           func(name string) (any, error) { return src.imported(v, *s.StackId, name) },
+	scope := l.ScopeOf(ctx, s, row.NotificationARNs)
+	t, err := template.ParseFor([]byte(row.Template), scope, func(*template.Template) (map[string]any, error) { return values, nil })
+	if err != nil {
+		return nil, err
 	}
+	src := &source{Template: t, row: row, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
+	scope.Parameters, scope.Ref, scope.Attribute = values, src.ref, src.attribute
+	scope.Import = func(name string) (any, error) { return src.imported(v, *s.StackId, name) }
 	if src.Evaluation, err = t.Evaluate(scope); err != nil {
 		return nil, err
 	}
@@ -71,6 +62,28 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 	}
 	src.shown, err = t.Evaluate(scope)
 	return src, err
+}
+
+// ScopeOf returns what a stack's template may refer to besides parameters and resources.
+func (l *Loop) ScopeOf(ctx context.Context, s *state.Stack, notificationARNs []string) template.Scope {
+	return template.Scope{
+		AccountID:        l.opts.Account.ID,
+		Region:           l.opts.Account.Region,
+		StackName:        *s.StackName,
+		StackID:          *s.StackId,
+		NotificationARNs: notificationARNs,
+		Zones:            func(string) []string { return l.zones(ctx) },
+	}
+}
+
+// Processed returns a source's template after its transform: as it was sent if it has none.
+func (l *Loop) Processed(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) (string, error) {
+	src, err := l.parsed(ctx, v, s, row)
+	if err != nil || src.Template.Processed == nil {
+		return row.Template, err
+	}
+	text, err := json.Marshal(src.Template.Processed)
+	return string(text), err
 }
 
 // standing returns the resources of a stack that stand under their names.

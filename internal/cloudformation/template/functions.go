@@ -61,6 +61,8 @@ func (e *Evaluation) call(name string, argument *Value) (any, error) {
 		return e.base64(argument)
 	case "Fn::ImportValue":
 		return e.imported(argument)
+	case "Fn::ToJsonString":
+		return e.jsonString(argument)
 	}
 	return nil, wrong("%s is only allowed in the Conditions block of the template", name)
 }
@@ -297,6 +299,14 @@ func (e *Evaluation) imported(argument *Value) (any, error) {
 		return nil, wrong("the attribute in Fn::ImportValue must not depend on any resources, imported values, or Fn::GetAZs")
 	}
 	return e.scope.Import(name)
+}
+
+func (e *Evaluation) jsonString(argument *Value) (any, error) {
+	got, err := e.value(argument)
+	if err != nil || hasUnknown(got) {
+		return Unknown{}, err
+	}
+	return jsonOf(got)
 }
 
 // maxBlocks is how many blocks Fn::Cidr makes at most.

@@ -185,6 +185,7 @@ func (r *references) walk(v *Value) error {
 		switch {
 		case name == "Fn::Transform":
 			return refuseTransform(argument)
+		case name == "Fn::ToJsonString" && r.of.Processed != nil:
 		case !functions[name] && (r.block != "Rules" || !ruleFunctions[name]):
 			return wrong("Encountered unsupported function: %s Supported functions are: %s", name, list(slices.Sorted(maps.Keys(functions))))
 		}

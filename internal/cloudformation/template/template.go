@@ -17,6 +17,7 @@ type Template struct {
 	Rules       []Field
 	Resources   []Resource
 	Outputs     []Output
+	Processed   *Value // the whole template after its transform, or nil if it has none
 
 	resources  map[string]*Resource
 	needs      map[string][]string // by resource
@@ -59,7 +60,11 @@ const (
 )
 
 // Parse parses a template, in JSON or YAML, and checks its structure and its references. Errors are of type *Error.
-func Parse(text []byte) (*Template, error) {
+// What loops over parameters without a default stand for is left out.
+func Parse(text []byte) (*Template, error) { return ParseFor(text, Scope{}, nil) }
+
+// ParseFor is Parse for a stack, whose parameters have values: the transform AWS::LanguageExtensions depends on them.
+func ParseFor(text []byte, scope Scope, values func(*Template) (map[string]any, error)) (*Template, error) {
 	root, err := parseText(text)
 	if err != nil {
 		return nil, err
@@ -71,6 +76,17 @@ func Parse(text []byte) (*Template, error) {
 		return nil, err
 	}
 	t := &Template{}
+	if names, err := root.transforms(); err != nil {
+		return nil, err
+	} else if slices.Equal(names, []string{LanguageExtensions}) {
+		var isWhole bool
+		if root, isWhole, err = extended(root, scope, values); err != nil {
+			return nil, err
+		}
+		if t.Processed = root; !isWhole {
+			return t, t.declarations(root)
+		}
+	}
 	if err := t.sections(root); err != nil {
 		return nil, err
 	}
@@ -148,6 +164,20 @@ func (t *Template) sections(root *Value) error {
 		}
 		if objects := s.name != "AWSTemplateFormatVersion" && s.name != "Description"; objects && v.Kind != Object {
 			return malformed("[/%s] '%s' must be an object", s.name, s.name)
+		}
+		if err := s.read(t, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declarations reads what can be read of a template of which a part is known only with the parameters' values.
+func (t *Template) declarations(root *Value) error {
+	for _, s := range sections {
+		v := root.Get(s.name)
+		if v == nil || slices.Contains([]string{"Conditions", "Rules", "Outputs"}, s.name) {
+			continue
 		}
 		if err := s.read(t, v); err != nil {
 			return err

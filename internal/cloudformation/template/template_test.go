@@ -420,6 +420,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(functionsHead + "!Sub '${Env}-${A.Arn}'\n")
 	f.Add(`{"Resources": {"B": {"Type": "AWS::S3::Bucket", "Properties": {"P": {"Fn::Join": ["", [{"Ref": "B2"}]]}}}, "B2": {"Type": "X"}}}`)
 	f.Add(with("!Cidr [!Select [0, ['2600::/40']], 256, 64]"))
+	f.Add(loops + "Resources: {'Fn::ForEach::X': [N, !Ref L, {'R&{N}': {Type: T, Properties: {P: {'Fn::Length': [!Ref N]}}}}]}")
 	f.Fuzz(func(t *testing.T, text string) {
 		tree, err := Parse([]byte(text))
 		var e *Error
