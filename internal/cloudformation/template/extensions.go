@@ -115,7 +115,7 @@ func newExpansion(root *Value, scope Scope, values func(*Template) (map[string]a
 		scope.Zones = func(string) []string { return nil }
 	}
 	return &expansion{
-		Evaluation:    &Evaluation{template: plain, scope: scope, conditions: map[string]bool{}},
+		Evaluation:    newEvaluation(plain, scope),
 		variables:     map[string]string{},
 		left:          maxExpanded,
 		isDeclaration: isDeclaration,
