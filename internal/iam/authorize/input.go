@@ -1,0 +1,192 @@
+package authorize
+
+import (
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/pintle/pintle/internal/iam/policy"
+)
+
+// input is a call's input, and the user who calls.
+type input struct {
+	reflect.Value
+	user string
+}
+
+// or returns what stands for a member that isn't given.
+func (in input) or(p part) string {
+	if p.or == "$USER" {
+		return in.user
+	}
+	return p.or
+}
+
+// readers read members that hold more than a name, each as its service does: whoever reads otherwise checks another resource than the call
+// is about.
+var readers = map[string]struct {
+	member string
+	read   func(value string) string
+}{
+	"ChangeSetARN":      {"ChangeSetName", changeSetARN},
+	"CopySource":        {"CopySource", func(v string) string { source, _ := copySource(v); return source }},
+	"CopySourceVersion": {"CopySource", func(v string) string { _, version := copySource(v); return version }},
+	"QueueUrl":          {"QueueUrl", queueName},
+	"StackName":         {"StackName", stackName},
+	"TemplateObject":    {"TemplateURL", objectAt},
+	"TaskDefinition":    {"TaskDefinition", afterSlash},
+	"TaskDefinitions":   {"TaskDefinitions", afterSlash},
+}
+
+func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }
+
+// values returns the values of the member at a path such as Overrides.TaskRoleArn; of lists on the way, those of each element.
+func (in input) values(path string) (values []string) {
+	r, special := readers[path]
+	if !special {
+		return in.member(path)
+	}
+	for _, v := range in.member(r.member) {
+		if read := r.read(v); read != "" {
+			values = append(values, read)
+		}
+	}
+	return values
+}
+
+func (in input) member(path string) []string {
+	return valuesAt(in.Value, strings.Split(path, "."))
+}
+
+// valuesAt returns the values below v. Empty texts count as not given.
+func valuesAt(v reflect.Value, path []string) (values []string) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		return valuesAt(v.Elem(), path)
+	case reflect.Slice:
+		for i := range v.Len() {
+			values = append(values, valuesAt(v.Index(i), path)...)
+		}
+		return values
+	case reflect.Struct:
+		if len(path) == 0 {
+			return nil
+		}
+		if f := v.FieldByName(path[0]); f.IsValid() {
+			return valuesAt(f, path[1:])
+		}
+		return nil
+	}
+	return scalar(v)
+}
+
+func scalar(v reflect.Value) []string {
+	switch v.Kind() {
+	case reflect.String:
+		if v.Len() > 0 {
+			return []string{v.String()}
+		}
+	case reflect.Bool:
+		return []string{strconv.FormatBool(v.Bool())}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return []string{strconv.FormatInt(v.Int(), 10)}
+	case reflect.Float32, reflect.Float64:
+		return []string{strconv.FormatFloat(v.Float(), 'f', -1, 64)}
+	}
+	return nil
+}
+
+// copySource returns the bucket and key of a copy's source, and the version that it names or "". The header is escaped.
+func copySource(value string) (source, version string) {
+	source, version, _ = strings.Cut(value, "?versionId=")
+	if plain, err := url.QueryUnescape(source); err == nil {
+		source = plain
+	}
+	return strings.TrimPrefix(source, "/"), version
+}
+
+// queueName returns the name in a queue's URL.
+func queueName(value string) string {
+	if u, err := url.Parse(value); err == nil && strings.Contains(value, "/") {
+		value = strings.Trim(u.Path, "/")
+	}
+	return afterSlash(value)
+}
+
+// objectAt returns the bucket and key of a template's URL: by host, as BUCKET.s3.REGION.amazonaws.com/KEY, or by path.
+func objectAt(value string) string {
+	u, err := url.Parse(value)
+	if err != nil {
+		return ""
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	if host, isAWS := strings.CutSuffix(u.Hostname(), ".amazonaws.com"); isAWS {
+		if i := strings.LastIndex(host, ".s3"); i > 0 {
+			name = host[:i] + "/" + name
+		}
+	}
+	return name
+}
+
+// changeSetARN returns what was given if it's an ARN: then the stack's name doesn't count.
+func changeSetARN(value string) string {
+	if strings.HasPrefix(value, "arn:") {
+		return value
+	}
+	return ""
+}
+
+// stackName returns the name of a stack in its ARN, or the name that was given.
+func stackName(value string) string {
+	if _, resource, ok := strings.Cut(value, ":stack/"); ok && isARN(value) {
+		value, _, _ = strings.Cut(resource, "/")
+	}
+	return value
+}
+
+// addTags adds the tags that a call gives, and the keys of those that it takes away.
+func (in input) addTags(known policy.Context) {
+	names := in.member("TagKeys")
+	add := func(name, value string) {
+		names = append(names, name)
+		known.Set("aws:RequestTag/"+name, value)
+	}
+	for _, path := range []string{"Tags", "TagSpecifications.Tags", "Tagging.TagSet"} {
+		eachTag(in.Value, strings.Split(path, "."), add)
+	}
+	if len(names) > 0 {
+		known.Set("aws:TagKeys", names...)
+	}
+}
+
+// eachTag calls visit with the tags at a path: a list of structs with Key and Value, or a map.
+func eachTag(v reflect.Value, path []string, visit func(name, value string)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			eachTag(v.Elem(), path, visit)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			eachTag(v.Index(i), path, visit)
+		}
+	case reflect.Map:
+		for each := v.MapRange(); each.Next(); {
+			visit(each.Key().String(), each.Value().String())
+		}
+	case reflect.Struct:
+		if len(path) > 0 {
+			if f := v.FieldByName(path[0]); f.IsValid() {
+				eachTag(f, path[1:], visit)
+			}
+			return
+		}
+		if name := valuesAt(v, []string{"Key"}); len(name) == 1 {
+			visit(name[0], strings.Join(valuesAt(v, []string{"Value"}), ""))
+		}
+	}
+}
