@@ -34,6 +34,7 @@ type serverFlags struct {
 	AdvertiseURL    string
 	AccessKeyID     string
 	SecretAccessKey string
+	IAM             string
 	SecretsKey      string
 	SecretsKeyFile  string
 	TLS             string
@@ -68,6 +69,12 @@ func (c *serverFlags) define(f flags) {
 	f.env("access-key-id", "PINTLE_ACCESS_KEY_ID")
 	f.StringVar(&c.SecretAccessKey, "secret-access-key", "", "Its secret. Better in the environment than on the command line.")
 	f.env("secret-access-key", "PINTLE_SECRET_ACCESS_KEY")
+	f.choice(
+		&c.IAM, "iam", "auto",
+		"Whom policies bind: auto binds IAM's users, roles and their tasks wherever an access key is set; enforce does so without one too, "+
+			"and lets roles that IAM doesn't have do nothing.",
+		"auto", "enforce",
+	)
 	f.StringVar(
 		&c.SecretsKey, "secrets-key", "",
 		"Key that encrypts parameters and secrets on disk: 32 bytes in base64. Without one, whoever can read the data directory can read "+
@@ -172,6 +179,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		Advertise:       f.AdvertiseURL,
 		AccessKeyID:     f.AccessKeyID,
 		SecretAccessKey: f.SecretAccessKey,
+		EnforceIAM:      f.IAM == "enforce",
 		TLS: plane.TLSOptions{
 			Auto:        f.TLS == "auto",
 			Certificate: f.TLSCertificate,

@@ -77,9 +77,9 @@ const maxBody = 4 << 10
 // answer answers a request with this body. The context says who signed it.
 type answer func(ctx context.Context, w http.ResponseWriter, body []byte)
 
-// ownersOnly refuses tasks and nodes.
+// ownersOnly refuses everybody but the account's owner.
 func ownersOnly(serve answer) answer {
-	return refusing(func(c call.Call) bool { return c.Task != "" || c.Role != "" || c.Node }, serve)
+	return refusing(func(c call.Call) bool { return !c.IsOwner() }, serve)
 }
 
 func isNode(c call.Call) bool { return c.Node }

@@ -42,14 +42,20 @@ func (s *Service) RoleID(arn string) string {
 	return ""
 }
 
-// Assumable returns the role with an ARN if the caller may assume it, or else AccessDenied. The account's owner always may.
+// Assumable returns the role with an ARN if the caller may assume it, or else AccessDenied. The account's owner always may. A role that is a
+// name alone is for those that no policies limit.
 func (s *Service) Assumable(ctx context.Context, arn string, a Assumption) (Assumable, error) {
 	v := s.store.View()
 	r := s.roleAt(v, arn)
-	if r == nil {
-		return Assumable{}, nil
-	}
 	c := call.From(ctx)
+	who := s.PermissionsOf(c.Identity)
+	denied := account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(c.Principal, "sts:AssumeRole", arn, ""))
+	switch {
+	case r == nil && who.Unlimited:
+		return Assumable{}, nil
+	case r == nil:
+		return Assumable{}, denied
+	}
 	found := Assumable{ID: r.ID, MaxSession: time.Duration(r.MaxSessionSeconds) * time.Second}
 	if c.Principal == "" || c.Principal == s.opts.Root() {
 		return found, nil
@@ -58,39 +64,15 @@ func (s *Service) Assumable(ctx context.Context, arn string, a Assumption) (Assu
 	if err != nil {
 		return Assumable{}, err
 	}
-	request := policy.Request{
-		Principal: policy.Principal{ARN: c.Principal, Role: c.Role},
-		Action:    "sts:AssumeRole",
-		Resource:  arn,
-		Context:   policy.Context{},
-	}
-	all := s.policiesOfCaller(v, c, request.Context)
+	request := policy.Request{Principal: who.Principal, Action: "sts:AssumeRole", Resource: arn, Context: who.Context}
+	all := who.limits()
 	all.Resource = trust
 	request.Context.Set("sts:RoleSessionName", a.SessionName)
 	if a.ExternalID != nil {
 		request.Context.Set("sts:ExternalId", *a.ExternalID)
 	}
 	if d := policy.Evaluate(request, all); d.Effect != policy.Allowed {
-		return Assumable{}, account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(c.Principal, request.Action, arn, ""))
+		return Assumable{}, denied
 	}
 	return found, nil
-}
-
-// policiesOfCaller returns the policies of the role that the caller is in, and adds to the context what is known of it. A role that is a name
-// alone, as tasks may have, has nothing that limits it.
-func (s *Service) policiesOfCaller(v *state.View, c call.Call, known policy.Context) (p policy.Policies) {
-	r := s.roleAt(v, c.Role)
-	if r == nil {
-		unlimited := source("", "", document(allow("*")))
-		p.Identity = []*policy.Policy{unlimited.Policy}
-		return p
-	}
-	for key, values := range s.contextOf(roleKind, &r.Identity) {
-		known.Set(key, values...)
-	}
-	p.Identity = parsed(s.policiesOf(v, roleKind, &r.Identity))
-	if r.Boundary != "" {
-		p.Boundary = s.sourceOf(v, r.Boundary).Policy
-	}
-	return p
 }

@@ -28,6 +28,8 @@ import (
 type Options struct {
 	account.Account
 	Vault *vault.Vault // encrypts secret access keys
+	// Enforce is whether roles that are a name alone may do nothing, as roles without policies. Otherwise nothing limits them.
+	Enforce bool
 }
 
 // Service is IAM for one account.

@@ -93,7 +93,7 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 		"%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", o.Listen)
 }
 
-// lookup returns the secret of an access key: the operator's, a node's, or one issued to a task or a session. The credentials
+// lookup returns the secret of an access key: the operator's, a node's, an IAM user's, or one issued to a task or a session. The credentials
 // of a session end with its role.
 func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, error) {
 	if id == p.options.AccessKeyID {
@@ -105,6 +105,9 @@ func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, er
 			Node:      true,
 			Instance:  instance,
 		}}, nil
+	}
+	if secret, user, ok := p.IAM.Secret(id); ok {
+		return sign.Credential{SecretAccessKey: secret, Identity: call.Identity{Principal: user}}, nil
 	}
 	s, err := p.issuer.Lookup(id, token)
 	if err != nil {
@@ -119,6 +122,24 @@ func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, er
 		Expires:         s.Expires,
 		Identity:        call.Identity{Principal: s.Arn, Task: s.Task, Role: s.Role},
 	}, nil
+}
+
+// recognizing tells the next handler who calls where signatures aren't checked and policies are enforced all the same: the session whose token
+// a request has, which the issuer has sealed, or the user with its access key. Everybody else is the account's owner.
+func (p *Plane) recognizing(next http.Handler) http.Handler {
+	if !p.options.EnforceIAM {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, token := sign.Claimed(r)
+		var who call.Identity
+		if s, err := p.issuer.Lookup(id, token); err == nil {
+			who = call.Identity{Principal: s.Arn, Task: s.Task, Role: s.Role}
+		} else if _, user, ok := p.IAM.Secret(id); ok {
+			who.Principal = user
+		}
+		next.ServeHTTP(w, r.WithContext(call.With(r.Context(), call.Call{Identity: who})))
+	})
 }
 
 // hasEnded reports whether a task is STOPPED or forgotten. Its credentials end with it.

@@ -73,6 +73,7 @@ type Options struct {
 	AccessKeyID     string
 	SecretAccessKey string
 	TLS             TLSOptions
+	EnforceIAM      bool   // whether roles and users need policies also on loopback without a key, and roles of which there is only a name
 	SecretsKey      []byte // encrypts the key of parameters and secrets; without one, only the file's mode protects that
 
 	Heartbeat    time.Duration // between heartbeats to nodes; 0 means the default

@@ -94,7 +94,7 @@ func (p *Plane) buildServices() {
 	})
 	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
 	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2(), Secrets: p.secretsManager()})
-	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault})
+	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.stacks = stacks.New(p.State, stacks.Options{
 		Account:      owner,
@@ -148,7 +148,11 @@ func (p *Plane) buildScaling() {
 
 // mount puts the services behind one handler, along with the nodes' connections and Pintle's own paths.
 func (p *Plane) mount() (err error) {
-	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Admit: p.admit, Log: p.log}, restricted(apis(p.list))...); err != nil {
+	restricted, err := p.restricted(apis(p.list))
+	if err != nil {
+		return err
+	}
+	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Admit: p.admit, Log: p.log}, restricted...); err != nil {
 		return err
 	}
 	p.handler.Handle("/acs/", p.Link)
@@ -167,7 +171,7 @@ func (p *Plane) mount() (err error) {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {
-		p.front = guard(p.advertisedHost(), p.handler)
+		p.front = guard(p.advertisedHost(), p.recognizing(p.handler))
 	}
 	return nil
 }
@@ -217,7 +221,7 @@ func (p *Plane) newLink() *nodelink.Link {
 
 // taskCredentials issues a role's credentials to one task.
 func (p *Plane) taskCredentials(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials {
-	c := p.issuer.Issue(taskArn, roleArn, roleType)
+	c := p.issuer.Issue(taskArn, roleArn, p.IAM.RoleID(roleArn), roleType)
 	return &acs.IAMRoleCredentials{
 		CredentialsID:   c.ID,
 		AccessKeyID:     c.AccessKeyID,

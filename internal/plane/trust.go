@@ -1,13 +1,9 @@
 package plane
 
 import (
-	"context"
 	"slices"
 
-	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/wire/call"
-	"github.com/pintle/pintle/internal/wire/model"
-	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
 // ofNodes are the operations of ECS that nodes call. Tasks and sessions of roles may call none of them, whatever the role.
@@ -47,29 +43,4 @@ func isAllowed(c call.Call) bool {
 		return c.Service != "ecs" || !slices.Contains(ofNodes, c.Operation)
 	}
 	return true
-}
-
-// restricted returns the APIs with each operation refused to those who may not call it.
-func restricted(apis []model.API) []model.API {
-	for i, api := range apis {
-		apis[i].Service = restrictedService{api.Service}
-	}
-	return apis
-}
-
-// restrictedService refuses calls of a service.
-type restrictedService struct{ call.Service }
-
-// Operations returns the service's operations, each behind the check.
-func (s restrictedService) Operations() []call.Operation {
-	operations := slices.Clone(s.Service.Operations())
-	for i, o := range operations {
-		operations[i].Call = func(ctx context.Context, in any) (any, error) {
-			if c := call.From(ctx); !isAllowed(c) {
-				return nil, refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, c.Service+":"+c.Operation, "*", ""))
-			}
-			return o.Call(ctx, in)
-		}
-	}
-	return operations
 }

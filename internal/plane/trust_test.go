@@ -28,17 +28,20 @@ import (
 // serveSigned runs a control plane on loopback that checks signatures, until the test ends.
 func serveSigned(t *testing.T) *Plane {
 	t.Helper()
-	p, err := Open(t.Context(), Options{
-		Listen:          "127.0.0.1:0",
-		Data:            t.TempDir(),
-		Region:          "us-east-1",
-		Account:         "000000000000",
-		AccessKeyID:     "AKID",
-		SecretAccessKey: "secret",
-		Lost:            time.Minute,
-		Settle:          time.Minute,
-		Log:             slog.New(slog.DiscardHandler),
-	})
+	return serve(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret"})
+}
+
+// serve runs a control plane on loopback until the test ends.
+func serve(t *testing.T, o Options) *Plane {
+	t.Helper()
+	o.Listen = "127.0.0.1:0"
+	o.Data = t.TempDir()
+	o.Region = "us-east-1"
+	o.Account = "000000000000"
+	o.Lost = time.Minute
+	o.Settle = time.Minute
+	o.Log = slog.New(slog.DiscardHandler)
+	p, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +102,7 @@ func putTask(t *testing.T, p *Plane, status string) {
 // TestTaskCredentials: a task's credentials are no node's, and end with the task.
 func TestTaskCredentials(t *testing.T) {
 	p := serveSigned(t)
-	c := p.issuer.Issue(aTask, "arn:aws:iam::000000000000:role/worker", "TaskApplication")
+	c := p.issuer.Issue(aTask, "arn:aws:iam::000000000000:role/worker", "", "TaskApplication")
 	client := p.client(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
 	list := func() error {
 		_, err := client.ListClusters(t.Context(), nil)

@@ -1,7 +1,7 @@
 // Package s3 implements as much of Amazon S3 as ECS workloads, the AWS CLI, SDKs and Terraform need: buckets and
 // their settings, objects and their versions, multipart uploads, and notifications to SQS. The object store keeps the objects; this
-// package adds S3's rules. Bucket policies are stored and returned but not enforced: anybody with credentials may do
-// everything. The wire calls this package, and bodies are streamed.
+// package adds S3's rules. Bucket policies are stored and returned; who may do what by them is decided before a
+// call gets here. The wire calls this package, and bodies are streamed.
 package s3
 
 import (

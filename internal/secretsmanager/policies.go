@@ -65,7 +65,7 @@ func (s statement) isPublic() bool {
 	return s.Effect == "Allow" && s.Condition == nil && (principal == `"*"` || s.NotPrincipal != nil)
 }
 
-// PutResourcePolicy gives a secret a resource policy in the place of any other. It's kept, but not evaluated.
+// PutResourcePolicy gives a secret a resource policy in the place of any other.
 func (s *Service) PutResourcePolicy(
 	ctx context.Context, in *secretsmanager.PutResourcePolicyInput,
 ) (*secretsmanager.PutResourcePolicyOutput, error) {

@@ -1,6 +1,6 @@
 // Package secretsmanager is AWS Secrets Manager. A Service has the methods of the SDK's client, over the store. Values are encrypted before
 // they become rows, and no error repeats one. It knows nothing of HTTP. It doesn't rotate secrets, which takes functions, and doesn't
-// replicate them, since a control plane is one region; resource policies are kept and not evaluated.
+// replicate them, since a control plane is one region; resource policies are kept here, and evaluated before a call gets here.
 package secretsmanager
 
 import (

@@ -53,7 +53,7 @@ func oneOf(values ...string) func(string) bool {
 // maxPolicy is the most bytes in a policy: "Amazon SQS policy quotas" in the developer guide.
 const maxPolicy = 8192
 
-// isPolicy reports whether a policy can be stored. An empty one can, and means none. Policies aren't enforced.
+// isPolicy reports whether a policy can be stored. An empty one can, and means none.
 func isPolicy(value string) bool {
 	_, err := parsePolicy(value)
 	return err == nil && len(value) <= maxPolicy

@@ -14,8 +14,8 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// policy has the parts of a queue's policy that we read. Policies are stored but not enforced: anyone with an access key may do
-// everything.
+// policy has the parts of a queue's policy that we read. Who may do what by them is decided before a call gets
+// here.
 type policy struct {
 	Version   string          `json:"Version,omitempty"`
 	ID        string          `json:"Id,omitempty"`

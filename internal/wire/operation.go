@@ -83,6 +83,7 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 		Service:     q.api.Name,
 		Operation:   q.operation,
 		AccessKeyID: caller.AccessKeyID,
+		Peer:        q.RemoteAddr,
 		Endpoint:    call.EndpointOf(q.Request),
 		Trace:       q.Header.Get("X-Amzn-Trace-Id"),
 		Identity:    caller.Identity,

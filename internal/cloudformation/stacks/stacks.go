@@ -126,8 +126,8 @@ func (l *Loop) Step(ctx context.Context, id string) (moved bool, err error) {
 	return l.clear(ctx, s)
 }
 
-// as returns a context in which calls are made by whoever began the operation. A service role takes nothing away: there is no enforcement of
-// roles' policies yet, so it gives nothing either.
+// as returns a context in which calls are made by whoever began the operation. A service role takes nothing away and gives nothing: the
+// caller's own policies bind.
 func (l *Loop) as(ctx context.Context, s *state.Stack) context.Context {
 	who := call.Identity{Principal: cmp.Or(s.By.Principal, l.opts.Account.Root()), Task: s.By.Task, Role: s.By.Role}
 	return call.With(ctx, call.Call{Service: "cloudformation", Identity: who})

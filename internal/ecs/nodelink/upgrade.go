@@ -61,7 +61,7 @@ func (l *Link) verify(r *http.Request, h http.Header, body []byte, instance stri
 	if err != nil {
 		return err
 	}
-	if who.Task != "" || who.Role != "" || who.Node && who.Instance != instance {
+	if !who.Node && !who.IsOwner() || who.Node && who.Instance != instance {
 		return errors.New(account.NotAuthorized(who.Principal, "ecs:Poll", instance, ""))
 	}
 	return nil

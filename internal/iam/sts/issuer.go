@@ -53,11 +53,11 @@ type session struct {
 	Expires     int64  `json:"e"`           // seconds since 1970
 }
 
-// Issue makes credentials for a task in a role.
-func (i *Issuer) Issue(taskArn, roleArn, roleType string) Credentials {
+// Issue makes credentials for a task in a role. roleID is the role's unique id, if it has one.
+func (i *Issuer) Issue(taskArn, roleArn, roleID, roleType string) Credentials {
 	expires := i.account.Now().Add(lifetime).Truncate(time.Second).UTC()
 	id := i.mac("access key", taskArn, roleType, expires.String())
-	c := i.seal(session{AccessKeyID: keyID(id), Role: roleArn, Task: taskArn, Expires: expires.Unix()})
+	c := i.seal(session{AccessKeyID: keyID(id), Role: roleArn, RoleID: roleID, Task: taskArn, Expires: expires.Unix()})
 	c.ID = hex.EncodeToString(i.mac("id", taskArn, roleType)[:16])
 	return c
 }
@@ -111,7 +111,7 @@ type Session struct {
 	Arn             string // of the session, as GetCallerIdentity tells it
 	Task            string // the ARN of the task that has the credentials, or had them when it called AssumeRole; else ""
 	Role            string // the ARN of the role that they are for
-	RoleID          string // its unique id, if AssumeRole knew one
+	RoleID          string // its unique id, if it had one
 	Expires         time.Time
 }
 

@@ -17,7 +17,7 @@ func TestIssuerRecognizesItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := i.Issue("arn:task/default/abc", "arn:aws:iam::000000000000:role/worker", "TaskApplication")
+	c := i.Issue("arn:task/default/abc", "arn:aws:iam::000000000000:role/worker", "", "TaskApplication")
 	got, err := i.Lookup(c.AccessKeyID, c.SessionToken)
 	want := Session{
 		SecretAccessKey: c.SecretAccessKey,
@@ -29,7 +29,7 @@ func TestIssuerRecognizesItsOwn(t *testing.T) {
 	if err != nil || got != want {
 		t.Fatalf("got %+v %v", got, err)
 	}
-	if second := i.Issue("arn:task/default/abc", "arn:aws:iam::000000000000:role/worker", "TaskApplication"); second.ID != c.ID {
+	if second := i.Issue("arn:task/default/abc", "arn:aws:iam::000000000000:role/worker", "", "TaskApplication"); second.ID != c.ID {
 		t.Error("the id has changed")
 	}
 	other, err := NewIssuer(bytes.Repeat([]byte{8}, 32), acct)

@@ -14,7 +14,7 @@ type Call struct {
 	Service     string // its name in signatures: "ecs"
 	Operation   string // "RunTask"
 	AccessKeyID string // as the request claims; proven only if signatures are checked
-	Peer        string // the caller's address, if wire passes it on
+	Peer        string // the caller's address; empty for calls within the process
 	Endpoint    string // the URL at which the caller reached us, without a path; empty for calls within the process
 	Trace       string // the header X-Amzn-Trace-Id
 	Via         string // the service in this process that makes the call for its caller, as aws:CalledVia has it; empty for all other calls

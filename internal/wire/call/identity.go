@@ -1,7 +1,8 @@
 package call
 
-// Identity is whose key signed a call. Without a Task or a Role and with Node false that's the account's owner, or anybody where
-// signatures aren't checked.
+import "strings"
+
+// Identity is whose key signed a call.
 type Identity struct {
 	Principal string // the signer's ARN; empty if signatures aren't checked
 	Task      string // the ARN of the task whose credentials signed
@@ -9,4 +10,18 @@ type Identity struct {
 	Node      bool   // a node signed, with the key of its own
 	// Instance is the ARN of the container instance that a node's key belongs to. It's empty until that has registered.
 	Instance string
+}
+
+// User returns the path and name of the IAM user whose key signed, or "".
+func (i Identity) User() string {
+	_, user, _ := strings.Cut(i.Principal, ":user/")
+	if i.Node {
+		return ""
+	}
+	return user
+}
+
+// IsOwner reports whether the account's owner signed, or anybody where signatures aren't checked.
+func (i Identity) IsOwner() bool {
+	return i.Task == "" && i.Role == "" && !i.Node && i.User() == ""
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
@@ -68,10 +69,20 @@ func ScopeOf(r *http.Request) string {
 	return a.service
 }
 
-// Unverified returns the caller that a request claims. Use it only where signatures aren't checked.
+// Unverified returns the caller that a request claims. Use it only where signatures aren't checked. Whoever passes the request on may know
+// the caller otherwise: then the request's context has its identity.
 func Unverified(r *http.Request) Caller {
+	id, _ := Claimed(r)
+	return Caller{AccessKeyID: id, Identity: call.From(r.Context()).Identity}
+}
+
+// Claimed returns the access key and the session token that a request claims to be signed with.
+func Claimed(r *http.Request) (accessKeyID, sessionToken string) {
+	if query := r.URL.Query(); query.Has("AWSAccessKeyId") {
+		return query.Get("AWSAccessKeyId"), query.Get("x-amz-security-token")
+	}
 	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
-	return Caller{AccessKeyID: a.accessKeyID}
+	return a.accessKeyID, a.sessionToken
 }
 
 // parsePresigned parses the signature in a presigned URL's query.

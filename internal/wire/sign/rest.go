@@ -41,7 +41,7 @@ func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, 
 		} else {
 			err = nil
 		}
-		return Caller{AccessKeyID: a.accessKeyID}, err
+		return Unverified(r), err
 	}
 	if err != nil {
 		return Caller{}, err
@@ -255,7 +255,7 @@ func verifyV2(v *Verifier, r *http.Request, query url.Values, bucket string) (Ca
 		return Caller{}, refusal.With(http.StatusForbidden, "AccessDenied", "Request has expired")
 	}
 	if v == nil {
-		return Caller{AccessKeyID: id}, nil
+		return Unverified(r), nil
 	}
 	c, err := v.credential(r.Context(), authorization{accessKeyID: id, sessionToken: query.Get("x-amz-security-token")})
 	if err != nil {

@@ -1,0 +1,191 @@
+package plane
+
+import (
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/iam"
+	"github.com/pintle/pintle/internal/iam/authorize"
+	"github.com/pintle/pintle/internal/iam/policy"
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
+	"github.com/pintle/pintle/internal/wire/refusal"
+)
+
+// restricted returns the APIs with each operation refused to those who may not call it.
+func (p *Plane) restricted(apis []model.API) ([]model.API, error) {
+	table, err := authorize.New(p.options.Account, p.options.Region)
+	if err != nil {
+		return nil, err
+	}
+	for i, api := range apis {
+		apis[i].Service = restrictedService{api.Service, gate{p, table}}
+	}
+	return apis, nil
+}
+
+// restrictedService refuses calls of a service.
+type restrictedService struct {
+	call.Service
+	gate gate
+}
+
+// Operations returns the service's operations, each behind the check.
+func (s restrictedService) Operations() []call.Operation {
+	operations := slices.Clone(s.Service.Operations())
+	for i, o := range operations {
+		operations[i].Call = func(ctx context.Context, in any) (any, error) {
+			if err := s.gate.check(ctx, in); err != nil {
+				return nil, err
+			}
+			return o.Call(ctx, in)
+		}
+	}
+	return operations
+}
+
+// gate decides who may make a call: by what kind of caller it is, and by policies. It asks the services for what ARNs lack and for the
+// resources' policies, as their clients would.
+type gate struct {
+	plane *Plane
+	table *authorize.Table
+}
+
+// check refuses a call that its caller may not make. Nodes are bound by what they are, and the account's owner by nothing.
+func (g gate) check(ctx context.Context, in any) error {
+	c := call.From(ctx)
+	if !isAllowed(c) {
+		return refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, c.Service+":"+c.Operation, "*", ""))
+	}
+	if c.Node || c.IsOwner() {
+		return nil
+	}
+	who := g.plane.IAM.PermissionsOf(c.Identity)
+	if who.Unlimited {
+		return nil
+	}
+	known := g.context(c, in, who)
+	for _, n := range g.needs(ctx, c, in, who) {
+		if n.PassedTo != "" {
+			known.Set("iam:PassedToService", n.PassedTo)
+		}
+		if d := g.decide(ctx, n, who, known); d.Effect != policy.Allowed {
+			return refusal.New("AccessDeniedException", "%s", authorize.Message(c.Service, c.Principal, n, d))
+		}
+	}
+	return nil
+}
+
+// decide evaluates what a call needs. A role that is a name alone is limited by nothing, so nobody who is limited may pass one.
+func (g gate) decide(ctx context.Context, n authorize.Need, who iam.Permissions, known policy.Context) policy.Decision {
+	if n.PassedTo != "" && !g.plane.IAM.HasRole(n.Resource) {
+		return policy.Decision{Missing: policy.OfIdentity}
+	}
+	all := who.Policies
+	all.Resource = g.resourcePolicy(ctx, n.Resource)
+	return policy.Evaluate(policy.Request{
+		Principal: who.Principal,
+		Action:    n.Action,
+		Resource:  n.Resource,
+		Context:   known,
+	}, all)
+}
+
+// context returns what is known of a call: of its caller, of how it came, and of its input.
+func (g gate) context(c call.Call, in any, who iam.Permissions) policy.Context {
+	known := g.table.Keys(authorize.Call{Service: c.Service, Operation: c.Operation, Input: in, User: who.User})
+	maps.Copy(known, who.Context)
+	if host, _, err := net.SplitHostPort(c.Peer); err == nil {
+		known.Set("aws:SourceIp", host)
+	}
+	known.Set("aws:RequestedRegion", g.plane.options.Region)
+	known.Set("aws:ResourceAccount", g.plane.options.Account)
+	known.Set("aws:SecureTransport", "false")
+	if strings.HasPrefix(c.Endpoint, "https://") {
+		known.Set("aws:SecureTransport", "true")
+	}
+	known.Set("aws:ViaAWSService", "false")
+	if c.Via != "" {
+		known.Set("aws:ViaAWSService", "true")
+		known.Set("aws:CalledVia", c.Via+".amazonaws.com")
+	}
+	return known
+}
+
+// needs returns what a call needs, on complete ARNs.
+func (g gate) needs(ctx context.Context, c call.Call, in any, who iam.Permissions) (all []authorize.Need) {
+	found := g.table.Needs(authorize.Call{Service: c.Service, Operation: c.Operation, Input: in, User: who.User})
+	for _, n := range found {
+		for _, arn := range g.complete(ctx, n) {
+			n.Resource = arn
+			all = append(all, n)
+		}
+	}
+	return append(all, g.passed(ctx, in)...)
+}
+
+// complete returns the ARNs that a need's resource stands for: with the path of a role, the random characters of a secret, the revision of a
+// task definition; or each secret.
+func (g gate) complete(ctx context.Context, n authorize.Need) []string {
+	service, resource, _ := strings.Cut(strings.TrimPrefix(n.Resource, "arn:aws:"), ":")
+	switch {
+	case service == "iam":
+		return []string{g.plane.IAM.Complete(n.Resource)}
+	case service == "secretsmanager" && strings.HasSuffix(resource, ":secret:*"):
+		arns := []string{n.Resource}
+		for s := range g.plane.State.View().Secrets.All() {
+			arns = append(arns, s.ARN)
+		}
+		return arns
+	case service == "secretsmanager" && n.Action != "secretsmanager:CreateSecret":
+		out, err := g.plane.SecretsManager.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &n.Resource})
+		if err != nil {
+			return []string{n.Resource + "-??????"}
+		}
+		return []string{*out.ARN}
+	case service == "ecs" && strings.Contains(resource, ":task-definition/") && !strings.HasSuffix(resource, "*"):
+		_, name, _ := strings.Cut(resource, ":task-definition/")
+		out, err := g.plane.ECS.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: &name})
+		if err == nil {
+			return []string{*out.TaskDefinition.TaskDefinitionArn}
+		}
+	}
+	return []string{n.Resource}
+}
+
+// passed returns the roles of the task definition that a call runs: ECS passes them to the tasks.
+func (g gate) passed(ctx context.Context, in any) (all []authorize.Need) {
+	var name *string
+	switch in := in.(type) {
+	case *awsecs.RunTaskInput:
+		name = in.TaskDefinition
+	case *awsecs.StartTaskInput:
+		name = in.TaskDefinition
+	case *awsecs.CreateServiceInput:
+		name = in.TaskDefinition
+	case *awsecs.UpdateServiceInput:
+		name = in.TaskDefinition
+	case *awsecs.CreateTaskSetInput:
+		name = in.TaskDefinition
+	}
+	if name == nil {
+		return nil
+	}
+	out, err := g.plane.ECS.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: name})
+	if err != nil {
+		return nil // the call is refused for the same reason
+	}
+	for _, role := range []*string{out.TaskDefinition.TaskRoleArn, out.TaskDefinition.ExecutionRoleArn} {
+		if role != nil && *role != "" {
+			all = append(all, authorize.Need{Action: "iam:PassRole", Resource: *role, PassedTo: "ecs-tasks.amazonaws.com"})
+		}
+	}
+	return all
+}

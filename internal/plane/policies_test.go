@@ -1,0 +1,345 @@
+package plane
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+)
+
+const roleARNs = "arn:aws:iam::000000000000:role/"
+
+// config returns the configuration of clients with a key.
+func (p *Plane) config(id, secret, token string) aws.Config {
+	return aws.Config{
+		Region:           "us-east-1",
+		BaseEndpoint:     aws.String(p.Endpoint()),
+		Credentials:      credentials.NewStaticCredentialsProvider(id, secret, token),
+		RetryMaxAttempts: 1,
+	}
+}
+
+func s3Of(c aws.Config) *s3.Client {
+	return s3.NewFromConfig(c, func(o *s3.Options) { o.UsePathStyle = true })
+}
+
+// createRole creates a role with statements of a policy.
+func createRole(t *testing.T, p *Plane, name, statements string) {
+	t.Helper()
+	trust := `{"Statement": {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "000000000000"}}}`
+	if _, err := p.IAM.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: &trust}); err != nil {
+		t.Fatal(err)
+	}
+	putPolicy(t, p, name, statements)
+}
+
+func putPolicy(t *testing.T, p *Plane, role, statements string) {
+	t.Helper()
+	_, err := p.IAM.PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{
+		RoleName:       &role,
+		PolicyName:     aws.String("inline"),
+		PolicyDocument: aws.String(`{"Version": "2012-10-17", "Statement": [` + statements + `]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asTask returns the configuration of a running task in a role.
+func asTask(t *testing.T, p *Plane, role string) aws.Config {
+	t.Helper()
+	putTask(t, p, "RUNNING")
+	c := p.taskCredentials(aTask, roleARNs+role, "TaskApplication")
+	return p.config(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
+}
+
+// putBuckets makes two buckets with an object each.
+func putBuckets(t *testing.T, owner *s3.Client) {
+	t.Helper()
+	for _, bucket := range []string{"mine", "other"} {
+		if _, err := owner.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := owner.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: aws.String("k"), Body: strings.NewReader("x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refused checks an error's code and message.
+func refused(t *testing.T, what string, err error, code, message string) {
+	t.Helper()
+	got, ok := errors.AsType[smithy.APIError](err)
+	if !ok || got.ErrorCode() != code || got.ErrorMessage() != message {
+		t.Errorf("%s: got %v, want %s: %s", what, err, code, message)
+	}
+}
+
+// TestTaskMayReadOneBucket: a task whose role may read one bucket can do that, and nothing else.
+func TestTaskMayReadOneBucket(t *testing.T) {
+	p := serveSigned(t)
+	putBuckets(t, s3Of(p.config("AKID", "secret", "")))
+	createRole(t, p, "reader", `{"Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": ["arn:aws:s3:::mine", "arn:aws:s3:::mine/*"]}`)
+	task := asTask(t, p, "reader")
+	client := s3Of(task)
+	get := func(bucket string) error {
+		out, err := client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: aws.String("k")})
+		if err == nil {
+			io.Copy(io.Discard, out.Body) //nolint:errcheck // a test
+		}
+		return err
+	}
+	if err := get("mine"); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("mine")}); err != nil {
+		t.Error(err)
+	}
+	const who = "User: arn:aws:sts::000000000000:assumed-role/reader/a is not authorized to perform: "
+	refused(t, "another bucket", get("other"), "AccessDenied",
+		who+`s3:GetObject on resource: "arn:aws:s3:::other/k" because no identity-based policy allows the s3:GetObject action`)
+	_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("mine"), Key: aws.String("k"), Body: strings.NewReader("")})
+	refused(t, "a write", err, "AccessDenied",
+		who+`s3:PutObject on resource: "arn:aws:s3:::mine/k" because no identity-based policy allows the s3:PutObject action`)
+	_, err = awsecs.NewFromConfig(task).ListClusters(t.Context(), nil)
+	refused(t, "ECS", err, "AccessDeniedException",
+		who+"ecs:ListClusters on resource: * because no identity-based policy allows the ecs:ListClusters action")
+	_, err = ec2.NewFromConfig(task).DescribeVpcs(t.Context(), nil)
+	refused(t, "EC2", err, "UnauthorizedOperation", "You are not authorized to perform this operation. "+
+		who+"ec2:DescribeVpcs because no identity-based policy allows the ec2:DescribeVpcs action")
+	_, err = sqs.NewFromConfig(task).ListQueues(t.Context(), nil)
+	refused(t, "SQS", err, "AccessDenied",
+		who+"sqs:listqueues on resource: * because no identity-based policy allows the sqs:listqueues action")
+	_, err = iam.NewFromConfig(task).ListUsers(t.Context(), nil)
+	refused(t, "IAM", err, "AccessDenied",
+		who+"iam:ListUsers on resource: * because no identity-based policy allows the iam:ListUsers action")
+	if _, err := sts.NewFromConfig(task).GetCallerIdentity(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	_, err = sts.NewFromConfig(task).AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String(roleARNs + "name"), RoleSessionName: aws.String("s1")})
+	if code(err) != "AccessDenied" {
+		t.Errorf("it assumes a role that is a name alone: %v", err)
+	}
+	putPolicy(t, p, "reader", `{"Effect": "Allow", "Action": "*", "Resource": "*"}, {"Effect": "Deny", "Action": "s3:*", "Resource": "arn:aws:s3:::mine/*"}`)
+	refused(t, "a deny", get("mine"), "AccessDenied",
+		who+`s3:GetObject on resource: "arn:aws:s3:::mine/k" with an explicit deny in an identity-based policy`)
+	if _, err := p.IAM.DeleteRolePolicy(t.Context(), &iam.DeleteRolePolicyInput{RoleName: aws.String("reader"), PolicyName: aws.String("inline")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.IAM.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("reader")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := code(get("mine")); got != "ExpiredToken" {
+		t.Errorf("a role that is gone gets %q", got)
+	}
+}
+
+// TestRolesThatAreNames: what nobody has set up stays open, unless policies are enforced on all.
+func TestRolesThatAreNames(t *testing.T) {
+	p := serveSigned(t)
+	if _, err := awsecs.NewFromConfig(asTask(t, p, "name")).ListClusters(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEnforcedOnLoopback: without a key everybody is the owner, but for those whose credentials were issued here. A role that is a name
+// alone may do nothing.
+func TestEnforcedOnLoopback(t *testing.T) {
+	for _, c := range []struct {
+		enforce     bool
+		named, bare string // the codes that tasks get, in a role without rights and in one that is a name alone
+	}{{false, "", ""}, {true, "AccessDenied", "AccessDenied"}} {
+		p := serve(t, Options{EnforceIAM: c.enforce})
+		putBuckets(t, s3Of(p.config("test", "test", "")))
+		createRole(t, p, "reader", `{"Effect": "Allow", "Action": "ecs:ListClusters", "Resource": "*"}`)
+		if _, err := awsecs.NewFromConfig(asTask(t, p, "reader")).ListClusters(t.Context(), nil); err != nil {
+			t.Errorf("%v: what the role allows: %v", c.enforce, err)
+		}
+		for role, want := range map[string]string{"reader": c.named, "name": c.bare} {
+			task := asTask(t, p, role)
+			if _, err := s3Of(task).HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: aws.String("mine"), Key: aws.String("k")}); (err != nil) != (want != "") {
+				t.Errorf("%v: the role %s reads: %v", c.enforce, role, err)
+			}
+			_, err := sqs.NewFromConfig(task).ListQueues(t.Context(), nil)
+			if got := code(err); got != want {
+				t.Errorf("%v: the role %s gets %q, want %q", c.enforce, role, got, want)
+			}
+		}
+	}
+}
+
+// TestUsersKeys: an IAM user may do what its policies say, and is not the owner.
+func TestUsersKeys(t *testing.T) {
+	p := serveSigned(t)
+	name := aws.String("ann")
+	if _, err := p.IAM.CreateUser(t.Context(), &iam.CreateUserInput{UserName: name}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := p.IAM.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, secret := *key.AccessKey.AccessKeyId, *key.AccessKey.SecretAccessKey
+	client := awsecs.NewFromConfig(p.config(id, secret, ""))
+	_, err = client.ListClusters(t.Context(), nil)
+	refused(t, "without a policy", err, "AccessDeniedException", "User: arn:aws:iam::000000000000:user/ann is not authorized to perform: "+
+		"ecs:ListClusters on resource: * because no identity-based policy allows the ecs:ListClusters action")
+	_, err = p.IAM.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: name, PolicyName: aws.String("p"), PolicyDocument: aws.String(
+		`{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": ["ecs:*", "iam:*AccessKey*"], "Resource": ["arn:aws:ecs:*", "arn:aws:iam::*:user/${aws:username}"]}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.DescribeClusters(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := iam.NewFromConfig(p.config(id, secret, "")).ListAccessKeys(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	td, err := p.ECS.RegisterTaskDefinition(t.Context(), taskDefinitionIn("name"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.RunTask(t.Context(), &awsecs.RunTaskInput{TaskDefinition: td.TaskDefinition.Family})
+	if code(err) != "AccessDeniedException" || !strings.Contains(err.Error(), "iam:PassRole on resource: "+roleARNs+"name") {
+		t.Errorf("a task in a role that the user can't pass: %v", err)
+	}
+}
+
+// TestConditionsAndCompleteARNs: conditions hold on what a call gives, and resources are what stores know of them.
+func TestConditionsAndCompleteARNs(t *testing.T) {
+	p := serveSigned(t)
+	putBuckets(t, s3Of(p.config("AKID", "secret", "")))
+	secret, err := p.SecretsManager.CreateSecret(t.Context(), newSecret("db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arn, _ := json.Marshal(secret.ARN)
+	createRole(t, p, "reader", `
+		{"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "*", "Condition": {"StringLike": {"s3:prefix": "a/*"}, "IpAddress": {"aws:SourceIp": "127.0.0.0/8"}}},
+		{"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": `+string(arn)+`}`)
+	task := asTask(t, p, "reader")
+	list := func(prefix string) string {
+		_, err := s3Of(task).ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("mine"), Prefix: &prefix})
+		return code(err)
+	}
+	if in, out := list("a/b"), list("b"); in != "" || out != "AccessDenied" {
+		t.Errorf("below the prefix: %q, elsewhere: %q", in, out)
+	}
+	read := func(id string) string {
+		_, err := secretsmanager.NewFromConfig(task).GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &id})
+		return code(err)
+	}
+	if byName, other := read("db"), read("other"); byName != "" || other != "AccessDeniedException" {
+		t.Errorf("the secret: %q, another: %q", byName, other)
+	}
+}
+
+// TestPoliciesOfResources: the policy of a bucket, a queue or a secret allows, or denies, as those of the role do.
+func TestPoliciesOfResources(t *testing.T) {
+	p := serveSigned(t)
+	owner := p.config("AKID", "secret", "")
+	putBuckets(t, s3Of(owner))
+	createRole(t, p, "worker", `{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::other/*"}`)
+	statement := func(effect, action, resource string) *string {
+		return aws.String(`{"Version": "2012-10-17", "Statement": {"Effect": "` + effect + `", "Principal": {"AWS": "` + roleARNs + `worker"}, "Action": "` +
+			action + `", "Resource": "` + resource + `"}}`)
+	}
+	for bucket, effect := range map[string]string{"mine": "Allow", "other": "Deny"} {
+		_, err := s3Of(owner).PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{
+			Bucket: &bucket, Policy: statement(effect, "s3:GetObject", "arn:aws:s3:::"+bucket+"/*"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	queue, err := p.SQS.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("jobs"), Attributes: map[string]string{
+		"Policy": *statement("Allow", "sqs:SendMessage", "arn:aws:sqs:us-east-1:000000000000:jobs"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.SecretsManager.CreateSecret(t.Context(), newSecret("db")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.SecretsManager.PutResourcePolicy(t.Context(), &secretsmanager.PutResourcePolicyInput{
+		SecretId: aws.String("db"), ResourcePolicy: statement("Allow", "secretsmanager:GetSecretValue", "*"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := asTask(t, p, "worker")
+	get := func(bucket string) error {
+		_, err := s3Of(task).GetObject(t.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: aws.String("k")})
+		return err
+	}
+	send := func() error {
+		_, err := sqs.NewFromConfig(task).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String("x")})
+		return err
+	}
+	read := func() error {
+		_, err := secretsmanager.NewFromConfig(task).GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String("db")})
+		return err
+	}
+	if err := errors.Join(get("mine"), send(), read()); err != nil {
+		t.Errorf("what the resources' policies allow: %v", err)
+	}
+	refused(t, "what a bucket's policy denies", get("other"), "AccessDenied",
+		`User: arn:aws:sts::000000000000:assumed-role/worker/a is not authorized to perform: s3:GetObject on resource: "arn:aws:s3:::other/k" `+
+			"with an explicit deny in a resource-based policy")
+	bound(t, p, "worker", "ecs:*")
+	for what, err := range map[string]error{"bucket": get("mine"), "queue": send(), "secret": read()} {
+		if !strings.Contains(fmt.Sprint(err), "because no permissions boundary allows the ") {
+			t.Errorf("beyond the boundary, the %s: %v", what, err)
+		}
+	}
+}
+
+// bound gives a role a boundary.
+func bound(t *testing.T, p *Plane, role, action string) {
+	t.Helper()
+	boundary, err := p.IAM.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: aws.String("bound"), PolicyDocument: aws.String(
+		`{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "` + action + `", "Resource": "*"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.IAM.PutRolePermissionsBoundary(t.Context(), &iam.PutRolePermissionsBoundaryInput{
+		RoleName: &role, PermissionsBoundary: boundary.Policy.Arn,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newSecret(name string) *secretsmanager.CreateSecretInput {
+	return &secretsmanager.CreateSecretInput{
+		Name:               &name,
+		SecretString:       aws.String("x"),
+		ClientRequestToken: aws.String("00000000-0000-0000-0000-000000000000"),
+	}
+}
+
+// taskDefinitionIn returns a task definition whose tasks have a role.
+func taskDefinitionIn(role string) *awsecs.RegisterTaskDefinitionInput {
+	return &awsecs.RegisterTaskDefinitionInput{
+		Family:      aws.String("job"),
+		TaskRoleArn: aws.String(roleARNs + role),
+		ContainerDefinitions: []types.ContainerDefinition{
+			{Name: aws.String("main"), Image: aws.String("busybox"), Memory: aws.Int32(64)},
+		},
+	}
+}
