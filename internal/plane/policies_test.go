@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -22,16 +21,6 @@ import (
 )
 
 const roleARNs = "arn:aws:iam::000000000000:role/"
-
-// config returns the configuration of clients with a key.
-func (p *Plane) config(id, secret, token string) aws.Config {
-	return aws.Config{
-		Region:           "us-east-1",
-		BaseEndpoint:     aws.String(p.Endpoint()),
-		Credentials:      credentials.NewStaticCredentialsProvider(id, secret, token),
-		RetryMaxAttempts: 1,
-	}
-}
 
 func s3Of(c aws.Config) *s3.Client {
 	return s3.NewFromConfig(c, func(o *s3.Options) { o.UsePathStyle = true })

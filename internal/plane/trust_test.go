@@ -129,7 +129,7 @@ func TestTaskCredentials(t *testing.T) {
 func TestTaskStaysItself(t *testing.T) {
 	p := serveSigned(t)
 	putTask(t, p, "RUNNING")
-	c := p.issuer.Issue(aTask, "arn:aws:iam::000000000000:role/worker", "TaskApplication")
+	c := p.issuer.Issue(aTask, "arn:aws:iam::000000000000:role/worker", "", "TaskApplication")
 	id, secret, token := c.AccessKeyID, c.SecretAccessKey, c.SessionToken
 	for range 2 { // a session assumes a role, too
 		answer, err := awssts.NewFromConfig(p.config(id, secret, token)).AssumeRole(t.Context(), &awssts.AssumeRoleInput{
@@ -317,7 +317,10 @@ func TestJoinTokens(t *testing.T) {
 	p := serveSigned(t)
 	const most = int64(enrollment.MaxLifetime / time.Second)
 	const over = math.MaxInt64/int64(time.Second) + 1 // what no time.Duration can hold
-	for _, n := range []enrollment.NewToken{{0, 1}, {3600, 0}, {most + 1, 1}, {2 * over, 1}, {3600, enrollment.MaxUses + 1}} {
+	for _, n := range []enrollment.NewToken{
+		{Seconds: 0, Uses: 1}, {Seconds: 3600, Uses: 0}, {Seconds: most + 1, Uses: 1}, {Seconds: 2 * over, Uses: 1},
+		{Seconds: 3600, Uses: enrollment.MaxUses + 1},
+	} {
 		if _, _, err := p.enrollment.Create(t.Context(), n); err == nil {
 			t.Errorf("a token for %+v was made", n)
 		}
