@@ -110,8 +110,8 @@ func (p *preview) compare(r *template.Resource, kind resources.Type, row *state.
 		return err
 	}
 	for _, change := range changes {
-		c.Details = append(c.Details, detail(change, isUnknown(properties[change.Name])))
-		c.Replacement = worse(c.Replacement, change, isUnknown(properties[change.Name]))
+		c.Details = append(c.Details, detail(change, template.HasUnknown(properties[change.Name])))
+		c.Replacement = worse(c.Replacement, change, template.HasUnknown(properties[change.Name]))
 		c.Scope = append(c.Scope, scopeOf(change))
 	}
 	if row.Type != r.Type || replaces && !resources.IsReplacement(changes) {
@@ -173,23 +173,6 @@ func detail(c resources.Change, unknown bool) types.ResourceChangeDetail {
 		d.Target.RequiresRecreation = types.RequiresRecreationAlways
 	}
 	return d
-}
-
-// isUnknown reports whether a part of a value isn't known yet.
-func isUnknown(v any) bool {
-	switch v := v.(type) {
-	case template.Unknown:
-		return true
-	case []any:
-		return slices.ContainsFunc(v, isUnknown)
-	case map[string]any:
-		for _, element := range v {
-			if isUnknown(element) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // removed lists the resources that the source doesn't have.

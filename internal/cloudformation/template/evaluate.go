@@ -2,12 +2,30 @@ package template
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // Unknown is what isn't known before a resource exists.
 type Unknown struct{}
+
+// HasUnknown reports whether a part of an evaluated value isn't known yet.
+func HasUnknown(v any) bool {
+	switch v := v.(type) {
+	case Unknown:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, HasUnknown)
+	case map[string]any:
+		for _, element := range v {
+			if HasUnknown(element) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // noValue is what AWS::NoValue stands for: where it is left, the field or the element is taken out.
 type noValue struct{}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -447,7 +446,7 @@ func (x *expansion) jsonString(v *Value) (*Value, error) {
 		return &Value{Kind: Object, Fields: []Field{{"Fn::ToJsonString", v}}}, nil
 	}
 	got, err := x.Evaluation.value(v)
-	if err != nil || hasUnknown(got) {
+	if err != nil || HasUnknown(got) {
 		return &Value{Kind: Object, Fields: []Field{{"Fn::ToJsonString", v}}}, nil //nolint:nilerr // it's said when the template is checked
 	}
 	text, err := jsonOf(got)
@@ -464,21 +463,4 @@ func jsonOf(v any) (string, error) {
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return strings.TrimSuffix(out.String(), "\n"), err
-}
-
-// hasUnknown reports whether a part of an evaluated value isn't known yet.
-func hasUnknown(v any) bool {
-	switch v := v.(type) {
-	case Unknown:
-		return true
-	case []any:
-		return slices.ContainsFunc(v, hasUnknown)
-	case map[string]any:
-		for _, element := range v {
-			if hasUnknown(element) {
-				return true
-			}
-		}
-	}
-	return false
 }

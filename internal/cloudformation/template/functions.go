@@ -303,7 +303,7 @@ func (e *Evaluation) imported(argument *Value) (any, error) {
 
 func (e *Evaluation) jsonString(argument *Value) (any, error) {
 	got, err := e.value(argument)
-	if err != nil || hasUnknown(got) {
+	if err != nil || HasUnknown(got) {
 		return Unknown{}, err
 	}
 	return jsonOf(got)
