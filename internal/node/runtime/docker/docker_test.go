@@ -3,8 +3,11 @@ package docker
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -72,4 +75,23 @@ func withEngine(m *testing.M) (int, error) {
 
 func TestRuntime(t *testing.T) {
 	runtimetest.Run(t, engine, func() (runtime.Runtime, error) { return New(t.Context(), host) })
+}
+
+// fakeEngine returns a runtime on an engine that answers requests as told, and tells its version by itself.
+func fakeEngine(t *testing.T, answer func(*http.Request) string) *Runtime {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/version") {
+			fmt.Fprint(w, `{"ApiVersion":"1.51"}`) //nolint:errcheck // a test
+			return
+		}
+		fmt.Fprint(w, answer(r)) //nolint:errcheck // a test
+	}))
+	t.Cleanup(server.Close)
+	rt, err := New(t.Context(), "tcp://"+server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rt.Close() }) //nolint:errcheck // a test
+	return rt
 }

@@ -1,9 +1,7 @@
 package docker
 
 import (
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -20,23 +18,10 @@ func TestCheckGPUs(t *testing.T) {
 		{"CDI", `{"Runtimes":{"runc":{}},"DiscoveredDevices":[{"Source":"cdi","ID":"nvidia.com/gpu=0"}]}`, ""},
 		{"CDI of another vendor", `{"DiscoveredDevices":[{"Source":"cdi","ID":"amd.com/gpu=0"}]}`, "install nvidia-container-toolkit"},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			if strings.HasSuffix(r.URL.Path, "/info") {
-				fmt.Fprint(w, c.info) //nolint:errcheck // a test
-				return
-			}
-			fmt.Fprint(w, `{"ApiVersion":"1.51"}`) //nolint:errcheck // a test
-		}))
-		rt, err := New(t.Context(), "tcp://"+server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = rt.CheckGPUs(t.Context(), []string{"GPU-1"})
+		rt := fakeEngine(t, func(*http.Request) string { return c.info })
+		err := rt.CheckGPUs(t.Context(), []string{"GPU-1"})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
 		}
-		server.Close()
-		rt.Close() //nolint:errcheck // a test
 	}
 }

@@ -3,7 +3,6 @@ package docker
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -23,24 +22,15 @@ func TestLateOOM(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				answer := `{"ApiVersion":"1.51"}`
+			rt := fakeEngine(t, func(r *http.Request) string {
 				switch {
 				case strings.HasSuffix(r.URL.Path, "/wait"):
-					answer = `{"StatusCode":137}`
+					return `{"StatusCode":137}`
 				case strings.HasSuffix(r.URL.Path, "/events"):
-					answer = test.events
-				case strings.HasSuffix(r.URL.Path, "/json"):
-					answer = fmt.Sprintf(`{"Id":"c","State":{%s},"HostConfig":{"Memory":%s}}`, test.state, test.memory)
+					return test.events
 				}
-				fmt.Fprint(w, answer) //nolint:errcheck // a test
-			}))
-			defer server.Close()
-			rt, err := New(t.Context(), "tcp://"+server.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer rt.Close() //nolint:errcheck // a test
+				return fmt.Sprintf(`{"Id":"c","State":{%s},"HostConfig":{"Memory":%s}}`, test.state, test.memory)
+			})
 			exit, err := rt.Wait(t.Context(), "c")
 			if err != nil || exit.OOMKilled != test.want {
 				t.Errorf("%+v, %v", exit, err)
