@@ -74,9 +74,6 @@ func (s *Service) Complete(arn string) string {
 	return arn
 }
 
-// HasRole reports whether a role is more than a name.
-func (s *Service) HasRole(arn string) bool { return s.roleAt(s.store.View(), arn) != nil }
-
 // everything is the policy of those that nothing limits.
 var everything = []*policy.Policy{source("", "", document(allow("*"))).Policy}
 

@@ -85,7 +85,7 @@ func (g gate) check(ctx context.Context, in any) error {
 
 // decide evaluates what a call needs. A role that is a name alone is limited by nothing, so nobody who is limited may pass one.
 func (g gate) decide(ctx context.Context, n authorize.Need, who iam.Permissions, known policy.Context) policy.Decision {
-	if n.PassedTo != "" && !g.plane.IAM.HasRole(n.Resource) {
+	if n.PassedTo != "" && g.plane.IAM.RoleID(n.Resource) == "" {
 		return policy.Decision{Missing: policy.OfIdentity}
 	}
 	all := who.Policies

@@ -19,11 +19,7 @@ func (l *Loop) Changes(ctx context.Context, v *state.View, s *state.Stack, row *
 	if err != nil {
 		return nil, err
 	}
-	values, err := l.values(s, row)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.checkParameters(ctx, src.Template, values); err != nil {
+	if err := l.checkParameters(ctx, src); err != nil {
 		return nil, err
 	}
 	p := &preview{Loop: l, src: src, stands: src.rows, seen: map[string]bool{}}

@@ -58,17 +58,17 @@ var existing = map[string]describe{
 }
 
 // checkParameters refuses parameters that name what EC2 hasn't got. Images aren't asked for: fleets have their own.
-func (l *Loop) checkParameters(ctx context.Context, t *template.Template, values map[string]any) error {
-	for i := range t.Parameters {
-		p := &t.Parameters[i]
+func (l *Loop) checkParameters(ctx context.Context, src *source) error {
+	for i := range src.Parameters {
+		p := &src.Parameters[i]
 		element, _ := p.Element()
 		ask := existing[element]
 		if ask == nil {
 			continue
 		}
-		items, isList := values[p.Name].([]any)
+		items, isList := src.values[p.Name].([]any)
 		if !isList {
-			items = []any{values[p.Name]}
+			items = []any{src.values[p.Name]}
 		}
 		for _, item := range items {
 			value, _ := template.Text(item)

@@ -24,7 +24,9 @@ type source struct {
 	*template.Evaluation
 	shown *template.Evaluation // with the values of NoEcho parameters masked
 	row   *state.StackSource
-	rows  map[string]*state.StackResource // the resources that stand, by name
+	// values are those of the parameters.
+	values map[string]any
+	rows   map[string]*state.StackResource // the resources that stand, by name
 	// needs has the resources that must be there before one is made, and gone after it, by its name.
 	needs map[string][]string
 	// imports are the exports that were asked for so far.
@@ -45,7 +47,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 	if err != nil {
 		return nil, err
 	}
-	src := &source{Template: t, row: row, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
+	src := &source{Template: t, row: row, values: values, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
 	scope.Parameters, scope.Ref, scope.Attribute = values, src.ref, src.attribute
 	scope.Import = func(name string) (any, error) { return src.imported(v, *s.StackId, name) }
 	if src.Evaluation, err = t.Evaluate(scope); err != nil {
