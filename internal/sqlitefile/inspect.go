@@ -219,12 +219,25 @@ func (f *findings) prepare() error {
 		}
 		f.log = &walLog{header: f.guard.header}
 	}
+	if err := f.cutTorn(); err != nil {
+		return err
+	}
 	for _, path := range []string{f.path, logPath(f.path), guardPath(f.path), f.path + ".lock"} {
 		if err := os.Chmod(path, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
+}
+
+// cutTorn cuts off what a killed commit has left at the end of the log. Its last frame may have a header, which says that a commit ends
+// there, and no page yet. SQLite ignores it, but look reads headers only.
+func (f *findings) cutTorn() error {
+	path, end := logPath(f.path), frameOffset(f.log.whole())
+	if f.log.size <= end {
+		return nil
+	}
+	return os.Truncate(path, end)
 }
 
 // begin creates the guard of a new database, and removes what an earlier attempt left. SQLite gives its other files the mode of the
