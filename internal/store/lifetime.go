@@ -13,7 +13,7 @@ func KeepFor[R any](d time.Duration, ended func(*R) *time.Time) Lifetime[R] {
 	return func(t Table[R], now time.Time) (expired []string) {
 		for row := range t.All() {
 			if at := ended(row); at != nil && now.Sub(*at) > d {
-				expired = append(expired, t.def.Key(row))
+				expired = append(expired, t.table.key(row))
 			}
 		}
 		return expired
@@ -25,7 +25,7 @@ func KeepForBy[R any](index Index[R], value string, d time.Duration, ended func(
 	return func(t Table[R], now time.Time) (expired []string) {
 		for row := range t.By(index, value) {
 			if at := ended(row); at != nil && now.Sub(*at) > d {
-				expired = append(expired, t.def.Key(row))
+				expired = append(expired, t.table.key(row))
 			}
 		}
 		return expired
@@ -40,19 +40,9 @@ func KeepLatest[R any](d time.Duration, at func(*R) *time.Time) Lifetime[R] {
 			if when := at(row); when != nil && now.Sub(*when) <= d {
 				break
 			}
-			expired = append(expired, t.def.Key(row))
+			expired = append(expired, t.table.key(row))
 		}
 		return expired
-	}
-}
-
-func (d *Definition[R]) sweep(tx *Tx, now time.Time) {
-	if d.Lifetime == nil {
-		return
-	}
-	t := d.In(&tx.View)
-	for _, key := range d.Lifetime(t, now) {
-		t.Delete(key)
 	}
 }
 

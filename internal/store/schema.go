@@ -7,67 +7,51 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Definition declares a table.
-type Definition[R any] struct {
-	// Name is the table's name in the journal.
-	Name string
-	// Key returns a row's key.
-	Key func(*R) string
-	// Indexes find rows by other values than the key.
-	Indexes []Index[R]
-	// Revise gives a row that replaces another its version; nil for rows without versions.
-	Revise func(before, after *R)
-	// Lifetime is how long rows live; nil is until they are deleted.
-	Lifetime Lifetime[R]
-
-	place int // in the schema
-}
-
-// Index finds a table's rows by a value other than their key.
-type Index[R any] struct {
-	Name string
-	// Value returns a row's value. A row with "" isn't in the index.
-	Value func(*R) string
-}
-
 // Schema is a store's list of tables.
 type Schema struct {
-	tables []Declared
-	byName map[string]Declared
+	tables []*table
+	byName map[string]*table
 }
 
-// Declared is a Definition of any row type.
-type Declared interface {
-	tableName() string
-	placed() int
-	takePlace(place int)
-	empty() contents
-	key(row any) string
-	decode(data []byte) (any, error)
-	topics(c change, yield func(topic))
-	sweep(tx *Tx, now time.Time)
+// table is what the engine knows of a Definition. It sees rows as any, each the *R of its definition. Go compiles code with type
+// parameters again for each type and in each package that sees one: with the engine generic, building took four times as long.
+type table struct {
+	name    string
+	place   int // in the schema
+	indexes []index
+	key     func(row any) string
+	decode  func(data []byte) (any, error)
+	revise  func(before, after any)               // nil for rows without versions
+	expired func(v *View, now time.Time) []string // nil for rows that live until they are deleted
+}
+
+// index is an Index of a table.
+type index struct {
+	name  string
+	value func(row any) string
 }
 
 // NewSchema makes a schema. A table whose rows live as long as another's must come after that one.
 func NewSchema(tables ...Declared) *Schema {
-	s := &Schema{tables: tables, byName: map[string]Declared{}}
-	for i, t := range tables {
-		t.takePlace(i)
-		s.byName[t.tableName()] = t
+	s := &Schema{byName: map[string]*table{}}
+	for i, d := range tables {
+		t := d.declare(i)
+		s.tables = append(s.tables, t)
+		s.byName[t.name] = t
 	}
 	return s
 }
 
-func (s *Schema) empty() []contents {
-	out := make([]contents, len(s.tables))
+func (s *Schema) empty() []*rows {
+	out := make([]*rows, len(s.tables))
 	for i, t := range s.tables {
-		out[i] = t.empty()
+		out[i] = newRows(t)
 	}
 	return out
 }
 
 // decode decodes a row from the journal.
-func (s *Schema) decode(c Change) (Declared, any, error) {
+func (s *Schema) decode(c Change) (*table, any, error) {
 	t, ok := s.byName[c.Table]
 	if !ok {
 		return nil, nil, fmt.Errorf("store: the journal holds a table %q that this version does not know", c.Table)
@@ -82,19 +66,6 @@ func (s *Schema) decode(c Change) (Declared, any, error) {
 	return t, row, nil
 }
 
-func (d *Definition[R]) tableName() string   { return d.Name }
-func (d *Definition[R]) placed() int         { return d.place }
-func (d *Definition[R]) takePlace(place int) { d.place = place }
-func (d *Definition[R]) key(row any) string  { return d.Key(row.(*R)) }
-
-func (d *Definition[R]) decode(data []byte) (any, error) {
-	row := new(R)
-	if err := json.Unmarshal(data, row); err != nil {
-		return nil, err
-	}
-	return row, nil
-}
-
 // encode encodes a row for the journal: as JSON, so that an operator can read it with SQLite's own functions, without the
 // many empty members of the SDK's structs.
 func encode(row any) ([]byte, error) {
@@ -102,11 +73,37 @@ func encode(row any) ([]byte, error) {
 }
 
 // indexPlace finds an index by its name. Tables have few.
-func (d *Definition[R]) indexPlace(index Index[R]) int {
-	for i := range d.Indexes {
-		if d.Indexes[i].Name == index.Name {
+func (t *table) indexPlace(name string) int {
+	for i := range t.indexes {
+		if t.indexes[i].name == name {
 			return i
 		}
 	}
-	panic("store: table " + d.Name + " has no index " + index.Name)
+	panic("store: table " + t.name + " has no index " + name)
+}
+
+// topics yields what a change touches.
+func (t *table) topics(c change, yield func(topic)) {
+	yield(topic{t.place, ofAll, ""})
+	for _, row := range []any{c.before, c.after} {
+		if row == nil {
+			continue
+		}
+		yield(topic{t.place, ofKey, t.key(row)})
+		for i := range t.indexes {
+			if value := t.indexes[i].value(row); value != "" {
+				yield(topic{t.place, i, value})
+			}
+		}
+	}
+}
+
+// sweep deletes the rows whose time is up.
+func (t *table) sweep(tx *Tx, now time.Time) {
+	if t.expired == nil {
+		return
+	}
+	for _, key := range t.expired(&tx.View, now) {
+		tx.View.delete(t, key)
+	}
 }

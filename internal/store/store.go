@@ -59,7 +59,7 @@ type Store struct {
 // version is the tables at one revision.
 type version struct {
 	revision int64
-	tables   []contents // in the order of the schema
+	tables   []*rows // in the order of the schema
 }
 
 // Open replays the journal, from which observers hear of every row, and starts the writer.

@@ -17,7 +17,7 @@ type Tx struct {
 
 // change is one row's step from before to after.
 type change struct {
-	table         Declared
+	table         *table
 	before, after any // nil where there is none
 }
 
@@ -54,7 +54,7 @@ func (tx *Tx) change(c change) {
 
 // do makes one step in the tables and tells the observers.
 func (tx *Tx) do(c change) {
-	place := c.table.placed()
+	place := c.table.place
 	if !tx.owned[place] {
 		tx.tables[place] = tx.tables[place].clone()
 		tx.owned[place] = true
@@ -100,12 +100,12 @@ func (tx *Tx) changes() ([]Change, error) {
 		if row == nil {
 			row = c.before
 		}
-		k := id{c.table.placed(), c.table.key(row)}
+		k := id{c.table.place, c.table.key(row)}
 		if seen[k] {
 			continue
 		}
 		seen[k] = true
-		e := Change{Table: c.table.tableName(), Key: k.key}
+		e := Change{Table: c.table.name, Key: k.key}
 		if c.after != nil {
 			data, err := encode(c.after)
 			if err != nil {

@@ -126,18 +126,3 @@ func (w *watches) wake(log []change) {
 		})
 	}
 }
-
-// topics yields what a change touches.
-func (d *Definition[R]) topics(c change, yield func(topic)) {
-	yield(topic{d.place, ofAll, ""})
-	for _, row := range []any{c.before, c.after} {
-		if row, ok := row.(*R); ok {
-			yield(topic{d.place, ofKey, d.Key(row)})
-			for i := range d.Indexes {
-				if value := d.Indexes[i].Value(row); value != "" {
-					yield(topic{d.place, i, value})
-				}
-			}
-		}
-	}
-}
