@@ -25,7 +25,7 @@ var addresses = kind[state.Address]{
 	prefix: "eipalloc",
 	code:   "InvalidAllocationID.NotFound",
 	text:   "The allocation ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.Address] { return v.Addresses },
+	table:  func(v *state.View) state.Table[*state.Address] { return v.Addresses },
 	of:     func(r *state.Address) (*string, *[]types.Tag) { return r.AllocationId, &r.Tags },
 	fields: fields[state.Address]{
 		"allocation-id":              func(r *state.Address) []string { return optional(r.AllocationId) },

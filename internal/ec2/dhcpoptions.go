@@ -20,7 +20,7 @@ var dhcpOptions = kind[state.DHCPOptions]{
 	prefix: "dopt",
 	code:   "InvalidDhcpOptionID.NotFound",
 	text:   "The dhcpOption ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.DHCPOptions] { return v.DHCPOptions },
+	table:  func(v *state.View) state.Table[*state.DHCPOptions] { return v.DHCPOptions },
 	of:     func(r *state.DHCPOptions) (*string, *[]types.Tag) { return r.DhcpOptionsId, &r.Tags },
 	fields: fields[state.DHCPOptions]{
 		"dhcp-options-id": func(r *state.DHCPOptions) []string { return optional(r.DhcpOptionsId) },

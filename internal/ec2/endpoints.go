@@ -27,7 +27,7 @@ var vpcEndpoints = kind[state.VPCEndpoint]{
 	prefix: "vpce",
 	code:   "InvalidVpcEndpointId.NotFound",
 	text:   "The Vpc Endpoint Id '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.VPCEndpoint] { return v.VPCEndpoints },
+	table:  func(v *state.View) state.Table[*state.VPCEndpoint] { return v.VPCEndpoints },
 	of:     func(r *state.VPCEndpoint) (*string, *[]types.Tag) { return r.VpcEndpointId, &r.Tags },
 	fields: fields[state.VPCEndpoint]{
 		"ip-address-type":    func(r *state.VPCEndpoint) []string { return []string{string(r.IpAddressType)} },

@@ -27,7 +27,7 @@ var networkInterfaces = kind[state.NetworkInterface]{
 	prefix: "eni",
 	code:   "InvalidNetworkInterfaceID.NotFound",
 	text:   "The networkInterface ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.NetworkInterface] { return v.NetworkInterfaces },
+	table:  func(v *state.View) state.Table[*state.NetworkInterface] { return v.NetworkInterfaces },
 	of:     func(r *state.NetworkInterface) (*string, *[]types.Tag) { return r.NetworkInterfaceId, &r.TagSet },
 }
 

@@ -19,7 +19,7 @@ var internetGateways = kind[state.InternetGateway]{
 	prefix: "igw",
 	code:   "InvalidInternetGatewayID.NotFound",
 	text:   "The internetGateway ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.InternetGateway] { return v.InternetGateways },
+	table:  func(v *state.View) state.Table[*state.InternetGateway] { return v.InternetGateways },
 	of:     func(r *state.InternetGateway) (*string, *[]types.Tag) { return r.InternetGatewayId, &r.Tags },
 	fields: fields[state.InternetGateway]{
 		"attachment.state": func(r *state.InternetGateway) []string {
@@ -38,7 +38,7 @@ var egressOnlyGateways = kind[state.EgressOnlyInternetGateway]{
 	prefix: "eigw",
 	code:   "InvalidEgressOnlyInternetGatewayId.NotFound",
 	text:   "The eigw ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.EgressOnlyInternetGateway] { return v.EgressOnlyInternetGateways },
+	table:  func(v *state.View) state.Table[*state.EgressOnlyInternetGateway] { return v.EgressOnlyInternetGateways },
 	of: func(r *state.EgressOnlyInternetGateway) (*string, *[]types.Tag) {
 		return r.EgressOnlyInternetGatewayId, &r.Tags
 	},

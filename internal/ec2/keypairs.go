@@ -21,7 +21,7 @@ var keyPairs = kind[state.KeyPair]{
 	prefix: "key",
 	code:   "InvalidKeyPair.NotFound",
 	text:   "The key pair ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.KeyPair] { return v.KeyPairs },
+	table:  func(v *state.View) state.Table[*state.KeyPair] { return v.KeyPairs },
 	of:     func(r *state.KeyPair) (*string, *[]types.Tag) { return r.KeyPairId, &r.Tags },
 	fields: fields[state.KeyPair]{
 		"key-pair-id": func(r *state.KeyPair) []string { return optional(r.KeyPairId) },

@@ -21,7 +21,7 @@ type kind[R any] struct {
 	prefix string             // of its ids, such as vpc
 	code   string             // of the error for an id that there isn't, such as InvalidVpcID.NotFound
 	text   string             // of that error, with the id for %s
-	table  func(*state.View) state.Table[R]
+	table  func(*state.View) state.Table[*R]
 	of     func(*R) (id *string, tags *[]types.Tag)
 	fields fields[R]
 }

@@ -19,7 +19,7 @@ var natGateways = kind[state.NATGateway]{
 	prefix: "nat",
 	code:   "NatGatewayNotFound",
 	text:   "The Nat Gateway %s was not found",
-	table:  func(v *state.View) state.Table[state.NATGateway] { return v.NATGateways },
+	table:  func(v *state.View) state.Table[*state.NATGateway] { return v.NATGateways },
 	of:     func(r *state.NATGateway) (*string, *[]types.Tag) { return r.NatGatewayId, &r.Tags },
 	fields: fields[state.NATGateway]{
 		"nat-gateway-id": func(r *state.NATGateway) []string { return optional(r.NatGatewayId) },

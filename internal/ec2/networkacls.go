@@ -26,7 +26,7 @@ var networkACLs = kind[state.NetworkACL]{
 	prefix: "acl",
 	code:   "InvalidNetworkAclID.NotFound",
 	text:   "The networkAcl ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.NetworkACL] { return v.NetworkACLs },
+	table:  func(v *state.View) state.Table[*state.NetworkACL] { return v.NetworkACLs },
 	of:     func(r *state.NetworkACL) (*string, *[]types.Tag) { return r.NetworkAclId, &r.Tags },
 	fields: fields[state.NetworkACL]{
 		"association.association-id": func(r *state.NetworkACL) []string {

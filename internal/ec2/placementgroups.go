@@ -23,7 +23,7 @@ var placementGroups = kind[state.PlacementGroup]{
 	prefix: "pg",
 	code:   "InvalidPlacementGroup.Unknown",
 	text:   "The Placement Group Id '%s' is unknown",
-	table:  func(v *state.View) state.Table[state.PlacementGroup] { return v.PlacementGroups },
+	table:  func(v *state.View) state.Table[*state.PlacementGroup] { return v.PlacementGroups },
 	of:     func(r *state.PlacementGroup) (*string, *[]types.Tag) { return r.GroupId, &r.Tags },
 	fields: fields[state.PlacementGroup]{
 		"group-arn":    func(r *state.PlacementGroup) []string { return optional(r.GroupArn) },

@@ -20,7 +20,7 @@ var routeTables = kind[state.RouteTable]{
 	prefix: "rtb",
 	code:   "InvalidRouteTableID.NotFound",
 	text:   "The routeTable ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.RouteTable] { return v.RouteTables },
+	table:  func(v *state.View) state.Table[*state.RouteTable] { return v.RouteTables },
 	of:     func(r *state.RouteTable) (*string, *[]types.Tag) { return r.RouteTableId, &r.Tags },
 	fields: fields[state.RouteTable]{
 		"association.gateway-id": ofAssociations(func(a *types.RouteTableAssociation) *string { return a.GatewayId }),

@@ -15,7 +15,7 @@ var securityGroupRules = kind[state.SecurityGroupRule]{
 	prefix: "sgr",
 	code:   "InvalidSecurityGroupRuleId.NotFound",
 	text:   "The security group rule ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.SecurityGroupRule] { return v.SecurityGroupRules },
+	table:  func(v *state.View) state.Table[*state.SecurityGroupRule] { return v.SecurityGroupRules },
 	of:     func(r *state.SecurityGroupRule) (*string, *[]types.Tag) { return r.SecurityGroupRuleId, &r.Tags },
 	fields: fields[state.SecurityGroupRule]{
 		"group-id":               func(r *state.SecurityGroupRule) []string { return optional(r.GroupId) },

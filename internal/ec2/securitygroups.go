@@ -23,7 +23,7 @@ var securityGroups = kind[state.SecurityGroup]{
 	prefix: "sg",
 	code:   "InvalidGroup.NotFound",
 	text:   "The security group '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.SecurityGroup] { return v.SecurityGroups },
+	table:  func(v *state.View) state.Table[*state.SecurityGroup] { return v.SecurityGroups },
 	of:     func(r *state.SecurityGroup) (*string, *[]types.Tag) { return r.GroupId, &r.Tags },
 	fields: fields[state.SecurityGroup]{
 		"description": func(r *state.SecurityGroup) []string { return optional(r.Description) },

@@ -23,7 +23,7 @@ var subnets = kind[state.Subnet]{
 	prefix: "subnet",
 	code:   "InvalidSubnetID.NotFound",
 	text:   "The subnet ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.Subnet] { return v.Subnets },
+	table:  func(v *state.View) state.Table[*state.Subnet] { return v.Subnets },
 	of:     func(r *state.Subnet) (*string, *[]types.Tag) { return r.SubnetId, &r.Tags },
 	fields: fields[state.Subnet]{
 		"availability-zone":       func(r *state.Subnet) []string { return optional(r.AvailabilityZone) },

@@ -74,7 +74,7 @@ var launchedInstances = kind[state.Instance]{
 	prefix: "i",
 	code:   "InvalidID",
 	text:   "The ID '%s' is not that of an instance that Pintle has started",
-	table:  func(v *state.View) state.Table[state.Instance] { return v.Instances },
+	table:  func(v *state.View) state.Table[*state.Instance] { return v.Instances },
 	of:     func(r *state.Instance) (*string, *[]types.Tag) { return r.InstanceId, &r.Tags },
 }
 
@@ -83,7 +83,7 @@ var launchTemplates = kind[state.LaunchTemplate]{
 	prefix: "lt",
 	code:   "InvalidLaunchTemplateId.NotFound",
 	text:   "The specified launch template, with template ID %s, does not exist.",
-	table:  func(v *state.View) state.Table[state.LaunchTemplate] { return v.LaunchTemplates },
+	table:  func(v *state.View) state.Table[*state.LaunchTemplate] { return v.LaunchTemplates },
 	of:     func(r *state.LaunchTemplate) (*string, *[]types.Tag) { return r.LaunchTemplateId, &r.Tags },
 }
 

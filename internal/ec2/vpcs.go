@@ -25,7 +25,7 @@ var vpcs = kind[state.VPC]{
 	prefix: "vpc",
 	code:   "InvalidVpcID.NotFound",
 	text:   "The vpc ID '%s' does not exist",
-	table:  func(v *state.View) state.Table[state.VPC] { return v.VPCs },
+	table:  func(v *state.View) state.Table[*state.VPC] { return v.VPCs },
 	of:     func(r *state.VPC) (*string, *[]types.Tag) { return r.VpcId, &r.Tags },
 	fields: fields[state.VPC]{
 		"cidr":                              func(r *state.VPC) []string { return optional(r.CidrBlock) },

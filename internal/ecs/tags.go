@@ -140,7 +140,7 @@ func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]
 
 // retagRow changes the tags of a row in one table, and reports whether the row exists.
 func retagRow[R any](
-	table state.Table[R], arn string, tagsOf func(*R) *[]types.Tag, change func([]types.Tag) ([]types.Tag, error),
+	table state.Table[*R], arn string, tagsOf func(*R) *[]types.Tag, change func([]types.Tag) ([]types.Tag, error),
 ) (found bool, err error) {
 	row, ok := clone(table.Get(arn))
 	if !ok {

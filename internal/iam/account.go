@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-func count[R any](table state.Table[R]) (n int32) {
+func count[R any](table state.Table[*R]) (n int32) {
 	for range table.All() {
 		n++
 	}

@@ -135,14 +135,14 @@ type identified[R any] interface {
 	Common() *state.Identity
 }
 
-func identityOf[R any, P identified[R]](table state.Table[R], name string) *state.Identity {
+func identityOf[R any, P identified[R]](table state.Table[*R], name string) *state.Identity {
 	if row := table.Get(state.NameKey(name)); row != nil && P(row).Common().Name == name {
 		return P(row).Common()
 	}
 	return nil
 }
 
-func identities[R any, P identified[R]](table state.Table[R]) iter.Seq[*state.Identity] {
+func identities[R any, P identified[R]](table state.Table[*R]) iter.Seq[*state.Identity] {
 	return func(yield func(*state.Identity) bool) {
 		for row := range table.All() {
 			if !yield(P(row).Common()) {

@@ -95,10 +95,10 @@ const unfinished = "unfinished"
 
 // The indexes of the tables of Application Auto Scaling.
 var (
-	ScalingPoliciesByTarget    = Index[ScalingPolicy]{Name: "target", Value: func(p *ScalingPolicy) string { return p.TargetKey() }}
-	ScheduledActionsByTarget   = Index[ScheduledAction]{Name: "target", Value: func(a *ScheduledAction) string { return a.TargetKey() }}
-	ScalingActivitiesByTarget  = Index[ScalingActivity]{Name: "target", Value: func(a *ScalingActivity) string { return a.TargetKey() }}
-	scalingActivitiesByOutcome = Index[ScalingActivity]{Name: "outcome", Value: func(a *ScalingActivity) string {
+	ScalingPoliciesByTarget    = Index[*ScalingPolicy]{Name: "target", Value: func(p *ScalingPolicy) string { return p.TargetKey() }}
+	ScheduledActionsByTarget   = Index[*ScheduledAction]{Name: "target", Value: func(a *ScheduledAction) string { return a.TargetKey() }}
+	ScalingActivitiesByTarget  = Index[*ScalingActivity]{Name: "target", Value: func(a *ScalingActivity) string { return a.TargetKey() }}
+	scalingActivitiesByOutcome = Index[*ScalingActivity]{Name: "outcome", Value: func(a *ScalingActivity) string {
 		if a.Unfinished() {
 			return unfinished
 		}
@@ -115,24 +115,24 @@ func (v *View) UnfinishedScalingActivities() (out []*ScalingActivity) {
 }
 
 var (
-	scalableTargets = &store.Definition[ScalableTarget]{Name: "scalable_targets", Key: (*ScalableTarget).Key}
+	scalableTargets = &store.Definition[*ScalableTarget]{Name: "scalable_targets", Key: (*ScalableTarget).Key}
 
-	scalingPolicies = &store.Definition[ScalingPolicy]{
+	scalingPolicies = &store.Definition[*ScalingPolicy]{
 		Name:    "scaling_policies",
 		Key:     (*ScalingPolicy).Key,
-		Indexes: []Index[ScalingPolicy]{ScalingPoliciesByTarget},
+		Indexes: []Index[*ScalingPolicy]{ScalingPoliciesByTarget},
 	}
 
-	scheduledActions = &store.Definition[ScheduledAction]{
+	scheduledActions = &store.Definition[*ScheduledAction]{
 		Name:    "scheduled_actions",
 		Key:     (*ScheduledAction).Key,
-		Indexes: []Index[ScheduledAction]{ScheduledActionsByTarget},
+		Indexes: []Index[*ScheduledAction]{ScheduledActionsByTarget},
 	}
 
-	scalingActivities = &store.Definition[ScalingActivity]{
+	scalingActivities = &store.Definition[*ScalingActivity]{
 		Name:     "scaling_activities",
 		Key:      func(a *ScalingActivity) string { return aws.ToString(a.ActivityId) },
-		Indexes:  []Index[ScalingActivity]{ScalingActivitiesByTarget, scalingActivitiesByOutcome},
+		Indexes:  []Index[*ScalingActivity]{ScalingActivitiesByTarget, scalingActivitiesByOutcome},
 		Lifetime: store.KeepLatest(keepActivities, func(a *ScalingActivity) *time.Time { return a.StartTime }),
 	}
 )

@@ -361,52 +361,52 @@ func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Tim
 
 // The indexes of the tables of EC2 Auto Scaling.
 var (
-	GroupPoliciesByGroup = Index[GroupPolicy]{
+	GroupPoliciesByGroup = Index[*GroupPolicy]{
 		Name:  "group",
 		Value: func(p *GroupPolicy) string { return aws.ToString(p.AutoScalingGroupName) },
 	}
-	GroupActionsByGroup = Index[GroupAction]{
+	GroupActionsByGroup = Index[*GroupAction]{
 		Name:  "group",
 		Value: func(a *GroupAction) string { return aws.ToString(a.AutoScalingGroupName) },
 	}
-	GroupRefreshesByGroup = Index[GroupRefresh]{
+	GroupRefreshesByGroup = Index[*GroupRefresh]{
 		Name:  "group",
 		Value: func(r *GroupRefresh) string { return aws.ToString(r.AutoScalingGroupName) },
 	}
-	GroupActivitiesByGroup = Index[GroupActivity]{
+	GroupActivitiesByGroup = Index[*GroupActivity]{
 		Name:  "group",
 		Value: func(a *GroupActivity) string { return aws.ToString(a.AutoScalingGroupName) },
 	}
 )
 
 var (
-	autoScalingGroups = &store.Definition[AutoScalingGroup]{Name: "auto_scaling_groups", Key: (*AutoScalingGroup).Name}
+	autoScalingGroups = &store.Definition[*AutoScalingGroup]{Name: "auto_scaling_groups", Key: (*AutoScalingGroup).Name}
 
-	launchConfigurations = &store.Definition[LaunchConfiguration]{Name: "launch_configurations", Key: (*LaunchConfiguration).Name}
+	launchConfigurations = &store.Definition[*LaunchConfiguration]{Name: "launch_configurations", Key: (*LaunchConfiguration).Name}
 
-	groupPolicies = &store.Definition[GroupPolicy]{
+	groupPolicies = &store.Definition[*GroupPolicy]{
 		Name:    "group_policies",
 		Key:     (*GroupPolicy).Key,
-		Indexes: []Index[GroupPolicy]{GroupPoliciesByGroup},
+		Indexes: []Index[*GroupPolicy]{GroupPoliciesByGroup},
 	}
 
-	groupActions = &store.Definition[GroupAction]{
+	groupActions = &store.Definition[*GroupAction]{
 		Name:    "group_actions",
 		Key:     (*GroupAction).Key,
-		Indexes: []Index[GroupAction]{GroupActionsByGroup},
+		Indexes: []Index[*GroupAction]{GroupActionsByGroup},
 	}
 
-	groupRefreshes = &store.Definition[GroupRefresh]{
+	groupRefreshes = &store.Definition[*GroupRefresh]{
 		Name:     "group_refreshes",
 		Key:      (*GroupRefresh).ID,
-		Indexes:  []Index[GroupRefresh]{GroupRefreshesByGroup},
+		Indexes:  []Index[*GroupRefresh]{GroupRefreshesByGroup},
 		Lifetime: store.KeepLatest(keepActivities, func(r *GroupRefresh) *time.Time { return r.StartTime }),
 	}
 
-	groupActivities = &store.Definition[GroupActivity]{
+	groupActivities = &store.Definition[*GroupActivity]{
 		Name:     "group_activities",
 		Key:      func(a *GroupActivity) string { return aws.ToString(a.ActivityId) },
-		Indexes:  []Index[GroupActivity]{GroupActivitiesByGroup},
+		Indexes:  []Index[*GroupActivity]{GroupActivitiesByGroup},
 		Lifetime: store.KeepLatest(keepActivities, func(a *GroupActivity) *time.Time { return a.StartTime }),
 	}
 )

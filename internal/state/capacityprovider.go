@@ -20,7 +20,7 @@ type CapacityProvider struct {
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/managed-instance-draining.html
 const DrainingHook = "ecs-managed-draining-termination-hook"
 
-var capacityProviders = &store.Definition[CapacityProvider]{
+var capacityProviders = &store.Definition[*CapacityProvider]{
 	Name: "capacity_providers",
 	Key:  func(p *CapacityProvider) string { return aws.ToString(p.CapacityProviderArn) },
 }

@@ -144,8 +144,8 @@ func (v *View) EventsOf(stack string) iter.Seq[*StackEvent] {
 }
 
 // under returns the rows that belong to a stack. Their keys begin with its ID and a blank.
-func under[R any](t Table[R], stack string, of func(*R) string) iter.Seq[*R] {
-	return func(yield func(*R) bool) {
+func under[R any](t Table[R], stack string, of func(R) string) iter.Seq[R] {
+	return func(yield func(R) bool) {
 		for row := range t.Behind(stack + " ") {
 			if of(row) != stack || !yield(row) {
 				return
@@ -187,48 +187,48 @@ const keepStacks = 90 * 24 * time.Hour
 
 var (
 	// StacksByName finds the stack that has a name, of those that aren't deleted.
-	StacksByName = Index[Stack]{Name: "name", Value: func(s *Stack) string {
+	StacksByName = Index[*Stack]{Name: "name", Value: func(s *Stack) string {
 		if s.Gone() {
 			return ""
 		}
 		return *s.StackName
 	}}
 	// BusyStacks finds the stacks with an operation under way, by "busy".
-	BusyStacks = Index[Stack]{Name: "busy", Value: func(s *Stack) string {
+	BusyStacks = Index[*Stack]{Name: "busy", Value: func(s *Stack) string {
 		if s.Busy() {
 			return "busy"
 		}
 		return ""
 	}}
 	// ChangeSetsByStack finds a stack's change sets by its ID.
-	ChangeSetsByStack = Index[ChangeSet]{Name: "stack", Value: func(c *ChangeSet) string { return c.Stack }}
+	ChangeSetsByStack = Index[*ChangeSet]{Name: "stack", Value: func(c *ChangeSet) string { return c.Stack }}
 
-	stacks = &store.Definition[Stack]{
+	stacks = &store.Definition[*Stack]{
 		Name:     "stacks",
 		Key:      func(s *Stack) string { return *s.StackId },
-		Indexes:  []Index[Stack]{StacksByName, BusyStacks},
+		Indexes:  []Index[*Stack]{StacksByName, BusyStacks},
 		Lifetime: store.KeepFor(keepStacks, func(s *Stack) *time.Time { return s.DeletionTime }),
 	}
-	stackResources = &store.Definition[StackResource]{
+	stackResources = &store.Definition[*StackResource]{
 		Name:     "stack_resources",
 		Key:      (*StackResource).Key,
 		Lifetime: withStack(func(r *StackResource) (key, stack string) { return r.Key(), r.Stack }),
 	}
-	stackEvents = &store.Definition[StackEvent]{
+	stackEvents = &store.Definition[*StackEvent]{
 		Name:     "stack_events",
 		Key:      (*StackEvent).Key,
 		Lifetime: withStack(func(e *StackEvent) (key, stack string) { return e.Key(), *e.StackId }),
 	}
-	changeSets = &store.Definition[ChangeSet]{
+	changeSets = &store.Definition[*ChangeSet]{
 		Name:     "change_sets",
 		Key:      func(c *ChangeSet) string { return c.ID },
-		Indexes:  []Index[ChangeSet]{ChangeSetsByStack},
+		Indexes:  []Index[*ChangeSet]{ChangeSetsByStack},
 		Lifetime: withStack(func(c *ChangeSet) (key, stack string) { return c.ID, c.Stack }),
 	}
 )
 
 // withStack keeps rows as long as their stack.
-func withStack[R any](of func(*R) (key, stack string)) store.Lifetime[R] {
+func withStack[R any](of func(R) (key, stack string)) store.Lifetime[R] {
 	return func(t Table[R], _ time.Time) (expired []string) {
 		all := stacks.In(t.View())
 		for row := range t.All() {

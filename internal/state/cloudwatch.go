@@ -357,22 +357,22 @@ func (d *AnomalyDetector) isFor(queries []types.MetricDataQuery, q types.MetricD
 const keepHistory = 30 * 24 * time.Hour
 
 // AlarmHistoryByAlarm finds the history of an alarm by its name.
-var AlarmHistoryByAlarm = Index[AlarmHistory]{
+var AlarmHistoryByAlarm = Index[*AlarmHistory]{
 	Name:  "alarm",
 	Value: func(h *AlarmHistory) string { return aws.ToString(h.Item.AlarmName) },
 }
 
 var (
-	alarmHistory = &store.Definition[AlarmHistory]{
+	alarmHistory = &store.Definition[*AlarmHistory]{
 		Name:     "alarm_history",
 		Key:      (*AlarmHistory).Key,
-		Indexes:  []Index[AlarmHistory]{AlarmHistoryByAlarm},
+		Indexes:  []Index[*AlarmHistory]{AlarmHistoryByAlarm},
 		Lifetime: store.KeepLatest(keepHistory, func(h *AlarmHistory) *time.Time { return h.Item.Timestamp }),
 	}
 
-	alarms = &store.Definition[Alarm]{Name: "alarms", Key: (*Alarm).Name}
+	alarms = &store.Definition[*Alarm]{Name: "alarms", Key: (*Alarm).Name}
 
-	anomalyDetectors = &store.Definition[AnomalyDetector]{Name: "anomaly_detectors", Key: (*AnomalyDetector).Key}
+	anomalyDetectors = &store.Definition[*AnomalyDetector]{Name: "anomaly_detectors", Key: (*AnomalyDetector).Key}
 
-	dashboards = &store.Definition[Dashboard]{Name: "dashboards", Key: func(d *Dashboard) string { return d.Name }}
+	dashboards = &store.Definition[*Dashboard]{Name: "dashboards", Key: func(d *Dashboard) string { return d.Name }}
 )

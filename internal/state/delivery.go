@@ -23,7 +23,7 @@ type Delivery struct {
 	Moved time.Time `json:",omitzero"`
 }
 
-var deliveries = &store.Definition[Delivery]{Name: "deliveries", Key: func(d *Delivery) string { return d.ID }}
+var deliveries = &store.Definition[*Delivery]{Name: "deliveries", Key: func(d *Delivery) string { return d.ID }}
 
 // Owe stores a debt and returns its row. It sets Since, Due and, unless the debt has one, ID. A debt whose ID is owed already changes
 // nothing, but for a void one, which takes the other's place.

@@ -178,21 +178,21 @@ func (s *AccountSetting) Key() string {
 
 // The indexes of the ECS tables.
 var (
-	TasksByCluster = Index[Task]{Name: "cluster", Value: func(t *Task) string {
+	TasksByCluster = Index[*Task]{Name: "cluster", Value: func(t *Task) string {
 		return ClusterStatus(aws.ToString(t.ClusterArn), aws.ToString(t.DesiredStatus))
 	}}
-	TasksByInstance = Index[Task]{Name: "instance", Value: func(t *Task) string { return aws.ToString(t.ContainerInstanceArn) }}
+	TasksByInstance = Index[*Task]{Name: "instance", Value: func(t *Task) string { return aws.ToString(t.ContainerInstanceArn) }}
 	// TasksByLastStatus finds tasks that wait for placement, and stopped ones that are due to be forgotten.
-	TasksByLastStatus = Index[Task]{Name: "last_status", Value: func(t *Task) string { return aws.ToString(t.LastStatus) }}
+	TasksByLastStatus = Index[*Task]{Name: "last_status", Value: func(t *Task) string { return aws.ToString(t.LastStatus) }}
 
-	InstancesByCluster = Index[ContainerInstance]{Name: "cluster", Value: func(c *ContainerInstance) string { return c.ClusterArn }}
+	InstancesByCluster = Index[*ContainerInstance]{Name: "cluster", Value: func(c *ContainerInstance) string { return c.ClusterArn }}
 	// InstancesByMachine finds what an EC2 instance has registered.
-	InstancesByMachine = Index[ContainerInstance]{
+	InstancesByMachine = Index[*ContainerInstance]{
 		Name:  "machine",
 		Value: func(c *ContainerInstance) string { return aws.ToString(c.Ec2InstanceId) },
 	}
 
-	TaskDefinitionsByFamily = Index[TaskDefinition]{Name: "family", Value: func(t *TaskDefinition) string { return aws.ToString(t.Family) }}
+	TaskDefinitionsByFamily = Index[*TaskDefinition]{Name: "family", Value: func(t *TaskDefinition) string { return aws.ToString(t.Family) }}
 )
 
 // ClusterStatus returns the index value in TasksByCluster for a cluster's tasks with a desired status.
@@ -202,7 +202,7 @@ func ClusterStatus(clusterArn, desiredStatus string) string { return clusterArn 
 const keepEnded = time.Hour
 
 // unusedDefinitions returns the definitions that were asked to be deleted and that no task or service names any more.
-func unusedDefinitions(t Table[TaskDefinition], _ time.Time) []string {
+func unusedDefinitions(t Table[*TaskDefinition], _ time.Time) []string {
 	doomed := map[string]bool{}
 	for td := range t.All() {
 		if td.Status == types.TaskDefinitionStatusDeleteInProgress {
@@ -227,37 +227,37 @@ func unusedDefinitions(t Table[TaskDefinition], _ time.Time) []string {
 }
 
 var (
-	accountSettings = &store.Definition[AccountSetting]{Name: "account_settings", Key: (*AccountSetting).Key}
+	accountSettings = &store.Definition[*AccountSetting]{Name: "account_settings", Key: (*AccountSetting).Key}
 
-	clusters = &store.Definition[Cluster]{Name: "clusters", Key: func(c *Cluster) string { return aws.ToString(c.ClusterArn) }}
+	clusters = &store.Definition[*Cluster]{Name: "clusters", Key: func(c *Cluster) string { return aws.ToString(c.ClusterArn) }}
 
-	containerInstances = &store.Definition[ContainerInstance]{
+	containerInstances = &store.Definition[*ContainerInstance]{
 		Name:     "container_instances",
 		Key:      func(c *ContainerInstance) string { return aws.ToString(c.ContainerInstanceArn) },
-		Indexes:  []Index[ContainerInstance]{InstancesByCluster, InstancesByMachine},
+		Indexes:  []Index[*ContainerInstance]{InstancesByCluster, InstancesByMachine},
 		Lifetime: store.KeepFor(keepEnded, func(c *ContainerInstance) *time.Time { return c.DeregisteredAt }),
 		Revise:   func(before, after *ContainerInstance) { after.Version = before.Version + 1 },
 	}
 
-	idempotencyTokens = &store.Definition[IdempotencyToken]{
+	idempotencyTokens = &store.Definition[*IdempotencyToken]{
 		Name:     "idempotency_tokens",
 		Key:      func(t *IdempotencyToken) string { return t.Token },
 		Lifetime: store.KeepFor(0, func(t *IdempotencyToken) *time.Time { return &t.Expires }),
 	}
 
-	taskDefinitions = &store.Definition[TaskDefinition]{
+	taskDefinitions = &store.Definition[*TaskDefinition]{
 		Name:     "task_definitions",
 		Key:      func(t *TaskDefinition) string { return aws.ToString(t.TaskDefinitionArn) },
-		Indexes:  []Index[TaskDefinition]{TaskDefinitionsByFamily},
+		Indexes:  []Index[*TaskDefinition]{TaskDefinitionsByFamily},
 		Lifetime: unusedDefinitions,
 	}
 
-	taskFamilies = &store.Definition[TaskFamily]{Name: "task_families", Key: func(f *TaskFamily) string { return f.Family }}
+	taskFamilies = &store.Definition[*TaskFamily]{Name: "task_families", Key: func(f *TaskFamily) string { return f.Family }}
 
-	tasks = &store.Definition[Task]{
+	tasks = &store.Definition[*Task]{
 		Name:     "tasks",
 		Key:      func(t *Task) string { return aws.ToString(t.TaskArn) },
-		Indexes:  []Index[Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService},
+		Indexes:  []Index[*Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService},
 		Lifetime: store.KeepForBy(TasksByLastStatus, "STOPPED", keepEnded, func(t *Task) *time.Time { return t.StoppedAt }),
 		Revise:   func(before, after *Task) { after.Version = before.Version + 1 },
 	}

@@ -58,19 +58,19 @@ func (tx *Tx) RevokeNodeKeys(instanceArn string) {
 // keepUnused is how long a key may be without an instance.
 const keepUnused = 24 * time.Hour
 
-var nodeKeysByInstance = Index[NodeKey]{Name: "instance", Value: func(k *NodeKey) string { return k.ContainerInstanceArn }}
+var nodeKeysByInstance = Index[*NodeKey]{Name: "instance", Value: func(k *NodeKey) string { return k.ContainerInstanceArn }}
 
 var (
-	joinTokens = &store.Definition[JoinToken]{
+	joinTokens = &store.Definition[*JoinToken]{
 		Name:     "join_tokens",
 		Key:      func(t *JoinToken) string { return t.ID },
 		Lifetime: store.KeepFor(0, func(t *JoinToken) *time.Time { return &t.ExpiresAt }),
 	}
 
-	nodeKeys = &store.Definition[NodeKey]{
+	nodeKeys = &store.Definition[*NodeKey]{
 		Name:     "node_keys",
 		Key:      func(k *NodeKey) string { return k.AccessKeyID },
-		Indexes:  []Index[NodeKey]{nodeKeysByInstance},
+		Indexes:  []Index[*NodeKey]{nodeKeysByInstance},
 		Lifetime: store.KeepFor(keepUnused, (*NodeKey).unused),
 	}
 )

@@ -94,27 +94,27 @@ type AccessKey struct {
 }
 
 // AccessKeysByUser finds a user's keys by the user's name.
-var AccessKeysByUser = Index[AccessKey]{Name: "user", Value: func(k *AccessKey) string { return k.User }}
+var AccessKeysByUser = Index[*AccessKey]{Name: "user", Value: func(k *AccessKey) string { return k.User }}
 
 // NameKey returns the key of what IAM knows by a name, of which no two may differ by case alone.
 func NameKey(name string) string { return strings.ToLower(name) }
 
 var (
-	users            = &store.Definition[User]{Name: "users", Key: func(u *User) string { return NameKey(u.Name) }}
-	userGroups       = &store.Definition[UserGroup]{Name: "user_groups", Key: func(g *UserGroup) string { return NameKey(g.Name) }}
-	roles            = &store.Definition[Role]{Name: "roles", Key: func(r *Role) string { return NameKey(r.Name) }}
-	instanceProfiles = &store.Definition[InstanceProfile]{
+	users            = &store.Definition[*User]{Name: "users", Key: func(u *User) string { return NameKey(u.Name) }}
+	userGroups       = &store.Definition[*UserGroup]{Name: "user_groups", Key: func(g *UserGroup) string { return NameKey(g.Name) }}
+	roles            = &store.Definition[*Role]{Name: "roles", Key: func(r *Role) string { return NameKey(r.Name) }}
+	instanceProfiles = &store.Definition[*InstanceProfile]{
 		Name: "instance_profiles",
 		Key:  func(p *InstanceProfile) string { return NameKey(p.Name) },
 	}
-	managedPolicies = &store.Definition[ManagedPolicy]{
+	managedPolicies = &store.Definition[*ManagedPolicy]{
 		Name: "managed_policies",
 		Key:  func(p *ManagedPolicy) string { return NameKey(p.Name) },
 	}
-	accessKeys = &store.Definition[AccessKey]{
+	accessKeys = &store.Definition[*AccessKey]{
 		Name:    "access_keys",
 		Key:     func(k *AccessKey) string { return k.ID },
-		Indexes: []Index[AccessKey]{AccessKeysByUser},
+		Indexes: []Index[*AccessKey]{AccessKeysByUser},
 	}
 )
 

@@ -222,45 +222,45 @@ const keepTerminated = time.Hour
 // Indexes of the tables of EC2.
 var (
 	// InstancesByGroup finds the instances of an Auto Scaling group, except those that left it for good.
-	InstancesByGroup = Index[Instance]{Name: "group", Value: func(i *Instance) string {
+	InstancesByGroup = Index[*Instance]{Name: "group", Value: func(i *Instance) string {
 		if i.Member == nil {
 			return ""
 		}
 		return i.Member.Group
 	}}
 	// InstancesByState finds instances by the name of their state.
-	InstancesByState = Index[Instance]{Name: "state", Value: func(i *Instance) string { return string(i.State.Name) }}
+	InstancesByState = Index[*Instance]{Name: "state", Value: func(i *Instance) string { return string(i.State.Name) }}
 	// InstancesBySubnet finds the instances that have an address of a subnet.
-	InstancesBySubnet = Index[Instance]{Name: "subnet", Value: func(i *Instance) string {
+	InstancesBySubnet = Index[*Instance]{Name: "subnet", Value: func(i *Instance) string {
 		if i.IsOver() {
 			return ""
 		}
 		return aws.ToString(i.SubnetId)
 	}}
-	instancesByAddress = Index[Instance]{Name: "address", Value: func(i *Instance) string {
+	instancesByAddress = Index[*Instance]{Name: "address", Value: func(i *Instance) string {
 		if i.IsOver() || i.PrivateIpAddress == nil {
 			return ""
 		}
 		return aws.ToString(i.SubnetId) + " " + *i.PrivateIpAddress
 	}}
-	launchTemplatesByName = Index[LaunchTemplate]{
+	launchTemplatesByName = Index[*LaunchTemplate]{
 		Name:  "name",
 		Value: func(t *LaunchTemplate) string { return aws.ToString(t.LaunchTemplateName) },
 	}
 )
 
 var (
-	instances = &store.Definition[Instance]{
+	instances = &store.Definition[*Instance]{
 		Name:    "instances",
 		Key:     func(i *Instance) string { return aws.ToString(i.InstanceId) },
-		Indexes: []Index[Instance]{InstancesByGroup, InstancesByState, InstancesBySubnet, instancesByAddress},
+		Indexes: []Index[*Instance]{InstancesByGroup, InstancesByState, InstancesBySubnet, instancesByAddress},
 		Lifetime: store.KeepForBy(InstancesByState, string(types.InstanceStateNameTerminated), keepTerminated,
 			func(i *Instance) *time.Time { return i.TerminatedAt }),
 	}
 
-	launchTemplates = &store.Definition[LaunchTemplate]{
+	launchTemplates = &store.Definition[*LaunchTemplate]{
 		Name:    "launch_templates",
 		Key:     func(t *LaunchTemplate) string { return aws.ToString(t.LaunchTemplateId) },
-		Indexes: []Index[LaunchTemplate]{launchTemplatesByName},
+		Indexes: []Index[*LaunchTemplate]{launchTemplatesByName},
 	}
 )

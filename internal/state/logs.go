@@ -55,12 +55,12 @@ func (v *View) ActiveExport() *ExportTask {
 }
 
 var (
-	logResourcePolicies = &store.Definition[LogResourcePolicy]{
+	logResourcePolicies = &store.Definition[*LogResourcePolicy]{
 		Name: "log_resource_policies",
 		Key:  func(p *LogResourcePolicy) string { return aws.ToString(p.PolicyName) },
 	}
 
-	exportTasks = &store.Definition[ExportTask]{
+	exportTasks = &store.Definition[*ExportTask]{
 		Name: "export_tasks",
 		Key:  func(t *ExportTask) string { return aws.ToString(t.TaskId) },
 		Lifetime: store.KeepFor(keepExports, func(t *ExportTask) *time.Time {

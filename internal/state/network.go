@@ -144,97 +144,97 @@ const keepDeletedGateway = time.Hour
 
 // Indexes of the network's tables.
 var (
-	SubnetsByVPC        = Index[Subnet]{Name: "vpc", Value: func(s *Subnet) string { return aws.ToString(s.VpcId) }}
-	RouteTablesByVPC    = Index[RouteTable]{Name: "vpc", Value: func(t *RouteTable) string { return aws.ToString(t.VpcId) }}
-	NetworkACLsByVPC    = Index[NetworkACL]{Name: "vpc", Value: func(a *NetworkACL) string { return aws.ToString(a.VpcId) }}
-	SecurityGroupsByVPC = Index[SecurityGroup]{Name: "vpc", Value: func(g *SecurityGroup) string { return aws.ToString(g.VpcId) }}
-	RulesByGroup        = Index[SecurityGroupRule]{Name: "group", Value: func(r *SecurityGroupRule) string { return aws.ToString(r.GroupId) }}
-	InterfacesBySubnet  = Index[NetworkInterface]{Name: "subnet", Value: func(i *NetworkInterface) string { return aws.ToString(i.SubnetId) }}
-	interfacesByAddress = Index[NetworkInterface]{Name: "address", Value: func(i *NetworkInterface) string {
+	SubnetsByVPC        = Index[*Subnet]{Name: "vpc", Value: func(s *Subnet) string { return aws.ToString(s.VpcId) }}
+	RouteTablesByVPC    = Index[*RouteTable]{Name: "vpc", Value: func(t *RouteTable) string { return aws.ToString(t.VpcId) }}
+	NetworkACLsByVPC    = Index[*NetworkACL]{Name: "vpc", Value: func(a *NetworkACL) string { return aws.ToString(a.VpcId) }}
+	SecurityGroupsByVPC = Index[*SecurityGroup]{Name: "vpc", Value: func(g *SecurityGroup) string { return aws.ToString(g.VpcId) }}
+	RulesByGroup        = Index[*SecurityGroupRule]{Name: "group", Value: func(r *SecurityGroupRule) string { return aws.ToString(r.GroupId) }}
+	InterfacesBySubnet  = Index[*NetworkInterface]{Name: "subnet", Value: func(i *NetworkInterface) string { return aws.ToString(i.SubnetId) }}
+	interfacesByAddress = Index[*NetworkInterface]{Name: "address", Value: func(i *NetworkInterface) string {
 		return aws.ToString(i.SubnetId) + " " + aws.ToString(i.PrivateIpAddress)
 	}}
-	AddressesByInterface = Index[Address]{Name: "interface", Value: func(a *Address) string { return aws.ToString(a.NetworkInterfaceId) }}
+	AddressesByInterface = Index[*Address]{Name: "interface", Value: func(a *Address) string { return aws.ToString(a.NetworkInterfaceId) }}
 )
 
 var (
-	vpcs = &store.Definition[VPC]{Name: "vpcs", Key: func(v *VPC) string { return aws.ToString(v.VpcId) }}
+	vpcs = &store.Definition[*VPC]{Name: "vpcs", Key: func(v *VPC) string { return aws.ToString(v.VpcId) }}
 
-	subnets = &store.Definition[Subnet]{
+	subnets = &store.Definition[*Subnet]{
 		Name:    "subnets",
 		Key:     func(s *Subnet) string { return aws.ToString(s.SubnetId) },
-		Indexes: []Index[Subnet]{SubnetsByVPC},
+		Indexes: []Index[*Subnet]{SubnetsByVPC},
 	}
 
-	dhcpOptions = &store.Definition[DHCPOptions]{
+	dhcpOptions = &store.Definition[*DHCPOptions]{
 		Name: "dhcp_options",
 		Key:  func(o *DHCPOptions) string { return aws.ToString(o.DhcpOptionsId) },
 	}
 
-	internetGateways = &store.Definition[InternetGateway]{
+	internetGateways = &store.Definition[*InternetGateway]{
 		Name: "internet_gateways",
 		Key:  func(g *InternetGateway) string { return aws.ToString(g.InternetGatewayId) },
 	}
 
-	egressOnlyInternetGateways = &store.Definition[EgressOnlyInternetGateway]{
+	egressOnlyInternetGateways = &store.Definition[*EgressOnlyInternetGateway]{
 		Name: "egress_only_internet_gateways",
 		Key:  func(g *EgressOnlyInternetGateway) string { return aws.ToString(g.EgressOnlyInternetGatewayId) },
 	}
 
-	routeTables = &store.Definition[RouteTable]{
+	routeTables = &store.Definition[*RouteTable]{
 		Name:    "route_tables",
 		Key:     func(t *RouteTable) string { return aws.ToString(t.RouteTableId) },
-		Indexes: []Index[RouteTable]{RouteTablesByVPC},
+		Indexes: []Index[*RouteTable]{RouteTablesByVPC},
 	}
 
-	networkACLs = &store.Definition[NetworkACL]{
+	networkACLs = &store.Definition[*NetworkACL]{
 		Name:    "network_acls",
 		Key:     func(a *NetworkACL) string { return aws.ToString(a.NetworkAclId) },
-		Indexes: []Index[NetworkACL]{NetworkACLsByVPC},
+		Indexes: []Index[*NetworkACL]{NetworkACLsByVPC},
 	}
 
-	securityGroups = &store.Definition[SecurityGroup]{
+	securityGroups = &store.Definition[*SecurityGroup]{
 		Name:    "security_groups",
 		Key:     func(g *SecurityGroup) string { return aws.ToString(g.GroupId) },
-		Indexes: []Index[SecurityGroup]{SecurityGroupsByVPC},
+		Indexes: []Index[*SecurityGroup]{SecurityGroupsByVPC},
 	}
 
-	securityGroupRules = &store.Definition[SecurityGroupRule]{
+	securityGroupRules = &store.Definition[*SecurityGroupRule]{
 		Name:    "security_group_rules",
 		Key:     func(r *SecurityGroupRule) string { return aws.ToString(r.SecurityGroupRuleId) },
-		Indexes: []Index[SecurityGroupRule]{RulesByGroup},
+		Indexes: []Index[*SecurityGroupRule]{RulesByGroup},
 	}
 
-	natGateways = &store.Definition[NATGateway]{
+	natGateways = &store.Definition[*NATGateway]{
 		Name:     "nat_gateways",
 		Key:      func(g *NATGateway) string { return aws.ToString(g.NatGatewayId) },
 		Lifetime: store.KeepFor(keepDeletedGateway, func(g *NATGateway) *time.Time { return g.DeleteTime }),
 	}
 
-	addresses = &store.Definition[Address]{
+	addresses = &store.Definition[*Address]{
 		Name:    "addresses",
 		Key:     func(a *Address) string { return aws.ToString(a.AllocationId) },
-		Indexes: []Index[Address]{AddressesByInterface},
+		Indexes: []Index[*Address]{AddressesByInterface},
 	}
 
-	networkInterfaces = &store.Definition[NetworkInterface]{
+	networkInterfaces = &store.Definition[*NetworkInterface]{
 		Name:    "network_interfaces",
 		Key:     func(i *NetworkInterface) string { return aws.ToString(i.NetworkInterfaceId) },
-		Indexes: []Index[NetworkInterface]{InterfacesBySubnet, interfacesByAddress},
+		Indexes: []Index[*NetworkInterface]{InterfacesBySubnet, interfacesByAddress},
 	}
 
-	vpcEndpoints = &store.Definition[VPCEndpoint]{
+	vpcEndpoints = &store.Definition[*VPCEndpoint]{
 		Name: "vpc_endpoints",
 		Key:  func(e *VPCEndpoint) string { return aws.ToString(e.VpcEndpointId) },
 	}
 
-	keyPairs = &store.Definition[KeyPair]{Name: "key_pairs", Key: func(k *KeyPair) string { return aws.ToString(k.KeyPairId) }}
+	keyPairs = &store.Definition[*KeyPair]{Name: "key_pairs", Key: func(k *KeyPair) string { return aws.ToString(k.KeyPairId) }}
 
-	placementGroups = &store.Definition[PlacementGroup]{
+	placementGroups = &store.Definition[*PlacementGroup]{
 		Name: "placement_groups",
 		Key:  func(g *PlacementGroup) string { return aws.ToString(g.GroupId) },
 	}
 
-	defaultNetworks = &store.Definition[DefaultNetwork]{
+	defaultNetworks = &store.Definition[*DefaultNetwork]{
 		Name: "default_networks",
 		Key:  func(d *DefaultNetwork) string { return d.Region },
 	}
@@ -242,22 +242,22 @@ var (
 
 // networkTables are the tables of a VPC and what is in it.
 type networkTables struct {
-	Addresses                  Table[Address]
-	DefaultNetworks            Table[DefaultNetwork]
-	DHCPOptions                Table[DHCPOptions]
-	EgressOnlyInternetGateways Table[EgressOnlyInternetGateway]
-	InternetGateways           Table[InternetGateway]
-	KeyPairs                   Table[KeyPair]
-	NATGateways                Table[NATGateway]
-	NetworkACLs                Table[NetworkACL]
-	NetworkInterfaces          Table[NetworkInterface]
-	PlacementGroups            Table[PlacementGroup]
-	RouteTables                Table[RouteTable]
-	SecurityGroupRules         Table[SecurityGroupRule]
-	SecurityGroups             Table[SecurityGroup]
-	Subnets                    Table[Subnet]
-	VPCEndpoints               Table[VPCEndpoint]
-	VPCs                       Table[VPC]
+	Addresses                  Table[*Address]
+	DefaultNetworks            Table[*DefaultNetwork]
+	DHCPOptions                Table[*DHCPOptions]
+	EgressOnlyInternetGateways Table[*EgressOnlyInternetGateway]
+	InternetGateways           Table[*InternetGateway]
+	KeyPairs                   Table[*KeyPair]
+	NATGateways                Table[*NATGateway]
+	NetworkACLs                Table[*NetworkACL]
+	NetworkInterfaces          Table[*NetworkInterface]
+	PlacementGroups            Table[*PlacementGroup]
+	RouteTables                Table[*RouteTable]
+	SecurityGroupRules         Table[*SecurityGroupRule]
+	SecurityGroups             Table[*SecurityGroup]
+	Subnets                    Table[*Subnet]
+	VPCEndpoints               Table[*VPCEndpoint]
+	VPCs                       Table[*VPC]
 }
 
 func newNetworkTables(v *store.View) networkTables {

@@ -102,17 +102,17 @@ func (v *View) HasEncrypted() bool {
 }
 
 var (
-	parameters = &store.Definition[Parameter]{
+	parameters = &store.Definition[*Parameter]{
 		Name:     "parameters",
 		Key:      func(p *Parameter) string { return p.Name },
 		Lifetime: store.KeepFor(0, func(p *Parameter) *time.Time { return p.Expires }),
 	}
 
-	parameterVersions = &store.Definition[ParameterVersion]{
+	parameterVersions = &store.Definition[*ParameterVersion]{
 		Name: "parameter_versions",
 		Key:  (*ParameterVersion).Key,
 		// They live as long as the parameter.
-		Lifetime: func(t Table[ParameterVersion], _ time.Time) (expired []string) {
+		Lifetime: func(t Table[*ParameterVersion], _ time.Time) (expired []string) {
 			all := parameters.In(t.View())
 			for row := range t.All() {
 				if all.Get(row.Name) == nil {

@@ -18,7 +18,7 @@ type QueryDefinition struct {
 	LastModified time.Time
 }
 
-var queryDefinitions = &store.Definition[QueryDefinition]{
+var queryDefinitions = &store.Definition[*QueryDefinition]{
 	Name: "queryDefinitions",
 	Key:  func(d *QueryDefinition) string { return d.ID },
 }

@@ -65,17 +65,17 @@ func (tx *Tx) DeleteSecret(name string) {
 }
 
 var (
-	secrets = &store.Definition[Secret]{
+	secrets = &store.Definition[*Secret]{
 		Name:     "secrets",
 		Key:      func(s *Secret) string { return s.Name },
 		Lifetime: store.KeepFor(0, func(s *Secret) *time.Time { return s.DeletedAt }),
 	}
 
-	secretVersions = &store.Definition[SecretVersion]{
+	secretVersions = &store.Definition[*SecretVersion]{
 		Name: "secret_versions",
 		Key:  (*SecretVersion).Key,
 		// They live as long as the secret.
-		Lifetime: func(t Table[SecretVersion], _ time.Time) (expired []string) {
+		Lifetime: func(t Table[*SecretVersion], _ time.Time) (expired []string) {
 			all := secrets.In(t.View())
 			for row := range t.All() {
 				if all.Get(row.Name) == nil {

@@ -136,16 +136,16 @@ type ServiceRevision struct {
 var (
 	// TasksByService finds the tasks of a service. Ended tasks are included only until the service has taken note of
 	// their end.
-	TasksByService = Index[Task]{Name: "service", Value: func(t *Task) string {
+	TasksByService = Index[*Task]{Name: "service", Value: func(t *Task) string {
 		if t.ServiceArn == "" || t.Noted {
 			return ""
 		}
 		return t.ServiceArn
 	}}
 
-	ServicesByCluster = Index[Service]{Name: "cluster", Value: func(s *Service) string { return aws.ToString(s.ClusterArn) }}
+	ServicesByCluster = Index[*Service]{Name: "cluster", Value: func(s *Service) string { return aws.ToString(s.ClusterArn) }}
 
-	ServiceDeploymentsByService = Index[ServiceDeployment]{
+	ServiceDeploymentsByService = Index[*ServiceDeployment]{
 		Name:  "service",
 		Value: func(d *ServiceDeployment) string { return aws.ToString(d.ServiceArn) },
 	}
@@ -155,7 +155,7 @@ var (
 const keepDeployments = 90 * 24 * time.Hour
 
 // oldDeployments returns the deployments of forgotten services, and old deployments that their service has moved past.
-func oldDeployments(t Table[ServiceDeployment], now time.Time) (over []string) {
+func oldDeployments(t Table[*ServiceDeployment], now time.Time) (over []string) {
 	services := services.In(t.View())
 	for d := range t.All() {
 		s := services.Get(aws.ToString(d.ServiceArn))
@@ -175,7 +175,7 @@ func (s *Service) deploys(d *ServiceDeployment) bool {
 }
 
 // unusedRevisions returns the revisions whose deployments were forgotten.
-func unusedRevisions(t Table[ServiceRevision], _ time.Time) (over []string) {
+func unusedRevisions(t Table[*ServiceRevision], _ time.Time) (over []string) {
 	deployed := map[string]bool{}
 	for d := range serviceDeployments.In(t.View()).All() {
 		deployed[*d.TargetServiceRevision.Arn] = true
@@ -189,21 +189,21 @@ func unusedRevisions(t Table[ServiceRevision], _ time.Time) (over []string) {
 }
 
 var (
-	services = &store.Definition[Service]{
+	services = &store.Definition[*Service]{
 		Name:     "services",
 		Key:      func(s *Service) string { return aws.ToString(s.ServiceArn) },
-		Indexes:  []Index[Service]{ServicesByCluster},
+		Indexes:  []Index[*Service]{ServicesByCluster},
 		Lifetime: store.KeepFor(keepEnded, func(s *Service) *time.Time { return s.EndedAt }),
 	}
 
-	serviceDeployments = &store.Definition[ServiceDeployment]{
+	serviceDeployments = &store.Definition[*ServiceDeployment]{
 		Name:     "service_deployments",
 		Key:      func(d *ServiceDeployment) string { return aws.ToString(d.ServiceDeploymentArn) },
-		Indexes:  []Index[ServiceDeployment]{ServiceDeploymentsByService},
+		Indexes:  []Index[*ServiceDeployment]{ServiceDeploymentsByService},
 		Lifetime: oldDeployments,
 	}
 
-	serviceRevisions = &store.Definition[ServiceRevision]{
+	serviceRevisions = &store.Definition[*ServiceRevision]{
 		Name:     "service_revisions",
 		Key:      func(r *ServiceRevision) string { return aws.ToString(r.ServiceRevisionArn) },
 		Lifetime: unusedRevisions,

@@ -64,7 +64,7 @@ func TestWhatIsNotDurableIsNotThere(t *testing.T) {
 		defer s.Close() //nolint:errcheck // the test is over
 		outcome <- nil
 		update(t, s, func(tx *store.Tx) error { things.In(&tx.View).Put(named("kept")); return nil })
-		begin := func(fn func(store.Table[thing])) <-chan error {
+		begin := func(fn func(store.Table[*thing])) <-chan error {
 			done := make(chan error, 1)
 			go func() {
 				done <- s.Update(context.Background(), func(tx *store.Tx) error { fn(things.In(&tx.View)); return nil })
@@ -75,11 +75,11 @@ func TestWhatIsNotDurableIsNotThere(t *testing.T) {
 		watch := s.Watch()
 		things.In(watch).Get("kept")
 		woken := watch.ChangedCh(t.Context())
-		first := begin(func(t store.Table[thing]) {
+		first := begin(func(t store.Table[*thing]) {
 			t.Delete("kept")
 			t.Put(&thing{Name: "first", Group: "g"})
 		})
-		second := begin(func(t store.Table[thing]) { t.Put(&thing{Name: "second", Group: "g"}) }) // g is free again
+		second := begin(func(t store.Table[*thing]) { t.Put(&thing{Name: "second", Group: "g"}) }) // g is free again
 		select {
 		case err := <-first:
 			t.Errorf("answered (%v) before it is durable", err)

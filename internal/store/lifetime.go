@@ -9,7 +9,7 @@ import (
 type Lifetime[R any] func(t Table[R], now time.Time) []string
 
 // KeepFor keeps a row for d after it ended. ended returns nil for a row that hasn't.
-func KeepFor[R any](d time.Duration, ended func(*R) *time.Time) Lifetime[R] {
+func KeepFor[R any](d time.Duration, ended func(R) *time.Time) Lifetime[R] {
 	return func(t Table[R], now time.Time) (expired []string) {
 		for row := range t.All() {
 			if at := ended(row); at != nil && now.Sub(*at) > d {
@@ -21,7 +21,7 @@ func KeepFor[R any](d time.Duration, ended func(*R) *time.Time) Lifetime[R] {
 }
 
 // KeepForBy is KeepFor for a table in which only rows with the value in the index can have ended. It scans no others.
-func KeepForBy[R any](index Index[R], value string, d time.Duration, ended func(*R) *time.Time) Lifetime[R] {
+func KeepForBy[R any](index Index[R], value string, d time.Duration, ended func(R) *time.Time) Lifetime[R] {
 	return func(t Table[R], now time.Time) (expired []string) {
 		for row := range t.By(index, value) {
 			if at := ended(row); at != nil && now.Sub(*at) > d {
@@ -34,7 +34,7 @@ func KeepForBy[R any](index Index[R], value string, d time.Duration, ended func(
 
 // KeepLatest keeps the rows of the last d. The table's keys must be in the order of time, so that the scan can end at the first row
 // that stays.
-func KeepLatest[R any](d time.Duration, at func(*R) *time.Time) Lifetime[R] {
+func KeepLatest[R any](d time.Duration, at func(R) *time.Time) Lifetime[R] {
 	return func(t Table[R], now time.Time) (expired []string) {
 		for row := range t.All() {
 			if when := at(row); when != nil && now.Sub(*when) <= d {

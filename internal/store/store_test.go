@@ -27,12 +27,12 @@ type thing struct {
 }
 
 var (
-	byGroup = store.Index[thing]{Name: "group", Value: func(t *thing) string { return t.Group }}
+	byGroup = store.Index[*thing]{Name: "group", Value: func(t *thing) string { return t.Group }}
 
-	things = &store.Definition[thing]{
+	things = &store.Definition[*thing]{
 		Name:    "things",
 		Key:     func(t *thing) string { return t.Name },
-		Indexes: []store.Index[thing]{byGroup},
+		Indexes: []store.Index[*thing]{byGroup},
 		Revise:  func(before, after *thing) { after.Version = before.Version + 1 },
 	}
 

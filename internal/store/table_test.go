@@ -87,16 +87,16 @@ func rowsOf(t *testing.T, j *journaltest.Memory) (out journaltest.Rows) {
 // TestWatches: each kind of reading is woken by what concerns it, whether it happened before the wait began or later, and by
 // nothing else.
 func TestWatches(t *testing.T) {
-	put := func(row *thing) func(store.Table[thing]) { return func(t store.Table[thing]) { t.Put(row) } }
-	del := func(name string) func(store.Table[thing]) { return func(t store.Table[thing]) { t.Delete(name) } }
-	read := func(key string) func(store.Table[thing]) { return func(t store.Table[thing]) { t.Get(key) } }
-	by := func(group string) func(store.Table[thing]) {
-		return func(t store.Table[thing]) { t.WatchBy(byGroup, group) }
+	put := func(row *thing) func(store.Table[*thing]) { return func(t store.Table[*thing]) { t.Put(row) } }
+	del := func(name string) func(store.Table[*thing]) { return func(t store.Table[*thing]) { t.Delete(name) } }
+	read := func(key string) func(store.Table[*thing]) { return func(t store.Table[*thing]) { t.Get(key) } }
+	by := func(group string) func(store.Table[*thing]) {
+		return func(t store.Table[*thing]) { t.WatchBy(byGroup, group) }
 	}
 	for _, c := range []struct {
 		name   string
-		read   func(store.Table[thing])
-		change func(store.Table[thing])
+		read   func(store.Table[*thing])
+		change func(store.Table[*thing])
 		wakes  bool
 	}{
 		{"a row, changed", read("a"), put(&thing{Name: "a", Group: "g", Count: 1}), true},
@@ -109,14 +109,14 @@ func TestWatches(t *testing.T) {
 		{"a group, and one goes to another", by("g"), put(&thing{Name: "a", Group: "h"}), true},
 		{"a group, and one comes from another", by("h"), put(&thing{Name: "a", Group: "h"}), true},
 		{"a group, and a change in another", by("g"), put(&thing{Name: "b", Group: "h"}), false},
-		{"all", store.Table[thing].Watch, put(&thing{Name: "new"}), true},
-		{"nothing", func(store.Table[thing]) {}, put(&thing{Name: "a"}), false},
+		{"all", store.Table[*thing].Watch, put(&thing{Name: "new"}), true},
+		{"nothing", func(store.Table[*thing]) {}, put(&thing{Name: "a"}), false},
 	} {
 		for _, early := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/early=%v", c.name, early), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := open(t, journaltest.NewMemory(nil))
-					change := func(fn func(store.Table[thing])) {
+					change := func(fn func(store.Table[*thing])) {
 						update(t, s, func(tx *store.Tx) error { fn(things.In(&tx.View)); return nil })
 					}
 					change(put(&thing{Name: "a", Group: "g"}))
@@ -159,7 +159,7 @@ func TestLifetimes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		lifetime store.Lifetime[thing]
+		lifetime store.Lifetime[*thing]
 		left     string
 	}{
 		{"for ever", nil, "12345"},
@@ -168,7 +168,7 @@ func TestLifetimes(t *testing.T) {
 		{"in order", store.KeepLatest(time.Hour, ended), "345"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			def := &store.Definition[thing]{Name: "things", Key: things.Key, Indexes: things.Indexes, Lifetime: c.lifetime}
+			def := &store.Definition[*thing]{Name: "things", Key: things.Key, Indexes: things.Indexes, Lifetime: c.lifetime}
 			s, err := store.Open(t.Context(), journaltest.NewMemory(nil), store.NewSchema(def), store.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -197,7 +197,7 @@ func TestLifetimes(t *testing.T) {
 // TestSweeper: RunSweeper forgets in time, and has others forget.
 func TestSweeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		def := &store.Definition[thing]{
+		def := &store.Definition[*thing]{
 			Name:     "things",
 			Key:      things.Key,
 			Lifetime: store.KeepFor(time.Hour, func(t *thing) *time.Time { return &t.Ended }),

@@ -90,7 +90,7 @@ func (l *Loop) Step(ctx context.Context) error {
 
 // schedules performs the scheduled actions that are due.
 func (l *Loop) schedules(ctx context.Context, now time.Time) error {
-	actions := func(v *state.View) state.Table[state.ScheduledAction] { return v.ScheduledActions }
+	actions := func(v *state.View) state.Table[*state.ScheduledAction] { return v.ScheduledActions }
 	return triggers.Schedules(ctx, l.store, actions, now, perform)
 }
 

@@ -118,7 +118,7 @@ func (l *Loop) Step(ctx context.Context) error {
 
 // schedules performs the scheduled actions that are due.
 func (l *Loop) schedules(ctx context.Context, now time.Time) error {
-	return triggers.Schedules(ctx, l.store, func(v *state.View) state.Table[state.GroupAction] { return v.GroupActions }, now, perform)
+	return triggers.Schedules(ctx, l.store, func(v *state.View) state.Table[*state.GroupAction] { return v.GroupActions }, now, perform)
 }
 
 // perform applies a scheduled action to its group and reschedules the action. One that's never due again is deleted.

@@ -17,7 +17,7 @@ type action[A any] interface {
 // Schedules performs a table's due scheduled actions, each in a transaction of its own. perform also sets when the
 // action is next due.
 func Schedules[A any, P action[A]](
-	ctx context.Context, store *state.Store, table func(*state.View) state.Table[A], now time.Time, perform func(*state.Tx, P, time.Time),
+	ctx context.Context, store *state.Store, table func(*state.View) state.Table[*A], now time.Time, perform func(*state.Tx, P, time.Time),
 ) error {
 	for a := range table(store.View()).All() {
 		if !P(a).Due(now) {

@@ -18,7 +18,7 @@ type row struct {
 }
 
 var (
-	rows   = &store.Definition[row]{Name: "rows", Key: func(r *row) string { return r.Name }}
+	rows   = &store.Definition[*row]{Name: "rows", Key: func(r *row) string { return r.Name }}
 	schema = store.NewSchema(rows)
 )
 
@@ -51,7 +51,7 @@ func countUp(s *store.Store) error {
 	})
 }
 
-func count(t store.Table[row]) int {
+func count(t store.Table[*row]) int {
 	if r := t.Get("n"); r != nil {
 		return r.Count
 	}
