@@ -6,7 +6,6 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/iam/policy"
-	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -22,21 +21,9 @@ type Assumable struct {
 	MaxSession time.Duration
 }
 
-// roleAt returns the role with an ARN, or nil.
-func (s *Service) roleAt(v *state.View, arn string) *state.Role {
-	k, i, err := s.identityAt(v, arn)
-	if err != nil || k != roleKind {
-		return nil
-	}
-	return v.Roles.Get(state.NameKey(i.Name))
-}
-
 // RoleID returns the unique id of the role with an ARN, or "".
 func (s *Service) RoleID(arn string) string {
-	if arn == "" {
-		return ""
-	}
-	if r := s.roleAt(s.store.View(), arn); r != nil {
+	if r := s.store.View().RoleAt(s.opts.ID, arn); r != nil {
 		return r.ID
 	}
 	return ""
@@ -46,7 +33,7 @@ func (s *Service) RoleID(arn string) string {
 // name alone is for those that no policies limit.
 func (s *Service) Assumable(ctx context.Context, arn string, a Assumption) (Assumable, error) {
 	v := s.store.View()
-	r := s.roleAt(v, arn)
+	r := v.RoleAt(s.opts.ID, arn)
 	c := call.From(ctx)
 	who := s.PermissionsOf(c.Identity)
 	denied := account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(c.Principal, "sts:AssumeRole", arn, ""))

@@ -27,7 +27,7 @@ func (s *Service) PermissionsOf(c call.Identity) Permissions {
 	user := c.User()
 	switch {
 	case c.Role != "":
-		r := s.roleAt(v, c.Role)
+		r := v.RoleAt(s.opts.ID, c.Role)
 		if r == nil {
 			p.Unlimited = !s.opts.Enforce
 			return p

@@ -52,7 +52,7 @@ func putPolicy(t *testing.T, p *Plane, role, statements string) {
 func asTask(t *testing.T, p *Plane, role string) aws.Config {
 	t.Helper()
 	putTask(t, p, "RUNNING")
-	c := p.taskCredentials(aTask, roleARNs+role, "TaskApplication")
+	c := p.taskCredentials(p.State.View().Tasks.Get(aTask), roleARNs+role, "TaskApplication")
 	return p.config(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/ssm"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/model"
@@ -219,9 +220,14 @@ func (p *Plane) newLink() *nodelink.Link {
 	return nodelink.New(p.State, o)
 }
 
-// taskCredentials issues a role's credentials to one task.
-func (p *Plane) taskCredentials(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials {
-	c := p.issuer.Issue(taskArn, roleArn, p.IAM.RoleID(roleArn), roleType)
+// taskCredentials issues a role's credentials to one task, or none if the role that the task began with has been deleted: what is left then is
+// a name alone, which nothing limits.
+func (p *Plane) taskCredentials(t *state.Task, roleArn, roleType string) *acs.IAMRoleCredentials {
+	id := p.IAM.RoleID(roleArn)
+	if began := t.RoleIDs[roleArn]; began != "" && began != id {
+		return nil
+	}
+	c := p.issuer.Issue(*t.TaskArn, roleArn, id, roleType)
 	return &acs.IAMRoleCredentials{
 		CredentialsID:   c.ID,
 		AccessKeyID:     c.AccessKeyID,

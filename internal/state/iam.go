@@ -41,6 +41,19 @@ type Role struct {
 	MaxSessionSeconds int32
 }
 
+// RoleAt returns the account's role with an ARN, or nil if it is a name alone.
+func (v *View) RoleAt(account, arn string) *Role {
+	path, ok := strings.CutPrefix(arn, "arn:aws:iam::"+account+":role")
+	if !ok {
+		return nil
+	}
+	r := v.Roles.Get(NameKey(path[strings.LastIndexByte(path, '/')+1:]))
+	if r == nil || r.Path+r.Name != path {
+		return nil
+	}
+	return r
+}
+
 // InstanceProfile holds a role for instances.
 type InstanceProfile struct {
 	Name    string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
@@ -22,6 +23,8 @@ type Task struct {
 	Reserved Resources
 	// GPUs are the devices that its containers hold until it is STOPPED.
 	GPUs []HeldGPU
+	// RoleIDs are the unique ids of its roles in IAM when it was placed, by ARN. A role that was a name alone has none.
+	RoleIDs map[string]string `json:",omitempty"`
 	// Waiting is set while a task has no instance and waits for its capacity provider to grow. It says what the task
 	// needs.
 	Waiting *Waiting `json:",omitzero"`
@@ -54,6 +57,41 @@ type HeldGPU struct {
 	Container string
 	ID        string
 	Milli     int // thousandths of the device, 1 to 1000
+}
+
+// Override returns what RunTask changed of the definition; nothing is an empty one.
+func (t *Task) Override() *types.TaskOverride {
+	if t.Overrides == nil {
+		return &types.TaskOverride{}
+	}
+	return t.Overrides
+}
+
+// TaskRole returns the ARN of the role that the task's containers have, or "". What RunTask named overrides the definition.
+func (t *Task) TaskRole(td *TaskDefinition) string {
+	return cmp.Or(aws.ToString(t.Override().TaskRoleArn), aws.ToString(td.TaskRoleArn))
+}
+
+// ExecutionRole returns the ARN of the role with which the task is prepared, or "".
+func (t *Task) ExecutionRole(td *TaskDefinition) string {
+	return cmp.Or(aws.ToString(t.Override().ExecutionRoleArn), aws.ToString(td.ExecutionRoleArn))
+}
+
+// RoleIDsOf returns the ids that a task's roles have in IAM now, by ARN.
+func (v *View) RoleIDsOf(t *Task, td *TaskDefinition) (ids map[string]string) {
+	owner, err := arn.Parse(*t.TaskArn)
+	if err != nil {
+		return nil
+	}
+	for _, id := range []string{t.TaskRole(td), t.ExecutionRole(td)} {
+		if r := v.RoleAt(owner.AccountID, id); r != nil {
+			if ids == nil {
+				ids = map[string]string{}
+			}
+			ids[id] = r.ID
+		}
+	}
+	return ids
 }
 
 // Holds reports whether the task holds resources of a container instance.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -28,7 +26,7 @@ func (s *session) grant(t *state.Task, td *state.TaskDefinition, roleType string
 	if role == "" || s.link.opts.Credentials == nil {
 		return nil
 	}
-	c := s.link.opts.Credentials(*t.TaskArn, role, roleType)
+	c := s.link.opts.Credentials(t, role, roleType)
 	if c == nil {
 		return nil
 	}
@@ -48,17 +46,12 @@ func (s *session) noteGrant(g grant, renewAt time.Time) {
 	}
 }
 
-// roleOf returns the ARN of a task's role. What RunTask names overrides the task definition.
+// roleOf returns the ARN of a task's role.
 func roleOf(t *state.Task, td *state.TaskDefinition, roleType string) string {
-	o := overrideOf(t)
-	own, defined := o.TaskRoleArn, td.TaskRoleArn
 	if roleType == acs.ExecutionRole {
-		own, defined = o.ExecutionRoleArn, td.ExecutionRoleArn
+		return t.ExecutionRole(td)
 	}
-	if aws.ToString(own) != "" {
-		return *own
-	}
-	return aws.ToString(defined)
+	return t.TaskRole(td)
 }
 
 // renewCredentials sends running tasks new credentials before the old ones expire. A node that has just connected gets

@@ -26,7 +26,7 @@ type Options struct {
 	// Credentials makes credentials of a role for a task. It returns nil if it has none to give. roleType is
 	// acs.TaskRole or acs.ExecutionRole. Their id must stay the same for a task and role type, because containers learn
 	// it once. It must be hard to guess, because it grants access to the credentials.
-	Credentials func(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials
+	Credentials func(t *state.Task, roleArn, roleType string) *acs.IAMRoleCredentials
 	// Observe receives the metrics and GPU telemetry of every node as they arrive. It must not block.
 	Observe func(instanceArn string, m acs.Message)
 	// Heartbeat is the time between our heartbeats. A node that misses three counts as disconnected. Default and maximum are 8 s, so

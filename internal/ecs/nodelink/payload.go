@@ -15,7 +15,7 @@ import (
 // Payload builds a task as its node gets it. Overrides are merged into the task definition, because a node reads only
 // the command of an override. GPUs become associations. Credentials are not included.
 func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
-	o := overrideOf(t)
+	o := t.Override()
 	p := acs.Task{
 		Arn:                  *t.TaskArn,
 		Family:               *td.Family,
@@ -62,13 +62,6 @@ func networkMode(td *state.TaskDefinition) string {
 		return string(types.NetworkModeBridge)
 	}
 	return string(td.NetworkMode)
-}
-
-func overrideOf(t *state.Task) *types.TaskOverride {
-	if t.Overrides == nil {
-		return &types.TaskOverride{}
-	}
-	return t.Overrides
 }
 
 func containerArn(t *state.Task, name string) string {

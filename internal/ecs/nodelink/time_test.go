@@ -116,7 +116,7 @@ func TestResend(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issued := 0
-		w := newPipedWorld(t, Options{Credentials: func(task, role, roleType string) *acs.IAMRoleCredentials {
+		w := newPipedWorld(t, Options{Credentials: func(_ *state.Task, role, roleType string) *acs.IAMRoleCredentials {
 			issued++
 			return &acs.IAMRoleCredentials{
 				CredentialsID: roleType,

@@ -236,6 +236,9 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 			}
 		}
 	}
+	if td := tx.TaskDefinitions.Get(*t.TaskDefinitionArn); td != nil {
+		t.RoleIDs = tx.RoleIDsOf(t, td)
+	}
 	tx.Tasks.Put(t)
 	return t
 }
