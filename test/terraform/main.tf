@@ -374,3 +374,34 @@ resource "aws_iam_user_group_membership" "ann" {
 resource "aws_iam_access_key" "ann" { user = aws_iam_user.ann.name }
 
 output "account" { value = data.aws_caller_identity.me.account_id }
+
+resource "aws_cloudformation_stack" "audit" {
+  name         = "audit"
+  capabilities = ["CAPABILITY_NAMED_IAM"]
+  parameters   = { Days = "7" }
+  on_failure   = "DELETE"
+  template_body = jsonencode({
+    Parameters = { Days = { Type = "Number", Default = 1 } }
+    Resources = {
+      Log = { Type = "AWS::Logs::LogGroup", Properties = { LogGroupName = "/audit", RetentionInDays = { Ref = "Days" } } }
+      Role = {
+        Type = "AWS::IAM::Role"
+        Properties = {
+          RoleName = "auditor"
+          AssumeRolePolicyDocument = {
+            Version   = "2012-10-17"
+            Statement = [{ Effect = "Allow", Principal = { Service = "ecs-tasks.amazonaws.com" }, Action = "sts:AssumeRole" }]
+          }
+        }
+      }
+    }
+    Outputs = { Role = { Value = { "Fn::GetAtt" = ["Role", "Arn"] }, Export = { Name = "auditor" } } }
+  })
+}
+
+data "aws_cloudformation_export" "auditor" {
+  name       = "auditor"
+  depends_on = [aws_cloudformation_stack.audit]
+}
+
+output "auditor" { value = [aws_cloudformation_stack.audit.outputs["Role"], data.aws_cloudformation_export.auditor.value] }
