@@ -36,7 +36,7 @@ import (
 // world is CloudFormation with ECS and Parameter Store, on a journal in memory.
 type world struct {
 	*Service
-	t        *testing.T
+	t        testing.TB
 	loop     *stacks.Loop
 	wrote    []journaltest.Rows // after each write of the journal
 	calls    map[call.Identity]bool
@@ -60,7 +60,7 @@ func (o overheard) Call(ctx context.Context, in any) (any, error) {
 }
 
 // newWorld returns a world with more services than those whose rows are in the journal.
-func newWorld(t *testing.T, rows journaltest.Rows, more ...model.API) *world {
+func newWorld(t testing.TB, rows journaltest.Rows, more ...model.API) *world {
 	t.Helper()
 	w := &world{t: t, calls: map[call.Identity]bool{}}
 	journal := journaltest.NewMemory(rows)

@@ -9,7 +9,7 @@ import (
 )
 
 // New returns the vault of a key that is the byte repeated.
-func New(t *testing.T, key byte) *vault.Vault {
+func New(t testing.TB, key byte) *vault.Vault {
 	t.Helper()
 	v, err := vault.New(bytes.Repeat([]byte{key}, vault.KeySize))
 	if err != nil {
