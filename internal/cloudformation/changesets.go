@@ -76,7 +76,7 @@ func refuseImport(in *cloudformation.CreateChangeSetInput) error {
 	case in.ChangeSetType == types.ChangeSetTypeImport || len(in.ResourcesToImport) > 0 || aws.ToBool(in.ImportExistingResources):
 		return invalid("Pintle does not import resources into stacks yet.")
 	case aws.ToBool(in.IncludeNestedStacks):
-		return invalid("Pintle has no nested stacks yet, so IncludeNestedStacks cannot be true.")
+		return invalid("Pintle does not plan what changes in nested stacks: leave IncludeNestedStacks out.")
 	}
 	return refuseTriggers(in.RollbackConfiguration, in.NotificationARNs)
 }

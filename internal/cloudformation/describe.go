@@ -102,6 +102,8 @@ func (s *Service) ListStacks(_ context.Context, in *cloudformation.ListStacksInp
 		out.StackSummaries = append(out.StackSummaries, types.StackSummary{
 			StackId:             shown.StackId,
 			StackName:           shown.StackName,
+			ParentId:            shown.ParentId,
+			RootId:              shown.RootId,
 			StackStatus:         shown.StackStatus,
 			StackStatusReason:   shown.StackStatusReason,
 			CreationTime:        shown.CreationTime,

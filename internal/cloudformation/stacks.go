@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -41,6 +42,7 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	stack.RoleARN = in.RoleARN
 	stack.RollbackConfiguration = in.RollbackConfiguration
 	stack.Token = aws.ToString(in.ClientRequestToken)
+	s.nest(ctx, stack)
 	if err := refusePolicy(in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err
 	}
@@ -74,6 +76,17 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 		return nil, err
 	}
 	return &cloudformation.CreateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}, nil
+}
+
+// nest notes the stack that a new stack is a resource of, if it's one.
+func (s *Service) nest(ctx context.Context, stack *state.Stack) {
+	c := call.From(ctx)
+	if c.Via != "cloudformation" {
+		return
+	}
+	if parent := s.store.View().Stacks.Get(c.Stack); parent != nil {
+		stack.ParentId, stack.RootId = parent.StackId, cmp.Or(parent.RootId, parent.StackId)
+	}
 }
 
 // isFree refuses a name that a stack has, and a stack too many.

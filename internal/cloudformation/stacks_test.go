@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ type world struct {
 	wrote    []journaltest.Rows // after each write of the journal
 	calls    map[call.Identity]bool
 	services call.Caller
+	texts    bucket        // templates in S3
 	mute     bool          // whether new instances don't join their cluster
 	later    time.Duration // how far the clock is ahead
 }
@@ -59,17 +61,25 @@ func (o overheard) Call(ctx context.Context, in any) (any, error) {
 	return o.Caller.Call(ctx, in)
 }
 
+// exchange leads to services that are made after those that call them.
+type exchange struct{ call.Caller }
+
 // newWorld returns a world with more services than those whose rows are in the journal.
 func newWorld(t testing.TB, rows journaltest.Rows, more ...model.API) *world {
 	t.Helper()
-	w := &world{t: t, calls: map[call.Identity]bool{}}
+	w := &world{t: t, calls: map[call.Identity]bool{}, texts: maps.Clone(nestable)}
 	journal := journaltest.NewMemory(rows)
 	journal.OnWrite(func(r journaltest.Rows) { w.wrote = append(w.wrote, r) })
 	placing := scheduler.New(1)
 	store := statetest.OpenOn(t, journal, placing)
 	v := vaulttest.New(t, 7)
 	owner := accounttest.New(func() time.Time { return time.Now().Add(w.later) })
+	all := &exchange{}
+	w.services = all
+	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: overheard{all, new(sync.Mutex), w.calls}, Vault: v, Log: slog.New(slog.DiscardHandler), Endpoint: "http://127.0.0.1:4566"})
+	w.Service = New(store, w.loop, Options{Account: owner, Services: all, Objects: w.texts})
 	services, err := wire.New(wire.Options{}, append(more,
+		API(w.Service),
 		ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
 		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})),
@@ -80,27 +90,26 @@ func newWorld(t testing.TB, rows journaltest.Rows, more ...model.API) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.services = services
-	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: overheard{services, new(sync.Mutex), w.calls}, Vault: v, Log: slog.New(slog.DiscardHandler), Endpoint: "http://127.0.0.1:4566"})
-	w.Service = New(store, w.loop, Options{Account: owner, Services: services})
+	all.Caller = services
 	return w
 }
 
 // settle carries all operations out.
 func (w *world) settle() {
 	w.t.Helper()
-	for s := range w.store.View().Stacks.All() {
-		for i := 0; ; i++ {
+	for quiet, rounds := 0, 0; quiet < 2; rounds++ { // a stack may have begun another one's operation in its last step
+		quiet++
+		for s := range w.store.View().Stacks.All() {
 			moved, err := w.loop.Step(w.t.Context(), *s.StackId)
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			if !moved {
-				break
+			if moved {
+				quiet = 0
 			}
-			if i > 1000 {
-				w.t.Fatal("the operation never ends")
-			}
+		}
+		if rounds > 1000 {
+			w.t.Fatal("the operations never end")
 		}
 	}
 }
@@ -138,7 +147,7 @@ func (w *world) summary() string {
 	var lines []string
 	v := w.store.View()
 	for s := range v.Stacks.All() {
-		lines = append(lines, fmt.Sprint("stack ", *s.StackName, " ", s.StackStatus, " ", len(s.Outputs)))
+		lines = append(lines, fmt.Sprint("stack ", shape(*s.StackName), " ", s.StackStatus, " ", len(s.Outputs)))
 		for r := range v.ResourcesOf(*s.StackId) {
 			lines = append(lines, fmt.Sprint("resource ", r.Name, " ", r.Status, " ", r.Superseded, " ", r.Failed))
 		}
@@ -254,6 +263,12 @@ func TestKilledAtEachWrite(t *testing.T) {
 		{"update", func(w *world) { w.create("s", before); w.become("s", after) }, types.StackStatusUpdateComplete},
 		{"update, failing", func(w *world) { w.create("s", before); w.become("s", bad) }, types.StackStatusUpdateRollbackComplete},
 		{"delete", func(w *world) { w.create("s", before); w.remove("s") }, types.StackStatusDeleteComplete},
+		{"create, nested", func(w *world) { w.create("s", nesting) }, types.StackStatusCreateComplete},
+		{"create, failing in the nested one", func(w *world) { w.create("s", at("bad.yml")) }, types.StackStatusRollbackComplete},
+		{"update, nested", func(w *world) { w.create("s", nesting); w.become("s", at("two.yml")) }, types.StackStatusUpdateComplete},
+		{"update, failing in the nested one", func(w *world) { w.create("s", nesting); w.become("s", at("bad.yml")) }, types.StackStatusUpdateRollbackComplete},
+		{"update, failing after the nested one", func(w *world) { w.create("s", nesting); w.become("s", nestingBad) }, types.StackStatusUpdateRollbackComplete},
+		{"delete, nested", func(w *world) { w.create("s", nesting); w.remove("s") }, types.StackStatusDeleteComplete},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -285,9 +300,12 @@ func (w *world) take(name string) {
 	})
 }
 
+// onlyStack returns the ID of the stack that is in no other.
 func (w *world) onlyStack() string {
 	for s := range w.store.View().Stacks.All() {
-		return *s.StackId
+		if s.ParentId == nil {
+			return *s.StackId
+		}
 	}
 	return ""
 }

@@ -49,6 +49,7 @@ func (h *Handler) Call(ctx context.Context, in any) (out any, err error) {
 		Operation: found.name,
 		Identity:  from.Identity,
 		Via:       from.Service,
+		Stack:     from.Stack,
 	})
 	return found.op.Call(ctx, in)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account"
@@ -29,7 +30,7 @@ import (
 type Type interface {
 	// Check checks a resource's properties. The error is worded as CloudFormation's.
 	Check(resource string, properties map[string]any) error
-	// Attributes are the names that Fn::GetAtt gets.
+	// Attributes are the names that Fn::GetAtt gets. One such as Outputs.* stands for all that begin so.
 	Attributes() []string
 	// After are the types whose resources are made before this type's, and deleted after them, though no reference may lead to them.
 	After() []string
@@ -68,6 +69,12 @@ type Step struct {
 	// Since is when an earlier process began to make the resource, which may have been made; zero if none did. For a deletion it's when that
 	// began.
 	Since time.Time
+	// Back is whether an update is being rolled back, and NoRollback whether the stack stays as a failure leaves it.
+	Back, NoRollback bool
+	// Capabilities are those that the stack's caller has acknowledged.
+	Capabilities []types.Capability
+	// Depth is how many stacks the stack is in, with itself.
+	Depth func() int
 	// Former has the physical IDs of the resources whose place this one takes.
 	Former []string
 	// HandleURL makes the URL to which a wait condition's signals are sent, if the resource is a handle.
@@ -140,6 +147,17 @@ func (k *kind[P]) Check(resource string, properties map[string]any) error {
 }
 
 func (k *kind[P]) Attributes() []string { return k.attributes }
+
+// AttributeOf returns the one of a type's attributes that stands for a name, or "".
+func AttributeOf(t Type, name string) string {
+	family, _, _ := strings.Cut(name, ".")
+	for _, a := range t.Attributes() {
+		if a == name || a == family+".*" {
+			return a
+		}
+	}
+	return ""
+}
 
 func (k *kind[P]) After() []string { return k.after }
 
@@ -250,8 +268,8 @@ func undo[P any](ctx context.Context, s Step, id string, p P, remove func(contex
 	return why
 }
 
-// ErrPending is returned by Delete for a resource that isn't gone yet: it's to be called again.
-var ErrPending = errors.New("the resource is being deleted")
+// ErrPending is returned by Delete for a resource that isn't gone yet, and by Update for one that can't be changed yet: it's to be called again.
+var ErrPending = errors.New("the resource is busy")
 
 // errMissing is for resources whose service has no error that says that one isn't there.
 var errMissing = errors.New("the resource is not there")

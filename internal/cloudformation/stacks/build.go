@@ -2,9 +2,11 @@ package stacks
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"golang.org/x/sync/errgroup"
 
@@ -241,23 +243,43 @@ func (c *construction) step(row *state.StackResource) resources.Step {
 
 // stepOf returns what the calls for a resource need to know.
 func (l *Loop) stepOf(s *state.Stack, row *state.StackResource) resources.Step {
-	return resources.Step{
+	step := resources.Step{
 		Services: l.opts.Services,
 		Account:  l.opts.Account,
 		Stack:    *s.StackName,
 		StackID:  *s.StackId,
 		Name:     row.Name,
 		Token:    row.Token,
+		Back:     isBack(s),
+
+		NoRollback: s.OnFailure == types.OnFailureDoNothing || aws.ToBool(s.DisableRollback),
+		Depth:      func() int { return depth(l.rows.View(), s) },
 
 		HandleURL: func() string { return l.handleURL(row) },
 		Heard:     func(handle string) ([]state.WaitSignal, error) { return l.heard(row, handle) },
 	}
+	if src := goal(s); src != nil {
+		step.Capabilities = src.Capabilities
+	}
+	return step
+}
+
+// depth returns how many stacks a stack is in, with itself.
+func depth(v *state.View, s *state.Stack) (n int) {
+	for ; s != nil; n++ {
+		s = v.Stacks.Get(aws.ToString(s.ParentId))
+	}
+	return n
 }
 
 // goOn makes or changes a resource whose row says that this has begun, and notes that it's complete once it is.
 func (c *construction) goOn(ctx context.Context) (moved bool, err error) {
 	if c.row.Next != nil {
-		if err := c.act(ctx); err != nil || c.row.Status == failedStatus(c.row) {
+		err := c.act(ctx)
+		if errors.Is(err, resources.ErrPending) {
+			return false, nil
+		}
+		if err != nil || c.row.Status == failedStatus(c.row) {
 			return true, err
 		}
 		moved = true
@@ -277,6 +299,9 @@ func (c *construction) act(ctx context.Context) error {
 		row.PhysicalID, err = c.make(ctx, next)
 	} else {
 		err = c.modify(ctx, next)
+	}
+	if errors.Is(err, resources.ErrPending) {
+		return err
 	}
 	if err != nil {
 		return c.fail(ctx, c.row, err)

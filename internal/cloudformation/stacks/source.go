@@ -109,8 +109,8 @@ func (src *source) ref(name string) any {
 
 // attribute returns an attribute of a resource.
 func (src *source) attribute(name, attribute string) (any, error) {
-	kind := resources.Lookup(src.Resource(name).Type)
-	if !slices.Contains(kind.Attributes(), attribute) {
+	known := resources.AttributeOf(resources.Lookup(src.Resource(name).Type), attribute)
+	if known == "" {
 		return nil, template.Errorf("Template error: resource %s does not support attribute type %s in Fn::GetAtt", name, attribute)
 	}
 	r := src.rows[name]
@@ -118,6 +118,9 @@ func (src *source) attribute(name, attribute string) (any, error) {
 		return template.Unknown{}, nil
 	}
 	got, there := r.Attributes[attribute]
+	if !there {
+		got, there = r.Attributes[known] // of a family that isn't known yet
+	}
 	if !there {
 		return nil, template.Errorf("Attribute %s of resource %s has no value", attribute, name)
 	}

@@ -130,5 +130,5 @@ func (l *Loop) Step(ctx context.Context, id string) (moved bool, err error) {
 // caller's own policies bind.
 func (l *Loop) as(ctx context.Context, s *state.Stack) context.Context {
 	who := call.Identity{Principal: cmp.Or(s.By.Principal, l.opts.Account.Root()), Task: s.By.Task, Role: s.By.Role}
-	return call.With(ctx, call.Call{Service: "cloudformation", Identity: who})
+	return call.With(ctx, call.Call{Service: "cloudformation", Stack: *s.StackId, Identity: who})
 }
