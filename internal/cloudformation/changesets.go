@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -50,6 +51,9 @@ func (s *Service) CreateChangeSet(
 	if err != nil {
 		return nil, err
 	}
+	if aws.ToBool(in.IncludeNestedStacks) && slices.ContainsFunc(changes, isNested) {
+		return nil, invalid("Pintle does not plan what changes in nested stacks, of which this one has some: leave IncludeNestedStacks out.")
+	}
 	c := &state.ChangeSet{
 		ID:              s.opts.Account.ARN("cloudformation", "changeSet/"+*in.ChangeSetName+"/"+state.NewUUID()),
 		Name:            *in.ChangeSetName,
@@ -63,6 +67,7 @@ func (s *Service) CreateChangeSet(
 		Changes:         changes,
 		OnFailure:       in.OnStackFailure,
 		RoleARN:         aws.ToString(in.RoleARN),
+		IncludesNested:  aws.ToBool(in.IncludeNestedStacks),
 	}
 	if len(changes) == 0 && stack.Source != nil && isSame(stack.Source, src) {
 		c.Status, c.ExecutionStatus, c.Reason = types.ChangeSetStatusFailed, types.ExecutionStatusUnavailable, noChanges
@@ -70,13 +75,14 @@ func (s *Service) CreateChangeSet(
 	return &cloudformation.CreateChangeSetOutput{Id: &c.ID, StackId: stack.StackId}, s.keep(ctx, stack, isNew, c)
 }
 
+// isNested reports whether a change is one of a stack in the stack.
+func isNested(c types.Change) bool { return *c.ResourceChange.ResourceType == resources.NestedStack }
+
 // refuseImport refuses what a change set can't do here.
 func refuseImport(in *cloudformation.CreateChangeSetInput) error {
 	switch {
 	case in.ChangeSetType == types.ChangeSetTypeImport || len(in.ResourcesToImport) > 0 || aws.ToBool(in.ImportExistingResources):
 		return invalid("Pintle does not import resources into stacks yet.")
-	case aws.ToBool(in.IncludeNestedStacks):
-		return invalid("Pintle does not plan what changes in nested stacks: leave IncludeNestedStacks out.")
 	}
 	return refuseTriggers(in.RollbackConfiguration, in.NotificationARNs)
 }
@@ -196,7 +202,7 @@ func (s *Service) DescribeChangeSet(
 		Parameters:          c.Source.Parameters,
 		Tags:                c.Source.Tags,
 		OnStackFailure:      c.OnFailure,
-		IncludeNestedStacks: aws.Bool(false),
+		IncludeNestedStacks: &c.IncludesNested,
 		Changes:             []types.Change{},
 		NextToken:           next,
 	}
@@ -245,7 +251,7 @@ func (s *Service) ListChangeSets(_ context.Context, in *cloudformation.ListChang
 			ExecutionStatus:     c.ExecutionStatus,
 			CreationTime:        &c.Created,
 			Description:         optional(c.Description),
-			IncludeNestedStacks: aws.Bool(false),
+			IncludeNestedStacks: &c.IncludesNested,
 		})
 	}
 	return out, nil

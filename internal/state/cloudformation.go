@@ -131,6 +131,8 @@ type ChangeSet struct {
 	Changes         []types.Change       `json:",omitempty"`
 	OnFailure       types.OnStackFailure `json:",omitempty"`
 	RoleARN         string               `json:",omitempty"`
+	// IncludesNested is whether what changes in stacks in the stack was asked for. None that changes has any.
+	IncludesNested bool `json:",omitzero"`
 }
 
 // ResourcesOf returns the resources of a stack by their names.
