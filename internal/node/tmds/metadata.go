@@ -91,14 +91,16 @@ type taskMetadata struct {
 	FaultInjectionEnabled bool
 }
 
-func (s *Server) container(_ context.Context, c caller) (any, error) {
-	return describe(c.record, c.name), nil
+func (s *Server) container(ctx context.Context, c caller) (any, error) {
+	return s.describe(ctx, c.record, c.name), nil
 }
 
-func (s *Server) task(_ context.Context, c caller) (any, error) { return s.describeTask(c.record), nil }
+func (s *Server) task(ctx context.Context, c caller) (any, error) {
+	return s.describeTask(ctx, c.record), nil
+}
 
 func (s *Server) taskWithTags(ctx context.Context, c caller) (any, error) {
-	m := s.describeTask(c.record)
+	m := s.describeTask(ctx, c.record)
 	m.TaskTags = s.tags(ctx, c.record.Task.Arn)
 	m.ContainerInstanceTags = s.tags(ctx, s.opts.Instance())
 	return m, nil
@@ -124,7 +126,7 @@ func tagMap(tags []types.Tag) map[string]string {
 	return m
 }
 
-func (s *Server) describeTask(r *engine.Record) *taskMetadata {
+func (s *Server) describeTask(ctx context.Context, r *engine.Record) *taskMetadata {
 	m := &taskMetadata{
 		Cluster:            r.Task.TaskClusterArn,
 		TaskARN:            r.Task.Arn,
@@ -143,12 +145,12 @@ func (s *Server) describeTask(r *engine.Record) *taskMetadata {
 		m.Limits = &limits{r.Task.CPU, r.Task.Memory}
 	}
 	for _, c := range r.Task.Containers {
-		m.Containers = append(m.Containers, describe(r, c.Name))
+		m.Containers = append(m.Containers, s.describe(ctx, r, c.Name))
 	}
 	return m
 }
 
-func describe(r *engine.Record, name string) containerMetadata {
+func (s *Server) describe(ctx context.Context, r *engine.Record, name string) containerMetadata {
 	c, d := r.Containers[name], definition(r, name)
 	id := r.ContainerID(name)
 	m := containerMetadata{
@@ -167,7 +169,7 @@ func describe(r *engine.Record, name string) containerMetadata {
 		FinishedAt:    timeOrNil(c.FinishedAt),
 		Type:          "NORMAL",
 		ContainerARN:  d.ContainerArn,
-		Networks:      []networkMetadata{network(r)},
+		Networks:      []networkMetadata{s.network(ctx, r, name)},
 		Volumes:       volumes(r, d),
 	}
 	if m.KnownStatus == "" {
@@ -221,11 +223,24 @@ func labels(r *engine.Record, d *acs.Container) map[string]string {
 	return out
 }
 
-func network(r *engine.Record) networkMetadata {
+// addressed is a runtime that knows its containers' addresses.
+type addressed interface {
+	// Address returns the address of a container in mode bridge.
+	Address(ctx context.Context, id string) (string, error)
+}
+
+// network returns the network of a container. One without an address of its own has an empty one, as with Amazon's agent.
+func (s *Server) network(ctx context.Context, r *engine.Record, name string) networkMetadata {
 	n := networkMetadata{NetworkMode: r.Task.NetworkMode, IPv4Addresses: []string{""}}
-	if r.Network != nil {
+	rt, ok := s.opts.Runtime.(addressed)
+	switch {
+	case r.Network != nil:
 		n.IPv4Addresses = []string{r.Network.IP}
 		n.MACAddress = r.Network.MAC
+	case ok && n.NetworkMode == "bridge" && r.Containers[name].Status == engine.Running:
+		if ip, err := rt.Address(ctx, r.ContainerID(name)); err == nil { // an error means that it has just ended
+			n.IPv4Addresses = []string{ip}
+		}
 	}
 	return n
 }

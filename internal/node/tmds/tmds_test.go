@@ -91,6 +91,8 @@ func (n *node) Credentials(id string) (acs.IAMRoleCredentials, string, bool) {
 	return c, taskArn, c.CredentialsID == id
 }
 
+func (n *node) Address(context.Context, string) (string, error) { return "10.213.0.2", nil }
+
 func (n *node) Stats(context.Context, string) (runtime.Stats, error) {
 	return runtime.Stats{CPU: time.Second, MemoryBytes: 1 << 20, MemoryLimit: 1 << 27, RxBytes: 10, TxBytes: 20}, nil
 }
@@ -207,6 +209,8 @@ func TestMetadata(t *testing.T) {
 		{"/v4/web-token", []any{"LogDriver"}, "awslogs"},
 		{"/v4/web-token", []any{"LogOptions", "awslogs-group"}, "g"},
 		{"/v4/web-token", []any{"Networks", 0, "NetworkMode"}, "bridge"},
+		{"/v4/web-token", []any{"Networks", 0, "IPv4Addresses", 0}, "10.213.0.2"},
+		{"/v4/init-token", []any{"Networks", 0, "IPv4Addresses", 0}, ""},
 		{"/v4/web-token", []any{"ContainerARN"}, "arn:container"},
 		{"/v4/web-token", []any{"Labels", "team"}, "gold"},
 		{"/v4/web-token", []any{"Labels", "com.amazonaws.ecs.task-arn"}, taskArn},
