@@ -149,6 +149,56 @@ func TestEndOfATask(t *testing.T) {
 	}
 }
 
+// TestWhyATaskStopped: a task has failed to start if its essential container never did, whatever containers before it have done.
+func TestWhyATaskStopped(t *testing.T) {
+	const pull = "CannotPullContainerError: no such image"
+	ended := func(name string, code int32) types.ContainerStateChange {
+		return types.ContainerStateChange{ContainerName: &name, Status: aws.String("STOPPED"), ExitCode: &code}
+	}
+	failed := func(name string) types.ContainerStateChange {
+		return types.ContainerStateChange{ContainerName: &name, Status: aws.String("STOPPED"), Reason: aws.String(pull)}
+	}
+	for _, c := range []struct {
+		name       string
+		containers []types.ContainerStateChange
+		reason     string // the node's
+		code       types.TaskStopCode
+		want       string
+	}{
+		{"main ends", []types.ContainerStateChange{ended("init", 0), ended("main", 3)}, "", types.TaskStopCodeEssentialContainerExited, "Essential container in task exited"},
+		{"main cannot start", []types.ContainerStateChange{ended("init", 0), failed("main")}, pull, types.TaskStopCodeTaskFailedToStart, pull},
+		{"an agent that gives no reason", []types.ContainerStateChange{ended("init", 0), failed("main")}, "", types.TaskStopCodeTaskFailedToStart, pull},
+		{"main waits in vain", []types.ContainerStateChange{ended("init", 9), ended("main", 143)}, "x", types.TaskStopCodeEssentialContainerExited, "Essential container in task exited"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, store := newTestService(t)
+			registerNode(t, s)
+			_, err := s.RegisterTaskDefinition(t.Context(), definition(func(in *ecs.RegisterTaskDefinitionInput) {
+				init := in.ContainerDefinitions[0]
+				init.Name, init.Essential = aws.String("init"), aws.Bool(false)
+				in.ContainerDefinitions = append(in.ContainerDefinitions, init)
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := s.RunTask(t.Context(), &ecs.RunTaskInput{TaskDefinition: aws.String("d")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.SubmitTaskStateChange(t.Context(), &ecs.SubmitTaskStateChangeInput{
+				Task: run.Tasks[0].TaskArn, Status: aws.String("STOPPED"), Reason: &c.reason, Containers: c.containers,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			task := store.View().Tasks.Get(*run.Tasks[0].TaskArn)
+			if task.StopCode != c.code || *task.StoppedReason != c.want {
+				t.Errorf("%s: %s", task.StopCode, *task.StoppedReason)
+			}
+		})
+	}
+}
+
 func TestSameNamespace(t *testing.T) {
 	const arn = "arn:aws:servicediscovery:us-east-1:000000000000:namespace/ns"
 	for _, c := range []struct {

@@ -20,7 +20,7 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	if err := checkReport(in); err != nil {
 		return nil, err
 	}
-	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) *state.Task {
+	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task, td *state.TaskDefinition) *state.Task {
 		for _, c := range in.Containers {
 			applyContainer(t, c)
 		}
@@ -37,7 +37,7 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 		case "RUNNING":
 			return t.Running(*s.now())
 		case "STOPPED":
-			code, reason := stopCodeAndReason(t, aws.ToString(in.Reason))
+			code, reason := stopCodeAndReason(t, td, aws.ToString(in.Reason))
 			return t.Stopped(code, reason, *s.now())
 		}
 		return t
@@ -91,7 +91,7 @@ func (s *Service) SubmitContainerStateChange(
 	if err := checkStatus("status", in.Status, reportable); err != nil {
 		return nil, err
 	}
-	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) *state.Task {
+	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task, _ *state.TaskDefinition) *state.Task {
 		applyContainer(t, types.ContainerStateChange{
 			ContainerName:   in.ContainerName,
 			ExitCode:        in.ExitCode,
@@ -152,8 +152,11 @@ func findAttached(v *state.View, clusterArn string, a types.AttachmentStateChang
 	return nil
 }
 
-// changeTask applies a report to a task that is not STOPPED. change gets a copy whose containers and attachments it may modify.
-func (s *Service) changeTask(ctx context.Context, cluster, task *string, change func(*state.Task) *state.Task) error {
+// changeTask applies a report to a task that is not STOPPED. change gets a copy whose containers and attachments it may modify, and the task's
+// definition, or nil.
+func (s *Service) changeTask(
+	ctx context.Context, cluster, task *string, change func(*state.Task, *state.TaskDefinition) *state.Task,
+) error {
 	if aws.ToString(task) == "" {
 		return invalidParameter("task must not be empty.")
 	}
@@ -175,8 +178,9 @@ func (s *Service) changeTask(ctx context.Context, cluster, task *string, change 
 		t, _ := clone(old)
 		t.Containers = slices.Clone(t.Containers)
 		t.Attachments = slices.Clone(t.Attachments)
-		t = change(t)
-		if td := tx.TaskDefinitions.Get(*t.TaskDefinitionArn); td != nil && !bindsPorts(td.NetworkMode) {
+		td := tx.TaskDefinitions.Get(*t.TaskDefinitionArn)
+		t = change(t, td)
+		if td != nil && !bindsPorts(td.NetworkMode) {
 			for i := range t.Containers {
 				t.Containers[i].NetworkBindings = []types.NetworkBinding{}
 			}
@@ -234,11 +238,12 @@ func applyManagedAgent(t *state.Task, in types.ManagedAgentStateChange) {
 	}
 }
 
-// stopCodeAndReason tells a task whose container exited from one that failed to start.
-func stopCodeAndReason(t *state.Task, reason string) (types.TaskStopCode, string) {
+// stopCodeAndReason tells a task whose essential container exited from one that failed to start, though others of its containers may have
+// done their work by then.
+func stopCodeAndReason(t *state.Task, td *state.TaskDefinition, reason string) (types.TaskStopCode, string) {
 	failure := ""
 	for _, c := range t.Containers {
-		if c.ExitCode != nil {
+		if c.ExitCode != nil && isEssential(td, *c.Name) {
 			return types.TaskStopCodeEssentialContainerExited, "Essential container in task exited"
 		}
 		failure = cmp.Or(failure, aws.ToString(c.Reason))
@@ -247,6 +252,16 @@ func stopCodeAndReason(t *state.Task, reason string) (types.TaskStopCode, string
 		return types.TaskStopCodeEssentialContainerExited, cmp.Or(reason, failure, "Essential container in task exited")
 	}
 	return types.TaskStopCodeTaskFailedToStart, cmp.Or(reason, failure, "Task failed to start")
+}
+
+// isEssential reports whether a task ends with a container, as it also does where nobody knows its definition any more.
+func isEssential(td *state.TaskDefinition, container string) bool {
+	if td == nil {
+		return true
+	}
+	return slices.ContainsFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool {
+		return aws.ToString(c.Name) == container && (c.Essential == nil || *c.Essential)
+	})
 }
 
 // UpdateContainerAgent is for instances whose agent ECS updates. Pintle doesn't update agents, so there is never an update.
