@@ -336,6 +336,21 @@ func TestRestartPolicy(t *testing.T) {
 	}
 }
 
+// TestARestartWaitsForNobody: dependencies are for the start of a task (API_ContainerDependency).
+func TestARestartWaitsForNobody(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		main := box("a", "exit:1@70s", "b=HEALTHY")
+		main.RestartPolicy = &acs.RestartPolicy{Enabled: true, RestartAttemptPeriod: 60}
+		a.take(t, newFakeTask("t", main, optional(checked(box("b", "healthy"), acs.Healthcheck{Interval: 1e9}))))
+		later(30 * time.Second)
+		a.exited("t-b", runtime.Exit{})
+		later(time.Minute)
+		if c := a.containers["t-a-1"]; c == nil || c.status != runtime.Running {
+			t.Errorf("%s: %+v", a.story(), a.last(arnPrefix+"t"))
+		}
+	})
+}
+
 func TestAGPUIsNeverInTwoTasks(t *testing.T) {
 	alone(t, func(t *testing.T, a *agent) {
 		first := pinned(newFakeTask("first", box("a", "exit:0@10s")), "GPU-0", "GPU-1")

@@ -73,8 +73,12 @@ func checkOrder(t *acs.Task) error {
 	return nil
 }
 
-// ready reports whether a container may start, or why it never will. The caller holds mu.
+// ready reports whether a container may start, or why it never will. One that its policy restarts waits for nobody any more. The caller holds
+// mu.
 func (t *task) ready(c *acs.Container) (ready bool, never string) {
+	if t.rec.Containers[c.Name].Restarts > 0 {
+		return true, ""
+	}
 	ready = true
 	for _, d := range dependencies(&t.rec.Task, c) {
 		met, impossible := t.met(d)
