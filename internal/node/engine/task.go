@@ -23,6 +23,7 @@ type task struct {
 
 	mu       sync.Mutex
 	rec      *Record
+	unsaved  bool          // the record's last change couldn't be written
 	changed  chan struct{} // closed and replaced at each change
 	finished bool          // the containers have ended, and everything the task held is released
 
@@ -92,7 +93,11 @@ func (t *task) payload() acs.Task {
 }
 
 // save writes the record. The caller holds mu, or is the task's only user.
-func (t *task) save() error { return t.engine.write(t.path(), t.rec) }
+func (t *task) save() error {
+	err := t.engine.write(t.path(), t.rec)
+	t.unsaved = err != nil
+	return err
+}
 
 // update changes the record durably and wakes everyone who waits. If writing fails, containers must not run unwatched because of it: the
 // error is logged, and the next change writes the record.
@@ -139,21 +144,18 @@ func (t *task) await(ctx context.Context, condition func() bool) error {
 	}
 }
 
-// stop notes that the task is to stop. If that can't be written it isn't noted at all: the control plane will ask again.
+// stop stops the task. An error means that this couldn't be written, and that the control plane must ask again in case the agent is killed; the
+// task stops all the same, since it may be what fills the disk.
 func (t *task) stop() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.rec.Stop {
+	if t.rec.Stop && !t.unsaved {
 		return nil
 	}
 	t.rec.Stop = true
-	if err := t.save(); err != nil {
-		t.rec.Stop = false
-		return err
-	}
 	t.halt()
 	t.wakeLocked()
-	return nil
+	return t.save()
 }
 
 func (t *task) stopped() bool {

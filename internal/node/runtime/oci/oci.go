@@ -261,7 +261,10 @@ func (r *Runtime) settle(ctx context.Context, dir, id string) (exitFile, error) 
 	if err := r.release(ctx, dir, id); err != nil {
 		return e, err
 	}
-	return e, file.WriteJSON(path, e, true)
+	if err := file.WriteJSON(path, e, true); err != nil { // a full disk, say; the container's end is known all the same
+		slog.Warn("cannot write that a container's resources are released", "container", id, "error", err)
+	}
+	return e, nil
 }
 
 func (r *Runtime) release(ctx context.Context, dir, id string) error {

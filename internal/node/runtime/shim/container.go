@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,8 +37,8 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 		st.ExitCode = LostCode
 		st.FinishedAt = time.Now().UTC()
 		st.Error = lostReason
-		if err := file.WriteJSON(filepath.Join(dir, program.StateFile), st, true); err != nil {
-			return runtime.Exit{}, err
+		if err := file.WriteJSON(filepath.Join(dir, program.StateFile), st, true); err != nil { // whoever waits next writes it
+			slog.Warn("cannot write a container's end", "container", dir, "error", err)
 		}
 	}
 	return st.Exit(), nil

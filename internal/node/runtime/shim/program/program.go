@@ -96,7 +96,7 @@ func run(dir string, ready *os.File) error {
 	log.Close()
 	st.ended = true
 	st.finishedAt = time.Now().UTC()
-	return st.write(dir)
+	return st.writeEnd(dir)
 }
 
 // openAlive opens the FIFO that shows agents that this process is alive. It stays open until the process ends.
@@ -133,7 +133,10 @@ type state struct {
 }
 
 // write replaces the container's state, whole or not at all.
-func (st state) write(dir string) error {
+func (st state) write(dir string) error { return replace(dir+"/"+StateFile, st.encode()) }
+
+// encode returns the state as JSON.
+func (st state) encode() []byte {
 	b := []byte(`{"PID":`)
 	b = strconv.AppendInt(b, int64(st.pid), 10)
 	b = append(b, `,"StartTime":`...)
@@ -150,7 +153,38 @@ func (st state) write(dir string) error {
 		b = append(b, `,"Error":`...)
 		b = appendString(b, st.reason)
 	}
-	return replace(dir+"/"+StateFile, append(b, '}'))
+	return append(b, '}')
+}
+
+// writeEnd writes the container's end. Where a new file can't be written, as on a full disk, it overwrites the old one, which has its room. Nobody
+// else knows the exit code, so it tries until it can.
+func (st state) writeEnd(dir string) error {
+	for {
+		err := st.write(dir)
+		if err == nil || errors.Is(err, os.ErrNotExist) { // then the container has been removed
+			return err
+		}
+		if overwrite(dir+"/"+StateFile, st.encode()) == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// overwrite changes a file in its place.
+func overwrite(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(b)))
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // replace is file.Replace, which would bring encoding/json with it. Nobody else writes the state while the shim has the lock.

@@ -34,6 +34,28 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestEndOnAFullDisk: where no new file can be written, the container's end is written over its beginning.
+func TestEndOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	st := state{pid: 7, startTime: 99, startedAt: time.Now().UTC(), reason: "longer than what comes later"}
+	if err := st.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, StateFile+".new"), 0o700); err != nil { // stands for the full disk
+		t.Fatal(err)
+	}
+	st.ended, st.exitCode, st.reason = true, 5, ""
+	if err := st.writeEnd(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, StateFile)); err != nil || string(got) != string(st.encode()) {
+		t.Errorf("%v: %s", err, got)
+	}
+	if err := st.writeEnd(filepath.Join(dir, "removed")); err == nil {
+		t.Error("the end of a container that is gone was written")
+	}
+}
+
 func TestCommand(t *testing.T) {
 	for name, c := range map[string]Command{
 		"of the process runtime": {Args: []string{"/bin/sh", "-c", "a=b\nc"}, Env: []string{"A=b=c", "EMPTY="}, Dir: "/d", OpenStdin: true},
