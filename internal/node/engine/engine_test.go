@@ -454,18 +454,52 @@ func TestPortRanges(t *testing.T) {
 	})
 }
 
-func TestNamespacesOfTheFirstContainer(t *testing.T) {
-	alone(t, func(t *testing.T, a *agent) {
-		task := newFakeTask("t", box("a", "run"), box("b", "run"))
-		task.PidMode, task.IpcMode = "task", "host"
-		a.take(t, task)
-		if s := a.containers["t-a"].spec; s.Pid != "" || s.IPC != "host" {
-			t.Errorf("a: pid %q, ipc %q", s.Pid, s.IPC)
-		}
-		if s := a.containers["t-b"].spec; s.Pid != "container:t-a" || a.events[0] != "start a" {
-			t.Errorf("b: pid %q, after %v", s.Pid, a.events)
-		}
-	})
+// TestSharedNamespaces: whoever holds the namespaces of a task isn't one that ends before the others, or whose end ends them.
+func TestSharedNamespaces(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		containers []acs.Container
+		want       string // who started, and whose namespaces it has
+	}{
+		{"two", []acs.Container{box("a", "run"), box("b", "run")}, "a, b of a"},
+		{"the essential one", []acs.Container{optional(box("side", "run")), box("main", "run")}, "main, side of main"},
+		{
+			"init", []acs.Container{optional(box("init", "exit:0@2s")), box("main", "run", "init=SUCCESS"), optional(box("side", "run"))},
+			"init, main, side of main",
+		},
+		{
+			"init of a sidecar", []acs.Container{optional(box("init", "exit:0@2s")), box("main", "run"), optional(box("side", "run", "init=COMPLETE"))},
+			"main, init of main, side of main",
+		},
+		{"a sidecar before it", []acs.Container{box("main", "run", "side=START"), optional(box("side", "run"))}, "side, main of side"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			alone(t, func(t *testing.T, a *agent) {
+				task := newFakeTask("t", c.containers...)
+				task.PidMode, task.IpcMode = "task", "host"
+				a.take(t, task)
+				later(10 * time.Second)
+				var got []string
+				for _, e := range a.events {
+					name, started := strings.CutPrefix(e, "start ")
+					if !started {
+						continue
+					}
+					s := a.containers["t-"+name].spec
+					if other, joined := strings.CutPrefix(s.Pid, "container:t-"); joined {
+						name += " of " + other
+					}
+					got = append(got, name)
+					if s.IPC != "host" {
+						t.Errorf("%s has the IPC namespace %q", name, s.IPC)
+					}
+				}
+				if strings.Join(got, ", ") != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
 }
 
 func TestWhatARuntimeIsTold(t *testing.T) {

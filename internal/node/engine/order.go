@@ -14,22 +14,29 @@ import (
 
 // dependencies lists what a container of the task waits for.
 func dependencies(t *acs.Task, c *acs.Container) []acs.ContainerDependency {
-	out := slices.Clone(c.DependsOn)
-	started := func(name string) {
-		out = append(out, acs.ContainerDependency{ContainerName: name, Condition: "START"})
+	out := asked(t, c)
+	if h := holderOf(t); joins(t, c, h) {
+		out = append(out, started(h.Name))
 	}
+	return out
+}
+
+func started(name string) acs.ContainerDependency {
+	return acs.ContainerDependency{ContainerName: name, Condition: "START"}
+}
+
+// asked lists what a container waits for but for the sharing of namespaces.
+func asked(t *acs.Task, c *acs.Container) []acs.ContainerDependency {
+	out := slices.Clone(c.DependsOn)
 	for _, l := range c.Links {
 		name, _, _ := cutLink(l)
-		started(name)
+		out = append(out, started(name))
 	}
 	for _, v := range c.VolumesFrom {
-		started(v.SourceContainer)
+		out = append(out, started(v.SourceContainer))
 	}
 	if r := routerOf(t); waitsForRouter(c, r) {
-		started(r.Name)
-	}
-	if first := t.Containers[0].Name; c.Name != first && (t.PidMode == "task" || t.IpcMode == "task") {
-		started(first) // the others share its namespaces
+		out = append(out, started(r.Name))
 	}
 	return out
 }

@@ -69,23 +69,6 @@ func (t *task) limit(s *runtime.Spec, c *acs.Container, host *acs.HostConfig) {
 	}
 }
 
-// share sets a container's process and IPC namespaces: its own, the node's, or those of the task's first container.
-func (t *task) share(s *runtime.Spec, c *acs.Container) {
-	s.Pid, s.IPC = t.namespace(c, t.rec.Task.PidMode), t.namespace(c, t.rec.Task.IpcMode)
-}
-
-func (t *task) namespace(c *acs.Container, mode string) string {
-	first := t.rec.Task.Containers[0].Name
-	switch {
-	case mode == "host":
-		return "host"
-	case mode == "task" && c.Name != first:
-		_, id := t.container(first)
-		return "container:" + id
-	}
-	return ""
-}
-
 // tmpfs reads a mount's options. The size has its own field.
 func tmpfs(path, options string) runtime.Tmpfs {
 	out := runtime.Tmpfs{Path: path}

@@ -69,14 +69,7 @@ func (t *task) containerID(name string) string {
 	return id
 }
 
-func (t *task) definition(name string) *acs.Container {
-	for i := range t.rec.Task.Containers {
-		if t.rec.Task.Containers[i].Name == name {
-			return &t.rec.Task.Containers[i]
-		}
-	}
-	return nil
-}
+func (t *task) definition(name string) *acs.Container { return find(&t.rec.Task, name) }
 
 // container returns a container's present state, and its id.
 func (t *task) container(name string) (Container, string) {
