@@ -199,6 +199,60 @@ func TestWhyATaskStopped(t *testing.T) {
 	}
 }
 
+// TestImagesOfAService: what the first task of a service found by an image's tag is what the service's revision runs.
+func TestImagesOfAService(t *testing.T) {
+	for _, c := range []struct {
+		name, image string
+		consistency types.VersionConsistency
+		want        string
+	}{
+		{"by tag", "app:1", "", "sha256:1"},
+		{"enabled", "app:1", types.VersionConsistencyEnabled, "sha256:1"},
+		{"disabled", "app:1", types.VersionConsistencyDisabled, ""},
+		{"by digest", "app@sha256:0", "", ""},
+		{"in a file", "oci-layout:/images/app", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, store := newTestService(t)
+			_, err := s.RegisterTaskDefinition(t.Context(), definition(func(in *ecs.RegisterTaskDefinitionInput) {
+				in.ContainerDefinitions[0].Image = &c.image
+				in.ContainerDefinitions[0].VersionConsistency = c.consistency
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			service := create(t, s, func(in *ecs.CreateServiceInput) { in.TaskDefinition = aws.String("d") })
+			row := store.View().Services.Get(*service.ServiceArn)
+			for _, digest := range []string{"sha256:1", "sha256:2"} {
+				task := &state.Task{ServiceArn: *service.ServiceArn, Task: types.Task{
+					TaskArn:           new("arn:aws:ecs:us-east-1:000000000000:task/default/" + digest[7:]),
+					ClusterArn:        service.ClusterArn,
+					TaskDefinitionArn: service.TaskDefinition,
+					StartedBy:         row.Deployments[0].Id,
+					LastStatus:        aws.String("PENDING"),
+					DesiredStatus:     aws.String("RUNNING"),
+					Containers:        []types.Container{{Name: aws.String("main"), LastStatus: aws.String("PENDING")}},
+				}}
+				if err := store.Update(t.Context(), func(tx *state.Tx) error { tx.Tasks.Put(task); return nil }); err != nil {
+					t.Fatal(err)
+				}
+				_, err = s.SubmitTaskStateChange(t.Context(), &ecs.SubmitTaskStateChangeInput{
+					Task: task.TaskArn, Status: aws.String("RUNNING"), Containers: []types.ContainerStateChange{
+						{ContainerName: aws.String("main"), Status: aws.String("RUNNING"), ImageDigest: &digest},
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			revision := store.View().ServiceRevisions.Get(row.Deployments[0].ServiceRevisionArn)
+			if got := aws.ToString(revision.ContainerImages[0].ImageDigest); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestSameNamespace(t *testing.T) {
 	const arn = "arn:aws:servicediscovery:us-east-1:000000000000:namespace/ns"
 	for _, c := range []struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -186,8 +187,53 @@ func (s *Service) changeTask(
 			}
 		}
 		tx.Tasks.Put(t)
+		resolveImages(tx, t, td)
 		return nil
 	})
+}
+
+// resolveImages notes the digests of the images that the first task of a service revision found by their tags. Later tasks of the revision run
+// the same images: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-type-ecs.html
+func resolveImages(tx *state.Tx, t *state.Task, td *state.TaskDefinition) {
+	old := tx.RevisionOf(t)
+	if old == nil || td == nil {
+		return
+	}
+	r := *old
+	r.ContainerImages = slices.Clone(old.ContainerImages)
+	resolved := false
+	for i := range r.ContainerImages {
+		image := &r.ContainerImages[i]
+		if image.ImageDigest != nil || !resolves(td, *image.ContainerName) {
+			continue
+		}
+		if image.ImageDigest = digestOf(t, *image.ContainerName); image.ImageDigest != nil {
+			resolved = true
+		}
+	}
+	if resolved {
+		tx.ServiceRevisions.Put(&r)
+	}
+}
+
+// resolves reports whether a container's image is in a registry under a tag that stands for the image it had first: versionConsistency, which is
+// enabled by default.
+func resolves(td *state.TaskDefinition, container string) bool {
+	return slices.ContainsFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool {
+		image := aws.ToString(c.Image)
+		return aws.ToString(c.Name) == container && c.VersionConsistency != types.VersionConsistencyDisabled &&
+			!strings.Contains(image, "@") &&
+			!slices.ContainsFunc(imagesOfNode, func(prefix string) bool { return strings.HasPrefix(image, prefix) })
+	})
+}
+
+func digestOf(t *state.Task, container string) *string {
+	for _, c := range t.Containers {
+		if *c.Name == container {
+			return c.ImageDigest
+		}
+	}
+	return nil
 }
 
 // bindsPorts reports whether ports of containers become other ones of the node, which networkBindings show.

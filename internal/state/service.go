@@ -132,6 +132,19 @@ type ServiceRevision struct {
 	types.ServiceRevision
 }
 
+// RevisionOf returns the revision of its service that a task runs, or nil.
+func (v *View) RevisionOf(t *Task) *ServiceRevision {
+	s := v.Services.Get(t.ServiceArn)
+	if s == nil {
+		return nil
+	}
+	d := s.Deployment(aws.ToString(t.StartedBy))
+	if d == nil {
+		return nil
+	}
+	return v.ServiceRevisions.Get(d.ServiceRevisionArn)
+}
+
 // The indexes of the service tables.
 var (
 	// TasksByService finds the tasks of a service. Ended tasks are included only until the service has taken note of

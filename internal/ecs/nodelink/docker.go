@@ -113,9 +113,9 @@ func addLinuxParameters(out *acs.HostConfig, p *types.LinuxParameters, memoryMiB
 	}
 	if p.MaxSwap != nil { // Docker counts memory and swap together
 		out.MemorySwap = (number(p.MaxSwap) + memoryMiB) * mebibyte
-	}
-	if p.Swappiness != nil {
-		out.MemorySwappiness = aws.Int64(number(p.Swappiness))
+		if p.Swappiness != nil { // without maxSwap it's ignored: API_LinuxParameters
+			out.MemorySwappiness = aws.Int64(number(p.Swappiness))
+		}
 	}
 	for _, d := range p.Devices {
 		out.Devices = append(out.Devices, device(d))

@@ -57,6 +57,20 @@ func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 	return p
 }
 
+// pinImages names the images that a service revision's first task found, so that the later ones run the same, whatever their tags are by then.
+func pinImages(p *acs.Task, r *state.ServiceRevision) {
+	if r == nil {
+		return
+	}
+	for _, image := range r.ContainerImages {
+		for i := range p.Containers {
+			if c := &p.Containers[i]; c.Name == aws.ToString(image.ContainerName) && image.ImageDigest != nil {
+				c.Image += "@" + *image.ImageDigest
+			}
+		}
+	}
+}
+
 func networkMode(td *state.TaskDefinition) string {
 	if td.NetworkMode == "" {
 		return string(types.NetworkModeBridge)

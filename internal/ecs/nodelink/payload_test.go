@@ -44,6 +44,30 @@ func TestPayloadLeavesRows(t *testing.T) {
 	}
 }
 
+// TestSwappinessNeedsMaxSwap: without maxSwap it's ignored (API_LinuxParameters).
+func TestSwappinessNeedsMaxSwap(t *testing.T) {
+	for maxSwap, want := range map[*int32]bool{nil: false, aws.Int32(0): true} {
+		var out acs.HostConfig
+		addLinuxParameters(&out, &types.LinuxParameters{Swappiness: aws.Int32(10), MaxSwap: maxSwap}, 32)
+		if given := out.MemorySwappiness != nil; given != want {
+			t.Errorf("maxSwap given: %v, swappiness given: %v", maxSwap != nil, given)
+		}
+	}
+}
+
+// TestImagesOfARevision: tasks of a service run the images that the first task of their revision found.
+func TestImagesOfARevision(t *testing.T) {
+	p := acs.Task{Containers: []acs.Container{{Name: "main", Image: "app:1"}, {Name: "side", Image: "side"}}}
+	pinImages(&p, nil)
+	pinImages(&p, &state.ServiceRevision{ServiceRevision: types.ServiceRevision{ContainerImages: []types.ContainerImage{
+		{ContainerName: aws.String("main"), Image: aws.String("app:1"), ImageDigest: aws.String("sha256:1")},
+		{ContainerName: aws.String("side"), Image: aws.String("side")},
+	}}})
+	if p.Containers[0].Image != "app:1@sha256:1" || p.Containers[1].Image != "side" {
+		t.Errorf("%+v", p.Containers)
+	}
+}
+
 // TestPayloadShape checks the smallest task against the fields that Amazon's agent was seen to take.
 func TestPayloadShape(t *testing.T) {
 	td := definitionRow()

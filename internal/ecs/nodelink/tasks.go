@@ -109,6 +109,7 @@ func (s *session) payload(v *state.View, t *state.Task) (acs.Task, error) {
 		return acs.Task{}, fmt.Errorf("its task definition %s is gone", *t.TaskDefinitionArn)
 	}
 	p := Payload(t, td)
+	pinImages(&p, v.RevisionOf(t))
 	if p.DesiredStatus == "RUNNING" {
 		p.RoleCredentials = s.grant(t, td, acs.TaskRole)
 		p.ExecutionRoleCredentials = s.grant(t, td, acs.ExecutionRole)

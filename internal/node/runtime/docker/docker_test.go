@@ -95,3 +95,21 @@ func fakeEngine(t *testing.T, answer func(*http.Request) string) *Runtime {
 	t.Cleanup(func() { rt.Close() }) //nolint:errcheck // a test
 	return rt
 }
+
+// TestDigest: an image has a digest in each repository that it was pulled from, and none where it was built.
+func TestDigest(t *testing.T) {
+	one, two := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
+	known := []string{"busybox@" + one, "registry.example.com/team/app@" + two}
+	for ref, want := range map[string]string{
+		"busybox:1":                              one,
+		"docker.io/library/busybox":              one,
+		"registry.example.com/team/app:3":        two,
+		"registry.example.com/team/app:3@" + two: two,
+		"mine:1":                                 "",
+		"rootfs:/image.tar":                      "",
+	} {
+		if got := digestIn(ref, known); got != want {
+			t.Errorf("%s: got %q, want %q", ref, got, want)
+		}
+	}
+}

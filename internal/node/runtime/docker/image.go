@@ -52,12 +52,21 @@ func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 	if inspectErr != nil {
 		return "", orUnavailable(inspectErr)
 	}
-	for _, d := range found.RepoDigests {
-		if _, digest, ok := strings.Cut(d, "@"); ok {
-			return digest, nil
+	return digestIn(ref, found.RepoDigests), nil
+}
+
+// digestIn returns an image's digest in the repository that a reference names, or "" if it has none there, as one that was built here.
+func digestIn(ref string, digests []string) string {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return "" // it's from a file
+	}
+	for _, d := range digests {
+		if known, err := name.NewDigest(d); err == nil && known.Context().Name() == parsed.Context().Name() {
+			return known.DigestStr()
 		}
 	}
-	return found.ID, nil
+	return ""
 }
 
 func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) error {

@@ -106,13 +106,28 @@ func (s *Store) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth
 		if errors.Is(r.Err, context.Canceled) && ctx.Err() == nil { // another caller started the pull and was canceled
 			return s.Pull(ctx, ref, auth)
 		}
-		img, err := s.Get(ref)
+		img, err := s.stored(ref)
 		if err != nil || ctx.Err() != nil {
 			return nil, errors.Join(r.Err, err)
 		}
 		slog.Warn("cannot pull an image; using the one that is here", "image", ref, "error", r.Err)
 		return img, nil
 	}
+}
+
+// stored returns a stored image. One that a reference names by its digest may have been stored under its tag.
+func (s *Store) stored(ref string) (*Image, error) {
+	img, err := s.Get(ref)
+	tag, digest, ok := strings.Cut(ref, "@")
+	if err == nil || !ok {
+		return img, err
+	}
+	tagged, tagErr := s.Get(tag)
+	if tagErr != nil || tagged.Digest != digest {
+		return nil, err
+	}
+	tagged.Ref = ref
+	return tagged, s.put(tagged)
 }
 
 // pull stores an image, and notes when.

@@ -213,6 +213,29 @@ func TestMovedTagIsPulledAgain(t *testing.T) {
 	}
 }
 
+// TestDigestOfAStoredTag: an image that was pulled by its tag is here under its digest, too, while the registry is gone.
+func TestDigestOfAStoredTag(t *testing.T) {
+	ref, server := push(t, imageOf(t, layer(t, "a=1")))
+	s := store(t)
+	pinned := ref + "@" + pull(t, s, ref).Digest
+	if got := pull(t, s, pinned).Ref; got != pinned {
+		t.Errorf("with the registry it's %s", got)
+	}
+	server.Close()
+	s = store(t)
+	if _, err := s.Pull(t.Context(), pinned, nil); !errors.Is(err, runtime.ErrImageNotFound) {
+		t.Errorf("in an empty store: %v", err)
+	}
+	for stored, want := range map[string]error{"sha256:1": nil, "sha256:2": runtime.ErrImageNotFound} {
+		if err := s.put(&Image{Ref: "registry.example.com/app:1", Digest: "sha256:1"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.stored("registry.example.com/app:1@" + stored); !errors.Is(err, want) {
+			t.Errorf("%s: %v", stored, err)
+		}
+	}
+}
+
 func TestFailedPulls(t *testing.T) {
 	_, server := push(t, imageOf(t, layer(t, "a=1")))
 	host := strings.TrimPrefix(server.URL, "http://")
