@@ -48,6 +48,17 @@ func (e *Engine) ByToken(token string) (rec *Record, container string, ok bool) 
 	return nil, "", false
 }
 
+// Task returns a task's record.
+func (e *Engine) Task(arn string) (rec *Record, ok bool) {
+	t := e.task(arn)
+	if t == nil {
+		return nil, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rec.clone(), true
+}
+
 // Credentials finds a running task's role credentials by their id, and the task.
 func (e *Engine) Credentials(id string) (c acs.IAMRoleCredentials, taskArn string, ok bool) {
 	for _, t := range e.all() {

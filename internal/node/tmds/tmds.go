@@ -23,6 +23,7 @@ import (
 // Tasks looks up the node's tasks.
 type Tasks interface {
 	ByToken(token string) (r *engine.Record, container string, ok bool)
+	Task(arn string) (r *engine.Record, ok bool)
 	Credentials(id string) (c acs.IAMRoleCredentials, taskArn string, ok bool)
 }
 
@@ -73,11 +74,17 @@ func (s *Server) For(taskArn string) *Server { return newServer(s.opts, taskArn)
 func newServer(o Options, only string) *Server {
 	s := &Server{opts: o, only: only, mux: http.NewServeMux(), samples: map[string]sample{}}
 	for _, version := range []string{"/v3", "/v4"} {
-		s.get(version+"/{token}", s.container)
-		s.get(version+"/{token}/task", s.task)
-		s.get(version+"/{token}/taskWithTags", s.taskWithTags)
-		s.get(version+"/{token}/stats", s.stats)
-		s.get(version+"/{token}/task/stats", s.taskStats)
+		s.get(version+"/{token}", s.identify, s.container)
+		s.get(version+"/{token}/task", s.identify, s.task)
+		s.get(version+"/{token}/taskWithTags", s.identify, s.taskWithTags)
+		s.get(version+"/{token}/stats", s.identify, s.stats)
+		s.get(version+"/{token}/task/stats", s.identify, s.taskStats)
+	}
+	for path, answer := range map[string]answer{"": s.task, "/{id}": s.container} {
+		s.get("/v2/metadata"+path, s.identifyByNetwork, answer)
+	}
+	for path, answer := range map[string]answer{"": s.taskStats, "/{id}": s.stats} {
+		s.get("/v2/stats"+path, s.identifyByNetwork, answer)
 	}
 	s.mux.HandleFunc("GET /v2/credentials/{id}", s.credentials)
 	const protection = "/api/{token}/task-protection/v1/state"
@@ -111,10 +118,13 @@ type caller struct {
 	name   string
 }
 
+// answer returns what a caller asks for, to be encoded as JSON.
+type answer func(context.Context, caller) (any, error)
+
 // get registers a path that returns what answer does, to containers only.
-func (s *Server) get(path string, answer func(context.Context, caller) (any, error)) {
+func (s *Server) get(path string, identify func(http.ResponseWriter, *http.Request) (caller, bool), answer answer) {
 	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		c, ok := s.identify(w, r)
+		c, ok := identify(w, r)
 		if !ok {
 			return
 		}
@@ -138,6 +148,25 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (caller, bool)
 		write(w, http.StatusNotFound, "there is no container with this id")
 	}
 	return caller{record, name}, ok
+}
+
+// identifyByNetwork finds the task in whose own network a request is made, and the container that this names by its id, if it names one; or it
+// answers 404. Version 2 has no tokens, and is for mode awsvpc alone:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v2.html
+func (s *Server) identifyByNetwork(w http.ResponseWriter, r *http.Request) (caller, bool) {
+	id := r.PathValue("id")
+	if record, ok := s.opts.Tasks.Task(s.only); ok && record.Task.NetworkMode == "awsvpc" {
+		if id == "" {
+			return caller{record, ""}, true
+		}
+		for name := range record.Containers {
+			if record.ContainerID(name) == id {
+				return caller{record, name}, true
+			}
+		}
+	}
+	write(w, http.StatusNotFound, "there is no task of mode awsvpc here, or no container with this id")
+	return caller{}, false
 }
 
 // write writes a response in JSON. An error here means that the container has gone.

@@ -86,6 +86,8 @@ func (n *node) ByToken(token string) (*engine.Record, string, bool) {
 	return nil, "", false
 }
 
+func (n *node) Task(arn string) (*engine.Record, bool) { return n.record, arn == taskArn }
+
 func (n *node) Credentials(id string) (acs.IAMRoleCredentials, string, bool) {
 	c := *n.record.Task.RoleCredentials
 	return c, taskArn, c.CredentialsID == id
@@ -257,6 +259,36 @@ func TestOnlyOneTask(t *testing.T) {
 		if code, _ := request(all.For(taskArn+"x"), "GET", path, ""); code != 404 {
 			t.Errorf("another task gets %d for %s", code, path)
 		}
+	}
+}
+
+// TestVersion2: in the network of a task of mode awsvpc its containers ask without a token.
+func TestVersion2(t *testing.T) {
+	n := newNode()
+	all := serve(n, &plane{})
+	for path, value := range map[string][]any{
+		"/v2/metadata":        {"Containers", 0, "Name"},
+		"/v2/metadata/t1-web": {"Name"},
+		"/v2/stats":           {"t1-web", "name"},
+		"/v2/stats/t1-web":    {"name"},
+	} {
+		n.record.Task.NetworkMode = "bridge"
+		if code, body := request(all.For(taskArn), "GET", path, ""); code != http.StatusNotFound {
+			t.Errorf("%s in mode bridge: %d %s", path, code, body)
+		}
+		n.record.Task.NetworkMode = "awsvpc"
+		code, body := request(all.For(taskArn), "GET", path, "")
+		if got := valueAt(t, body, value...); code != http.StatusOK || got != "web" && got != "/t1-web" {
+			t.Errorf("%s: %d, %v", path, code, got)
+		}
+		for whom, s := range map[string]*Server{"another task": all.For(taskArn + "x"), "the machine": all} {
+			if code, body := request(s, "GET", path, ""); code != http.StatusNotFound {
+				t.Errorf("%s gets %s: %d %s", whom, path, code, body)
+			}
+		}
+	}
+	if code, _ := request(all.For(taskArn), "GET", "/v2/metadata/nobody", ""); code != http.StatusNotFound {
+		t.Errorf("a container that isn't there: %d", code)
 	}
 }
 
