@@ -252,6 +252,9 @@ func pages(operation string) account.List {
 
 // page returns a page of rows that are sorted by what name returns.
 func page[R any](operation string, rows []R, limit *int32, marker *string, name func(R) string) (on []R, truncated bool, next *string, err error) {
+	if rows == nil {
+		rows = []R{} // an empty list's element is there, too, in IAM's answers
+	}
 	on, next, err = account.Sorted(pages(operation), rows, limit, marker, func(r R) string { return state.NameKey(name(r)) })
 	return on, next != nil, next, err
 }

@@ -103,6 +103,30 @@ func TestAWSPoliciesAreRight(t *testing.T) {
 	}
 }
 
+// TestEmptyListsAreThere: clients read the names and the tags of what has none without asking whether the list is there.
+func TestEmptyListsAreThere(t *testing.T) {
+	w := newWorld(t)
+	w.user("ann")
+	w.role("worker")
+	arn := w.policy("frames")
+	user, role := aws.String("ann"), aws.String("worker")
+	entities := do(w, w.ListEntitiesForPolicy, &iam.ListEntitiesForPolicyInput{PolicyArn: &arn})
+	for name, missing := range map[string]bool{
+		"ListUserPolicies":         do(w, w.ListUserPolicies, &iam.ListUserPoliciesInput{UserName: user}).PolicyNames == nil,
+		"ListRolePolicies":         do(w, w.ListRolePolicies, &iam.ListRolePoliciesInput{RoleName: role}).PolicyNames == nil,
+		"ListAttachedRolePolicies": do(w, w.ListAttachedRolePolicies, &iam.ListAttachedRolePoliciesInput{RoleName: role}).AttachedPolicies == nil,
+		"ListUserTags":             do(w, w.ListUserTags, &iam.ListUserTagsInput{UserName: user}).Tags == nil,
+		"ListRoleTags":             do(w, w.ListRoleTags, &iam.ListRoleTagsInput{RoleName: role}).Tags == nil,
+		"ListPolicyTags":           do(w, w.ListPolicyTags, &iam.ListPolicyTagsInput{PolicyArn: &arn}).Tags == nil,
+		"ListGroups":               do(w, w.ListGroups, &iam.ListGroupsInput{}).Groups == nil,
+		"ListEntitiesForPolicy":    entities.PolicyGroups == nil || entities.PolicyRoles == nil || entities.PolicyUsers == nil,
+	} {
+		if missing {
+			t.Errorf("%s: the list is missing", name)
+		}
+	}
+}
+
 // TestRefusals: each refusal in AWS's words. A refused call changes nothing, so their order is of no matter.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
@@ -126,6 +150,8 @@ func TestRefusals(t *testing.T) {
 			strings.Replace(anything, `"*"`, `"s3:`+strings.Repeat("x", maxManaged)+`"`, 1))}), "LimitExceeded: Cannot exceed quota for PolicySize: 6144"},
 		{try(w, w.AttachUserPolicy, &iam.AttachUserPolicyInput{UserName: aws.String("ann"), PolicyArn: aws.String(awsARN("NoSuchThing"))}),
 			"NoSuchEntity: Policy arn:aws:iam::aws:policy/NoSuchThing does not exist or is not attachable."},
+		{try(w, w.AttachUserPolicy, &iam.AttachUserPolicyInput{UserName: aws.String("ann"), PolicyArn: aws.String("nameandnoarnwhatever")}),
+			"ValidationError: Invalid ARN:  Could not be parsed!"},
 		{try(w, w.DetachUserPolicy, &iam.DetachUserPolicyInput{UserName: aws.String("ann"), PolicyArn: &arn}),
 			"NoSuchEntity: Policy " + arn + " was not found."},
 		{try(w, w.UpdateAssumeRolePolicy, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("worker"), PolicyDocument: aws.String(

@@ -64,7 +64,7 @@ func (s *Service) attachable(v *state.View, arn string) (*state.ManagedPolicy, e
 		return p, nil
 	}
 	if !strings.HasPrefix(arn, "arn:") {
-		return nil, invalidInput("ARN %s is not valid.", arn)
+		return nil, invalid("Invalid ARN:  Could not be parsed!")
 	}
 	return nil, noSuch("Policy %s does not exist or is not attachable.", arn)
 }
@@ -394,7 +394,13 @@ func (s *Service) ListEntitiesForPolicy(
 	if err != nil {
 		return nil, err
 	}
-	out := &iam.ListEntitiesForPolicyOutput{IsTruncated: truncated, Marker: next}
+	out := &iam.ListEntitiesForPolicyOutput{
+		PolicyGroups: []types.PolicyGroup{},
+		PolicyRoles:  []types.PolicyRole{},
+		PolicyUsers:  []types.PolicyUser{},
+		IsTruncated:  truncated,
+		Marker:       next,
+	}
 	for _, e := range on {
 		switch e.kind {
 		case userKind:

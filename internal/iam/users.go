@@ -31,13 +31,16 @@ func (s *Service) wholeUser(u *state.User) *types.User {
 	return &out
 }
 
+// boundaryType is what answers say. The SDK's constant is another word, which IAM doesn't use (API_AttachedPermissionsBoundary).
+const boundaryType types.PermissionsBoundaryAttachmentType = "Policy"
+
 func boundaryOf(i *state.Identity) *types.AttachedPermissionsBoundary {
 	if i.Boundary == "" {
 		return nil
 	}
 	return &types.AttachedPermissionsBoundary{
 		PermissionsBoundaryArn:  &i.Boundary,
-		PermissionsBoundaryType: types.PermissionsBoundaryAttachmentTypePolicy,
+		PermissionsBoundaryType: boundaryType,
 	}
 }
 

@@ -40,11 +40,11 @@ func (s *Service) secret(ctx context.Context, ref reference, decrypt bool) (*typ
 	}
 	source, err := json.Marshal(map[string]any{
 		"ARN":           out.ARN,
-		"CreatedDate":   float64(out.CreatedDate.UnixMilli()) / 1000,
-		"Name":          out.Name,
-		"SecretString":  out.SecretString,
-		"VersionId":     out.VersionId,
-		"VersionStages": out.VersionStages,
+		"createdDate":   float64(out.CreatedDate.UnixMilli()) / 1000,
+		"name":          out.Name,
+		"secretString":  out.SecretString,
+		"versionId":     out.VersionId,
+		"versionStages": out.VersionStages,
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/aws-sdk-go-v2/service/sts/types"
 
@@ -54,6 +55,9 @@ const maxChained = time.Hour
 func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 	if err := checkAbsent(in); err != nil {
 		return nil, err
+	}
+	if a, err := arn.Parse(*in.RoleArn); err != nil || a.Partition == "" || a.Service == "" || a.Resource == "" {
+		return nil, invalid("%s is invalid", *in.RoleArn)
 	}
 	name, ok := s.opts.GlobalResourceOf("iam", "role/", *in.RoleArn)
 	if !ok {
