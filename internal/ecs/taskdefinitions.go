@@ -148,7 +148,9 @@ func portDefaults(p types.PortMapping, mode types.NetworkMode) types.PortMapping
 // findTaskDefinition finds a task definition by ARN, family:revision or family, or returns nil. For a family it is the newest
 // ACTIVE revision.
 func (s *Service) findTaskDefinition(v *state.View, name string) *state.TaskDefinition {
-	name = state.NameOf(name)
+	if isArn(name) {
+		name, _ = s.opts.ResourceOf("ecs", "task-definition/", name) // "", of which there's none, if it's another account's or region's
+	}
 	family, revision, ok := strings.Cut(name, ":")
 	if ok {
 		return v.TaskDefinitions.Get(s.arn("task-definition", family) + ":" + revision)

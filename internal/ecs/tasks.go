@@ -23,10 +23,21 @@ func (s *Service) findTask(v *state.View, clusterArn, task string) *state.Task {
 	return row
 }
 
+// checkTaskID refuses what can't be the id of a task, such as the None that the AWS CLI prints for a task that wasn't placed.
+func checkTaskID(task string) error {
+	if n := len(state.NameOf(task)); n != 32 && n != 36 {
+		return invalidParameter("taskId length should be one of [32,36]")
+	}
+	return nil
+}
+
 // StopTask asks a task to stop. The task is STOPPED once its node reports it.
 func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.StopTaskOutput, error) {
 	if aws.ToString(in.Task) == "" {
 		return nil, invalidParameter("taskId can not be null or empty.")
+	}
+	if err := checkTaskID(*in.Task); err != nil {
+		return nil, err
 	}
 	var row *state.Task
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
@@ -106,6 +117,9 @@ func (s *Service) findTasks(in *ecs.DescribeTasksInput) ([]*types.Task, []types.
 	rows := make([]*types.Task, 0, len(in.Tasks))
 	failures := []types.Failure{}
 	for _, name := range in.Tasks {
+		if err := checkTaskID(name); err != nil {
+			return nil, nil, err
+		}
 		row := s.findTask(v, *c.ClusterArn, name)
 		if row == nil {
 			failures = append(failures, missing(inCluster(*c.ClusterArn, "task", name)))
