@@ -188,23 +188,24 @@ func (s *Service) DescribeChangeSet(
 		return nil, err
 	}
 	out := &cloudformation.DescribeChangeSetOutput{
-		ChangeSetId:         &c.ID,
-		ChangeSetName:       &c.Name,
-		StackId:             &c.Stack,
-		StackName:           v.Stacks.Get(c.Stack).StackName,
-		Status:              c.Status,
-		StatusReason:        optional(c.Reason),
-		ExecutionStatus:     c.ExecutionStatus,
-		CreationTime:        &c.Created,
-		Description:         optional(c.Description),
-		Capabilities:        c.Source.Capabilities,
-		NotificationARNs:    append([]string{}, c.Source.NotificationARNs...),
-		Parameters:          c.Source.Parameters,
-		Tags:                c.Source.Tags,
-		OnStackFailure:      c.OnFailure,
-		IncludeNestedStacks: &c.IncludesNested,
-		Changes:             []types.Change{},
-		NextToken:           next,
+		ChangeSetId:           &c.ID,
+		ChangeSetName:         &c.Name,
+		StackId:               &c.Stack,
+		StackName:             v.Stacks.Get(c.Stack).StackName,
+		Status:                c.Status,
+		StatusReason:          optional(c.Reason),
+		ExecutionStatus:       c.ExecutionStatus,
+		CreationTime:          &c.Created,
+		Description:           optional(c.Description),
+		Capabilities:          append([]types.Capability{}, c.Source.Capabilities...),
+		NotificationARNs:      append([]string{}, c.Source.NotificationARNs...),
+		Parameters:            c.Source.Parameters,
+		Tags:                  c.Source.Tags,
+		OnStackFailure:        c.OnFailure,
+		IncludeNestedStacks:   &c.IncludesNested,
+		RollbackConfiguration: &types.RollbackConfiguration{},
+		Changes:               []types.Change{},
+		NextToken:             next,
 	}
 	for _, n := range changes {
 		out.Changes = append(out.Changes, n.Change)
@@ -272,7 +273,8 @@ func (s *Service) DeleteChangeSet(
 	})
 }
 
-// ExecuteChangeSet begins to make what a change set has found. The stack's other change sets are over with that.
+// ExecuteChangeSet begins to make what a change set has found. The stack's other change sets are over with that. The one that is executed
+// can still be described by its ARN, and says how that ended, until the stack's next update.
 func (s *Service) ExecuteChangeSet(
 	ctx context.Context, in *cloudformation.ExecuteChangeSetInput,
 ) (*cloudformation.ExecuteChangeSetOutput, error) {
@@ -296,9 +298,9 @@ func (s *Service) ExecuteChangeSet(
 		status := types.StackStatusUpdateInProgress
 		if stack.InReview() {
 			status = types.StackStatusCreateInProgress
-		} else {
-			stack.LastUpdatedTime = new(s.opts.Account.Now())
 		}
+		stack.LastUpdatedTime = new(s.opts.Account.Now())
+		forgetExecuted(tx, stack)
 		stack.Target, stack.ChangeSetId = &c.Source, &c.ID
 		stack.DisableRollback = in.DisableRollback
 		stack.Token = aws.ToString(in.ClientRequestToken)
@@ -309,8 +311,19 @@ func (s *Service) ExecuteChangeSet(
 		for other := range tx.ChangeSets.By(state.ChangeSetsByStack, c.Stack) {
 			tx.ChangeSets.Delete(other.ID)
 		}
+		executed := *c
+		executed.ExecutionStatus = types.ExecutionStatusExecuteInProgress
+		tx.ChangeSets.Put(&executed)
 		s.begin(ctx, tx, stack, status)
 	})
+}
+
+// forgetExecuted deletes the change set that was executed before the stack's next operation.
+func forgetExecuted(tx *state.Tx, stack *state.Stack) {
+	if stack.ChangeSetId != nil {
+		tx.ChangeSets.Delete(*stack.ChangeSetId)
+		stack.ChangeSetId = nil
+	}
 }
 
 // onFailure sets what becomes of a stack that can't be made as a change set says.

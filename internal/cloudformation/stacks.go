@@ -223,6 +223,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 			stack.RollbackConfiguration = in.RollbackConfiguration
 		}
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
+		forgetExecuted(tx, stack)
 		s.begin(ctx, tx, stack, types.StackStatusUpdateInProgress)
 	})
 	if err != nil {

@@ -380,6 +380,62 @@ func TestRefusedBeforeAnythingIsMade(t *testing.T) {
 	}
 }
 
+// TestExecutedChangeSet: a change set that was executed says how that ended, by its ARN alone, and its name is free.
+func TestExecutedChangeSet(t *testing.T) {
+	w := newWorld(t, nil)
+	execute := func(text string, kind types.ChangeSetType) (id string) {
+		t.Helper()
+		c, err := w.CreateChangeSet(t.Context(), &cloudformation.CreateChangeSetInput{
+			ChangeSetName: aws.String("c"), StackName: aws.String("s"), TemplateBody: &text, ChangeSetType: kind,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.ExecuteChangeSet(t.Context(), &cloudformation.ExecuteChangeSetInput{ChangeSetName: c.Id}); err != nil {
+			t.Fatal(err)
+		}
+		return *c.Id
+	}
+	status := func(id string) types.ExecutionStatus {
+		out, err := w.DescribeChangeSet(t.Context(), &cloudformation.DescribeChangeSetInput{ChangeSetName: &id})
+		if err != nil {
+			return types.ExecutionStatus(err.Error())
+		}
+		if out.Capabilities == nil || out.RollbackConfiguration == nil {
+			t.Error("a list or a structure that is always there is missing")
+		}
+		return out.ExecutionStatus
+	}
+	const (
+		parameter = "Resources: {X: {Type: AWS::SSM::Parameter, Properties: {Name: x, Type: String, Value: v}}}"
+		taken     = "Resources: {Y: {Type: AWS::SSM::Parameter, Properties: {Name: x, Type: String, Value: v}}, X: {Type: AWS::SSM::Parameter, Properties: {Name: y, Type: String, Value: v}}}"
+	)
+	first := execute(parameter, types.ChangeSetTypeCreate)
+	if got := status(first); got != types.ExecutionStatusExecuteInProgress {
+		t.Errorf("while it's executed: %s", got)
+	}
+	w.settle()
+	if got := status(first); got != types.ExecutionStatusExecuteComplete {
+		t.Errorf("executed: %s", got)
+	}
+	byName := &cloudformation.DescribeChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")}
+	if _, err := w.DescribeChangeSet(t.Context(), byName); err == nil {
+		t.Error("it's found by its name")
+	}
+	stack, err := w.DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{StackName: aws.String("s")})
+	if err != nil || stack.Stacks[0].LastUpdatedTime == nil {
+		t.Errorf("the stack has no time of an update: %v", err)
+	}
+	second := execute(taken, types.ChangeSetTypeUpdate)
+	w.settle()
+	if got := status(second); got != types.ExecutionStatusExecuteFailed {
+		t.Errorf("failed: %s", got)
+	}
+	if got := status(first); !strings.Contains(string(got), "does not exist") {
+		t.Errorf("the one before: %s", got)
+	}
+}
+
 // TestChangeSet: what a change set says is what its execution does, and one that changes nothing has failed.
 func TestChangeSet(t *testing.T) {
 	w := newWorld(t, nil)

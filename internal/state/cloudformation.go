@@ -135,6 +135,24 @@ type ChangeSet struct {
 	IncludesNested bool `json:",omitzero"`
 }
 
+// Executed reports whether the change set's execution has begun.
+func (c *ChangeSet) Executed() bool {
+	return c.ExecutionStatus != types.ExecutionStatusAvailable && c.ExecutionStatus != types.ExecutionStatusUnavailable
+}
+
+// ExecutionEnded returns the change set as it is once its stack has a status.
+func (c *ChangeSet) ExecutionEnded(status types.StackStatus) *ChangeSet {
+	next := *c
+	switch status {
+	case types.StackStatusCreateInProgress, types.StackStatusUpdateInProgress:
+	case types.StackStatusCreateComplete, types.StackStatusUpdateComplete, types.StackStatusUpdateCompleteCleanupInProgress:
+		next.ExecutionStatus = types.ExecutionStatusExecuteComplete
+	default:
+		next.ExecutionStatus = types.ExecutionStatusExecuteFailed
+	}
+	return &next
+}
+
 // ResourcesOf returns the resources of a stack by their names.
 func (v *View) ResourcesOf(stack string) iter.Seq[*StackResource] {
 	return under(v.StackResources, stack, func(r *StackResource) string { return r.Stack })
@@ -202,8 +220,13 @@ var (
 		}
 		return ""
 	}}
-	// ChangeSetsByStack finds a stack's change sets by its ID.
-	ChangeSetsByStack = Index[*ChangeSet]{Name: "stack", Value: func(c *ChangeSet) string { return c.Stack }}
+	// ChangeSetsByStack finds a stack's change sets by its ID, but for the one that was executed.
+	ChangeSetsByStack = Index[*ChangeSet]{Name: "stack", Value: func(c *ChangeSet) string {
+		if c.Executed() {
+			return ""
+		}
+		return c.Stack
+	}}
 
 	stacks = &store.Definition[*Stack]{
 		Name:     "stacks",

@@ -71,6 +71,7 @@ func (l *Loop) Move(tx *state.Tx, s *state.Stack, status types.StackStatus, reas
 	if status == types.StackStatusDeleteComplete {
 		s.DeletionTime = &now
 	}
+	endExecution(tx, s)
 	Event(tx, s, types.StackEvent{
 		LogicalResourceId:    s.StackName,
 		PhysicalResourceId:   s.StackId,
@@ -80,6 +81,18 @@ func (l *Loop) Move(tx *state.Tx, s *state.Stack, status types.StackStatus, reas
 		Timestamp:            &now,
 		EventId:              aws.String(account.UUID(*s.StackId, string(status), now.String())),
 	})
+}
+
+// endExecution notes on the change set that is being executed how that has ended, if it has.
+func endExecution(tx *state.Tx, s *state.Stack) {
+	if s.ChangeSetId == nil {
+		return
+	}
+	c := tx.ChangeSets.Get(*s.ChangeSetId)
+	if c == nil || c.ExecutionStatus != types.ExecutionStatusExecuteInProgress {
+		return
+	}
+	tx.ChangeSets.Put(c.ExecutionEnded(s.StackStatus))
 }
 
 // fail notes that a resource couldn't be made or changed. The reason shows what the template does where a service repeats a secret.

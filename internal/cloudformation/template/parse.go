@@ -84,6 +84,9 @@ func untagged(n *yaml.Node, depth int) (*Value, error) {
 			if err != nil {
 				return nil, err
 			}
+			if key.Value == "Fn::GetAtt" {
+				field = dotted(field)
+			}
 			object.set(key.Value, field)
 		}
 		return object.done(), nil

@@ -229,6 +229,7 @@ func TestFunctions(t *testing.T) {
 		{"!GetAtt A.Arn", "A's Arn"},
 		{"!GetAtt A.Endpoint.Port", "A's Endpoint.Port"},
 		{"{'Fn::GetAtt': [A, !Ref Env]}", "A's dev"},
+		{"{'Fn::GetAtt': A.Endpoint.Port}", "A's Endpoint.Port"},
 		{"!GetAtt New.Arn", Unknown{}},
 		{"!If [IsDev, small, big]", "small"},
 		{"!If [Both, 1, 2]", json.Number("2")},
