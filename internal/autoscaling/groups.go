@@ -447,7 +447,7 @@ func (s *Service) DescribeAutoScalingGroups(
 	for _, row := range rows {
 		g := row.AutoScalingGroup
 		g.MixedInstancesPolicy = withOverrides(g.MixedInstancesPolicy)
-		g.Instances = []types.Instance{}
+		withLists(&g)
 		if in.IncludeInstances == nil || *in.IncludeInstances {
 			for i := range v.Instances.By(state.InstancesByGroup, row.Name()) {
 				g.Instances = append(g.Instances, types.Instance(instanceOf(i)))
@@ -456,6 +456,17 @@ func (s *Service) DescribeAutoScalingGroups(
 		out.AutoScalingGroups = append(out.AutoScalingGroups, g)
 	}
 	return out, nil
+}
+
+// withLists gives a described group the lists that answers have also where they are empty. Clients read them without asking.
+func withLists(g *types.AutoScalingGroup) {
+	g.Instances = []types.Instance{}
+	g.EnabledMetrics = append([]types.EnabledMetric{}, g.EnabledMetrics...)
+	g.SuspendedProcesses = append([]types.SuspendedProcess{}, g.SuspendedProcesses...)
+	g.Tags = append([]types.TagDescription{}, g.Tags...)
+	g.LoadBalancerNames = []string{}
+	g.TargetGroupARNs = []string{}
+	g.TrafficSources = []types.TrafficSourceIdentifier{}
 }
 
 // matcher returns a function that applies a call's filters: tag-key, tag-value and tag:KEY. All filters must match, each by any value.

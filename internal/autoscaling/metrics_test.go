@@ -19,6 +19,28 @@ func (w *world) described() types.AutoScalingGroup {
 	return out.AutoScalingGroups[0]
 }
 
+// TestListsAreThere: clients read what a group has none of without asking whether the list is there.
+func TestListsAreThere(t *testing.T) {
+	w := newWorld(t)
+	g := w.described()
+	if g.EnabledMetrics == nil || g.SuspendedProcesses == nil || g.Tags == nil || g.Instances == nil ||
+		g.LoadBalancerNames == nil || g.TargetGroupARNs == nil || g.TrafficSources == nil {
+		t.Errorf("a list of the group is missing: %+v", g)
+	}
+	_, err := w.PutScalingPolicy(t.Context(), &api.PutScalingPolicyInput{
+		AutoScalingGroupName: aws.String("g"),
+		PolicyName:           aws.String("p"),
+		AdjustmentType:       aws.String("ChangeInCapacity"),
+		ScalingAdjustment:    aws.Int32(1),
+	})
+	w.must(err)
+	policies, err := w.DescribePolicies(t.Context(), &api.DescribePoliciesInput{})
+	w.must(err)
+	if p := policies.ScalingPolicies[0]; p.StepAdjustments == nil || p.Alarms == nil {
+		t.Errorf("a list of the policy is missing: %+v", p)
+	}
+}
+
 func TestMetricsCollection(t *testing.T) {
 	w, g := newWorld(t), aws.String("g")
 	enabled := func() (names []string) {

@@ -393,6 +393,7 @@ func (s *Service) DescribePolicies(_ context.Context, in *api.DescribePoliciesIn
 	for _, row := range rows {
 		p := row.ScalingPolicy
 		p.Alarms = notNil(p.Alarms)
+		p.StepAdjustments = append([]types.StepAdjustment{}, p.StepAdjustments...)
 		out.ScalingPolicies = append(out.ScalingPolicies, p)
 	}
 	return out, nil

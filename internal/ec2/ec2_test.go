@@ -238,6 +238,18 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// TestSmallestPages: launch templates come in pages of one, instances don't.
+func TestSmallestPages(t *testing.T) {
+	s := New(statetest.Open(t), Options{})
+	one := aws.Int32(1)
+	if _, err := s.DescribeLaunchTemplates(t.Context(), &ec2.DescribeLaunchTemplatesInput{MaxResults: one}); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{MaxResults: one}); err == nil {
+		t.Error("instances come in pages of one")
+	}
+}
+
 func TestInstanceTypes(t *testing.T) {
 	s := New(nil, Options{})
 	out, err := s.DescribeInstanceTypes(context.Background(),
