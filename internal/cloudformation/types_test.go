@@ -37,7 +37,8 @@ func withStores(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { files.Close() })
-	messages, err := queues.Open(t.TempDir(), queues.Options{NoSync: true})
+	w := new(world) // whose clock the queues follow
+	messages, err := queues.Open(t.TempDir(), queues.Options{NoSync: true, Now: func() time.Time { return time.Now().Add(w.later) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,11 +49,30 @@ func withStores(t *testing.T) *world {
 	}
 	t.Cleanup(func() { events.Close() })
 	kept := statetest.Open(t)
-	return newWorld(t, nil,
+	w = newWorld(t, nil,
 		s3.API(s3.New(files, s3.Options{Account: owner})),
 		sqs.API(sqs.New(messages, sqs.Options{Account: owner})),
 		logs.API(logs.New(events, logs.Options{Account: owner, State: kept, Log: slog.New(slog.DiscardHandler)})),
 		secretsmanager.API(secretsmanager.New(kept, secretsmanager.Options{Account: owner, Vault: vaulttest.New(t, 7)})))
+	return w
+}
+
+// TestQueueWaitsForItsName: a stack that is deleted and made again waits for the minute in which SQS keeps a deleted queue's name.
+func TestQueueWaitsForItsName(t *testing.T) {
+	w := withStores(t)
+	named := "Resources: {Q: {Type: AWS::SQS::Queue, Properties: {QueueName: jobs}}}"
+	status := func() types.StackStatus { return w.store.View().StackNamed("s").StackStatus }
+	w.create("s", named)
+	w.remove("s")
+	w.create("s", named)
+	if got := status(); got != types.StackStatusCreateInProgress {
+		t.Fatalf("within the minute: %s", got)
+	}
+	w.later = time.Minute + time.Second
+	w.settle()
+	if got := status(); got != types.StackStatusCreateComplete {
+		t.Errorf("after it: %s", got)
+	}
 }
 
 const stored = `

@@ -268,8 +268,9 @@ func undo[P any](ctx context.Context, s Step, id string, p P, remove func(contex
 	return why
 }
 
-// ErrPending is returned by Delete for a resource that isn't gone yet, and by Update for one that can't be changed yet: it's to be called again.
-var ErrPending = errors.New("the resource is busy")
+// ErrPending is returned by Delete for a resource that isn't gone yet, by Create for one that must wait for another to be gone, and by Update
+// for one that can't be changed yet: it's to be called again.
+var ErrPending = errors.New("a resource is busy or being deleted")
 
 // errMissing is for resources whose service has no error that says that one isn't there.
 var errMissing = errors.New("the resource is not there")

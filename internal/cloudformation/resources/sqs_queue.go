@@ -94,6 +94,9 @@ var _ = add(&kind[*queue]{
 		}
 		in := &sqs.CreateQueueInput{QueueName: new(queueName(s, q)), Attributes: attributes, Tags: tagMap(q.Tags)}
 		out, err := call.Do[sqs.CreateQueueOutput](ctx, s.Services, in)
+		if hasCode(err, "QueueDeletedRecently") {
+			return "", ErrPending // the name is free within a minute
+		}
 		if err != nil {
 			return "", err
 		}
