@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -167,18 +168,25 @@ func describeService(ctx context.Context, s Step, arn string, v *service) (*type
 	return &out.Services[0], nil
 }
 
-// isSteady reports whether a service runs what it's to run. A deployment that has failed has it fail.
+// isSteady reports whether a service runs what it's to run. A deployment that has failed, or that ECS has taken back, has it fail.
 func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error) {
 	found, err := describeService(ctx, s, arn, v)
 	if err != nil {
 		return false, err
 	}
 	for _, d := range found.Deployments {
-		if d.RolloutState == types.DeploymentRolloutStateFailed {
+		if d.RolloutState == types.DeploymentRolloutStateFailed || isTakenBack(d, aws.ToString(v.TaskDefinition)) {
 			return false, template.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+
 				"triggered'.\" (HandlerErrorCode: GeneralServiceException): %s", aws.ToString(d.RolloutStateReason))
 		}
 	}
 	return len(found.Deployments) == 1 && found.RunningCount == found.DesiredCount &&
 		found.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted, nil
+}
+
+// isTakenBack reports whether a service's primary deployment is of another revision than the template says: ECS has then rolled back the one
+// that CloudFormation began, which no longer shows. A family without a number stands for whatever revision was the latest.
+func isTakenBack(d types.Deployment, taskDefinition string) bool {
+	wanted := state.NameOf(taskDefinition)
+	return aws.ToString(d.Status) == "PRIMARY" && strings.Contains(wanted, ":") && state.NameOf(aws.ToString(d.TaskDefinition)) != wanted
 }
