@@ -107,7 +107,7 @@ type agentCmd struct {
 
 func (c *agentCmd) define(f flags) {
 	c.nodeFlags.define(f)
-	f.StringVar(&c.Endpoint, "endpoint", "http://127.0.0.1:4566", "The control plane's URL.")
+	f.endpoint(&c.Endpoint)
 	f.env("endpoint", "AWS_ENDPOINT_URL")
 	f.StringVar(
 		&c.Join, "join", "",

@@ -33,6 +33,9 @@ func (c *checkCmd) verb() *cobra.Command {
 
 // Run reads everything in a data directory. It exits with 1 if something is damaged and wasn't repaired.
 func (c *checkCmd) Run(ctx context.Context) error {
+	if err := checkStores(c.Data); err != nil {
+		return err
+	}
 	damage, err := plane.Check(ctx, c.Data, c.Repair)
 	printDamage(os.Stdout, damage, c.Repair)
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/pintle/pintle/internal/certificate"
 	"github.com/pintle/pintle/internal/plane"
@@ -43,14 +44,26 @@ func (c *endpointFlags) define(f flags) {
 	f.env("endpoint", "AWS_ENDPOINT_URL")
 }
 
+// keyHere returns the key in the environment that calls are signed with: the AWS CLI's, or the one that a control plane is started with.
+func keyHere() (id, secret string) {
+	if id = os.Getenv("AWS_ACCESS_KEY_ID"); id != "" {
+		return id, cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "pintle")
+	}
+	if id = os.Getenv("PINTLE_ACCESS_KEY_ID"); id != "" {
+		return id, cmp.Or(os.Getenv("PINTLE_SECRET_ACCESS_KEY"), "pintle")
+	}
+	return "pintle", "pintle"
+}
+
 // awsConfig returns the SDK's configuration for an endpoint. Without configured credentials it uses made-up ones: a control plane on
 // loopback accepts any, and others refuse these.
 func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
+	key, secret := keyHere()
 	return configWithKey(ctx, login{
 		Endpoint:        endpoint,
 		Region:          cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"),
-		AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
-		SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		AccessKeyID:     key,
+		SecretAccessKey: secret,
 		CA:              authorityHere(endpoint),
 	})
 }
@@ -76,6 +89,7 @@ func configWithKey(ctx context.Context, l login) (aws.Config, error) {
 	}
 	return config.LoadDefaultConfig(ctx,
 		config.WithHTTPClient(client),
+		config.WithLogger(logging.Nop{}), // what goes wrong is in the error
 		config.WithRegion(l.Region),
 		config.WithBaseEndpoint(l.Endpoint),
 		config.WithCredentialsProvider(

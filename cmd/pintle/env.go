@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -38,8 +37,7 @@ version 1 for SQS, a program aws that passes it on is put before it.`
 func (c *envCmd) Run(ctx context.Context) error {
 	fmt.Printf("export AWS_ENDPOINT_URL=%s\n", quote(c.Endpoint))
 	fmt.Printf("export AWS_REGION=%s AWS_DEFAULT_REGION=%s\n", quote(c.Region), quote(c.Region))
-	key := cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "pintle")
-	secret := cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "pintle")
+	key, secret := keyHere()
 	fmt.Printf("export AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n", quote(key), quote(secret))
 	if path := authorityHere(c.Endpoint); path != "" {
 		fmt.Printf("export AWS_CA_BUNDLE=%s\n", quote(path))

@@ -39,3 +39,21 @@ func TestAWSBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyHere: the AWS CLI's key counts, else the one that a control plane in the same shell is started with.
+func TestKeyHere(t *testing.T) {
+	for _, c := range []struct{ awsID, awsSecret, ownID, ownSecret, id, secret string }{
+		{id: "pintle", secret: "pintle"},
+		{ownID: "own", ownSecret: "s", id: "own", secret: "s"},
+		{awsID: "a", awsSecret: "b", ownID: "own", ownSecret: "s", id: "a", secret: "b"},
+		{awsID: "a", ownSecret: "s", id: "a", secret: "pintle"},
+	} {
+		t.Setenv("AWS_ACCESS_KEY_ID", c.awsID)
+		t.Setenv("AWS_SECRET_ACCESS_KEY", c.awsSecret)
+		t.Setenv("PINTLE_ACCESS_KEY_ID", c.ownID)
+		t.Setenv("PINTLE_SECRET_ACCESS_KEY", c.ownSecret)
+		if id, secret := keyHere(); id != c.id || secret != c.secret {
+			t.Errorf("%+v: %s, %s", c, id, secret)
+		}
+	}
+}

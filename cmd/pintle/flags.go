@@ -272,7 +272,7 @@ func makeData(dir string) error {
 	return nil
 }
 
-// checkData refuses a control plane's data directory that has other programs' files, such as /tmp: it would be closed to them.
+// checkData refuses a control plane's data directory that has other programs' files, such as /tmp: it would be closed to them, or set aside.
 func checkData(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -281,16 +281,34 @@ func checkData(dir string) error {
 	if err != nil {
 		return fmt.Errorf("the data directory: %w", err)
 	}
-	isOurs := func(e os.DirEntry) bool { return slices.Contains(inData, e.Name()) }
-	if len(entries) > 0 && !slices.ContainsFunc(entries, isOurs) {
+	if len(entries) > 0 && !hasAny(entries, slices.Concat(inControlPlane, besides)) {
 		return fmt.Errorf("--data %s: it has files, but none of Pintle's; choose a directory that is empty or new, such as %s",
 			dir, filepath.Join(dir, "pintle"))
 	}
 	return nil
 }
 
-// inData are what a control plane or its nodes make first in a data directory, what a copy of one has, and what an empty file system has.
-var inData = []string{"pintle.lock", "state.db", "machine", "nodes", "lost+found"}
+// checkStores refuses a directory that no control plane has had its data in.
+func checkStores(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("the data directory: %w: say where it is with --data", err)
+	}
+	if !hasAny(entries, inControlPlane) {
+		return fmt.Errorf("%s has no control plane's data: say where that is with --data", dir)
+	}
+	return nil
+}
+
+func hasAny(entries []os.DirEntry, names []string) bool {
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return slices.Contains(names, e.Name()) })
+}
+
+// inControlPlane are what a control plane makes first in its data directory, and what a copy of one has.
+var inControlPlane = []string{"pintle.lock", "state.db", "task.key", "secrets.key"}
+
+// besides are what its nodes make there, an agent in its own default directory, and what an empty file system has.
+var besides = []string{"machine", "nodes", "agent", "lost+found"}
 
 // bytes defines a flag for a size in bytes, written like 512MiB.
 func (f flags) bytes(to *int64, name string, otherwise int64, usage string) {

@@ -15,6 +15,29 @@ import (
 // help is what --help shows.
 func help(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd, width()) }
 
+// newHelp makes the verb help.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Show what --help shows.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			return refuseUnknown(cmd, rest)
+		},
+	}
+}
+
+// refuseUnknown shows a command's help, unless a word follows that is no command.
+func refuseUnknown(cmd *cobra.Command, rest []string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("unknown command %q for %q", rest[0], cmd.CommandPath())
+	}
+	return cmd.Help()
+}
+
 func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
 	fmt.Fprintf(w, "Usage: %s\n", cmd.UseLine())
 	fmt.Fprintf(w, "\n%s\n", wrap(cmd.Short, columns))

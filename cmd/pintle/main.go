@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	goruntime "runtime"
@@ -15,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/spf13/cobra"
 
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
@@ -65,6 +68,12 @@ func newRoot() *cobra.Command {
 		newVerb("coverage", "Print which operations of each AWS service are implemented.", noArguments, coverage),
 		newVerb("version", "Print the version.", noArguments, printVersion),
 	)
+	root.SetHelpCommand(newHelp(root))
+	root.InitDefaultCompletionCmd("completion")
+	completion, _, err := root.Find([]string{"completion"})
+	if err == nil {
+		completion.RunE = refuseUnknown
+	}
 	return root
 }
 
@@ -206,12 +215,27 @@ func dialled(err error) string {
 	return ""
 }
 
-// messageOf is an error's text for people. Of an AWS API's error it has the message alone, not the SDK's call, status and request id.
+// messageOf is an error's text for people. Of an AWS API's error it has the message alone, not the SDK's call, status and request id. Of one
+// that is none of an AWS API's, it has what went wrong and with whom.
 func messageOf(err error) string {
 	call, isCall := errors.AsType[*smithy.OperationError](err)
-	api, isAPI := errors.AsType[smithy.APIError](err)
-	if !isCall || !isAPI {
+	if !isCall {
 		return err.Error()
 	}
-	return strings.Replace(err.Error(), call.Error(), api.ErrorMessage(), 1)
+	if api, isAPI := errors.AsType[smithy.APIError](err); isAPI {
+		return strings.Replace(err.Error(), call.Error(), api.ErrorMessage(), 1)
+	}
+	var unknown x509.UnknownAuthorityError
+	unsent, isUnsent := errors.AsType[*url.Error](err)
+	answer, isAnswer := errors.AsType[*smithyhttp.ResponseError](err)
+	switch {
+	case errors.As(err, &unknown) && isUnsent:
+		return fmt.Sprintf("%s has a certificate of an unknown authority: set AWS_CA_BUNDLE to the authority's own, which is tls/ca.pem in the "+
+			"control plane's data directory if it was started with --tls auto", unsent.URL)
+	case isUnsent:
+		return fmt.Sprintf("cannot call %s: %v", unsent.URL, unsent.Err)
+	case isAnswer && answer.HTTPStatusCode() == http.StatusBadRequest:
+		return "what answers there is no control plane, or one that serves HTTPS: then its URL begins with https://"
+	}
+	return err.Error()
 }

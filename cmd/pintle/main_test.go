@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +19,8 @@ import (
 
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // TestUsageErrors: an invalid command line is refused and exits with 2.
@@ -27,6 +33,9 @@ func TestUsageErrors(t *testing.T) {
 	for want, args := range map[string]string{
 		`unknown command "bogus" for "pintle"`:                 "bogus",
 		"unknown flag: --bogus":                                "up --bogus",
+		`unknown command "nosuch" for "pintle"`:                "help nosuch",
+		`unknown command "bsh" for "pintle completion"`:        "completion bsh",
+		`unknown command "bogus" for "pintle gpus"`:            "help gpus bogus",
 		"unexpected argument extra":                            "up extra",
 		"unexpected argument b":                                "logs a b",
 		"unexpected argument other":                            "gpus other",
@@ -48,6 +57,10 @@ func TestUsageErrors(t *testing.T) {
 		`"-1" for "--gpus" flag: it must be a whole number`:    "run img --gpus -1",
 		"it must be a URL such as http://":                     "ps --endpoint 127.0.0.1:4566",
 		`"nosuch" for "--endpoint"`:                            "env --endpoint nosuch",
+		`"10.0.0.1:4566" for "--endpoint"`:                     "agent --endpoint 10.0.0.1:4566",
+		"--lost -1s: it must not be negative":                  "up --lost -1s",
+		"--settle -1s: it must not be negative":                "serve --settle -1s",
+		"--account 12: an account's id has 12 digits":          "serve --account 12",
 		"it is a directory":                                    "sim --trace " + dir,
 		"no such file":                                         "sim --policy " + dir + "/none",
 		"it is no directory":                                   "worker --temp-dir main.go",
@@ -169,7 +182,7 @@ func TestMakeData(t *testing.T) {
 // TestCheckData: a directory of others is refused, and stays as it is.
 func TestCheckData(t *testing.T) {
 	dir := t.TempDir()
-	for name, ours := range map[string]bool{"": true, "lost+found": true, "pintle.lock": true, "state.db": true, "letter": false} {
+	for name, ours := range map[string]bool{"": true, "lost+found": true, "pintle.lock": true, "state.db": true, "agent": true, "letter": false} {
 		data := filepath.Join(dir, "with-"+name)
 		if err := os.MkdirAll(filepath.Join(data, name), 0o755); err != nil {
 			t.Fatal(err)
@@ -180,6 +193,49 @@ func TestCheckData(t *testing.T) {
 	}
 	if err := checkData(filepath.Join(dir, "new")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStrangersData: a directory of others is neither checked, which would close it to them, nor set aside.
+func TestStrangersData(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	parent := t.TempDir()
+	data := filepath.Join(parent, "work")
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "letter"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"check", "check --repair", "up --fresh --runtime process --listen 127.0.0.1:0 --metrics="} {
+		root := newRoot()
+		root.SetArgs(append(strings.Fields(args), "--data", data))
+		if err := root.ExecuteContext(ended); err == nil || !strings.Contains(err.Error(), "--data") {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	info, err := os.Stat(data)
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("it is %v, %v", info, err)
+	}
+	for dir, want := range map[string]int{parent: 1, data: 1} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != want {
+			t.Errorf("%s has %v, %v", dir, entries, err)
+		}
+	}
+}
+
+// TestDataInUse: what another control plane is using is left alone, and nothing is said of its nodes.
+func TestDataInUse(t *testing.T) {
+	c := upCmd{serverFlags: serverFlags{Data: t.TempDir()}}
+	lock, err := file.Lock(filepath.Join(c.Data, "pintle.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := c.prepareData(0); !errors.Is(err, file.ErrLocked) || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -294,6 +350,31 @@ func TestMessageOf(t *testing.T) {
 	}
 	if got := messageOf(errors.New("no space")); got != "no space" {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// TestMessageOfStrangers: what answers in another protocol, or with a certificate that nobody knows, is told with what to do.
+func TestMessageOfStrangers(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("AWS_CA_BUNDLE", "")
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	plain, secure := httptest.NewServer(http.NotFoundHandler()), httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(plain.Close)
+	t.Cleanup(secure.Close)
+	for endpoint, want := range map[string]string{
+		strings.Replace(plain.URL, "http:", "https:", 1):  "server gave HTTP response to HTTPS client",
+		strings.Replace(secure.URL, "https:", "http:", 1): "its URL begins with https://",
+		secure.URL: "set AWS_CA_BUNDLE",
+	} {
+		c := psCmd{clientFlags: clientFlags{endpointFlags{endpoint}, "default"}}
+		err := c.Run(t.Context())
+		if err == nil {
+			t.Errorf("%s: no error", endpoint)
+		} else if got := messageOf(err); !strings.Contains(got, want) || strings.Contains(got, "operation error") {
+			t.Errorf("%s: it says %q, want %q", endpoint, got, want)
+		}
 	}
 }
 

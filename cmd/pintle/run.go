@@ -139,8 +139,19 @@ func (cl clients) interrupt(cluster, task string) error {
 
 // notPlaced says why no node took the task, once for each reason.
 func (c *runCmd) notPlaced(ctx context.Context, cl clients, failures []types.Failure) error {
-	if most, err := cl.mostGPUs(ctx, c.Cluster); err == nil && c.GPUs > most {
-		return fmt.Errorf("no node takes the task: it asks for %d GPUs, and the most that one node has is %d", c.GPUs, most)
+	if most, err := cl.mostResources(ctx, c.Cluster); err == nil {
+		for _, asked := range []struct {
+			resource, unit string
+			amount         int
+		}{
+			{"GPU", "GPUs", c.GPUs},
+			{"CPU", "CPU units", int(c.CPU)},
+			{"MEMORY", "MiB of memory", int(c.Memory)},
+		} {
+			if has := most[asked.resource]; asked.amount > has {
+				return fmt.Errorf("no node takes the task: it asks for %d %s, and the most that one node has is %d", asked.amount, asked.unit, has)
+			}
+		}
 	}
 	count := map[string]int{}
 	for _, f := range failures {
@@ -150,11 +161,12 @@ func (c *runCmd) notPlaced(ctx context.Context, cl clients, failures []types.Fai
 	for _, reason := range slices.Sorted(maps.Keys(count)) {
 		parts = append(parts, fmt.Sprintf("%s (%s)", strings.TrimSuffix(reason, "."), counted(count[reason], "node")))
 	}
-	return fmt.Errorf("no node takes the task: %s. pintle gpus shows what is free", strings.Join(parts, ", "))
+	return fmt.Errorf("no node takes the task: %s. pintle gpus shows which GPUs are free, pintle ps what runs", strings.Join(parts, ", "))
 }
 
-// mostGPUs returns how many GPUs the node with most has.
-func (cl clients) mostGPUs(ctx context.Context, cluster string) (most int, err error) {
+// mostResources returns the most that one node has registered of each resource: CPU units, MiB of memory, GPUs.
+func (cl clients) mostResources(ctx context.Context, cluster string) (map[string]int, error) {
+	most := map[string]int{}
 	pages := awsecs.NewListContainerInstancesPaginator(cl.ecs, &awsecs.ListContainerInstancesInput{Cluster: &cluster})
 	for pages.HasMorePages() {
 		p, err := pages.NextPage(ctx)
@@ -166,13 +178,12 @@ func (cl clients) mostGPUs(ctx context.Context, cluster string) (most int, err e
 			ContainerInstances: p.ContainerInstanceArns,
 		})
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		for _, node := range d.ContainerInstances {
 			for _, r := range node.RegisteredResources {
-				if aws.ToString(r.Name) == "GPU" {
-					most = max(most, len(r.StringSetValue))
-				}
+				name := aws.ToString(r.Name)
+				most[name] = max(most[name], int(r.IntegerValue), len(r.StringSetValue))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"regexp"
 	"time"
 
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -156,11 +157,24 @@ func (f *serverFlags) validate() error {
 	if _, _, malformed := net.SplitHostPort(f.Listen); malformed != nil {
 		err = errors.Join(err, fmt.Errorf("--listen %s: it must be an address and a port, such as 127.0.0.1:4566", f.Listen))
 	}
+	if !accountForm.MatchString(f.Account) {
+		err = errors.Join(err, fmt.Errorf("--account %s: an account's id has 12 digits", f.Account))
+	}
+	for _, d := range []struct {
+		flag string
+		is   time.Duration
+	}{{"lost", f.Lost}, {"settle", f.Settle}, {"scale-in", f.ScaleIn}} {
+		if d.is < 0 {
+			err = errors.Join(err, fmt.Errorf("--%s %v: it must not be negative", d.flag, d.is))
+		}
+	}
 	if _, malformed := networks(f.WebhookTo); malformed != nil {
 		err = errors.Join(err, fmt.Errorf("--webhook-to: %w", malformed))
 	}
 	return err
 }
+
+var accountForm = regexp.MustCompile(`^\d{12}$`)
 
 // options returns the control plane's options. It also sets the default logger.
 func (f serverFlags) options() (plane.Options, error) {

@@ -55,10 +55,10 @@ func (c *upCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.prepareData(len(specs)); err != nil {
+	if err := checkData(c.Data); err != nil {
 		return err
 	}
-	if err := checkData(c.Data); err != nil {
+	if err := c.prepareData(len(specs)); err != nil {
 		return err
 	}
 	m, err := c.machine(ctx, filepath.Join(c.Data, "machine"))
@@ -85,6 +85,9 @@ func (c *upCmd) prepareData(nodes int) error {
 		if aside != "" {
 			fmt.Printf("what was in %s is now in %s\n", c.Data, aside)
 		}
+		return err
+	}
+	if err := plane.CheckUnused(c.Data); err != nil {
 		return err
 	}
 	for n := nodes + 1; ; n++ {
@@ -158,7 +161,7 @@ func (c *upCmd) announce(ctx context.Context, p *plane.Plane, nodes int) error {
 				"pintle %s is up at %s: cluster default, %s, %s%s, runtime %s\n", version, p.Endpoint(), counted(nodes, "node"),
 				counted(gpus, "GPU"), note, c.Runtime,
 			)
-			fmt.Printf("In another shell:  eval \"$(pintle env%s)\" && aws ecs list-container-instances\n", c.endpointFlag(p))
+			fmt.Printf("In another shell:  %s && aws ecs list-container-instances\n", c.environment(p.Endpoint()))
 			return nil
 		}
 		if err := v.Changed(ctx); err != nil {
@@ -168,11 +171,23 @@ func (c *upCmd) announce(ctx context.Context, p *plane.Plane, nodes int) error {
 	}
 }
 
-func (c *upCmd) endpointFlag(p *plane.Plane) string {
-	if p.Endpoint() == "http://127.0.0.1:4566" {
-		return ""
+// environment returns the shell command that points another shell at a control plane.
+func (c *upCmd) environment(endpoint string) string {
+	command := `eval "$(pintle env`
+	if endpoint != "http://127.0.0.1:4566" {
+		command += " --endpoint " + endpoint
 	}
-	return " --endpoint " + p.Endpoint()
+	if c.Region != "us-east-1" {
+		command += " --region " + quote(c.Region)
+	}
+	command += `)"`
+	if ca := c.authority(); ca != "" && ca != plane.Authority(expand("~/.pintle")) { // that one pintle env finds
+		command = "export AWS_CA_BUNDLE=" + quote(ca) + " && " + command
+	}
+	if c.AccessKeyID != "" {
+		command = "export AWS_ACCESS_KEY_ID=" + quote(c.AccessKeyID) + " AWS_SECRET_ACCESS_KEY=… && " + command
+	}
+	return command
 }
 
 func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []string) ([]*node.Agent, error) {

@@ -19,3 +19,24 @@ func TestParseInstances(t *testing.T) {
 		t.Errorf("together they are %v", got)
 	}
 }
+
+// TestEnvironmentOfOtherShells: the command that pintle up prints leads other shells to what was started.
+func TestEnvironmentOfOtherShells(t *testing.T) {
+	t.Setenv("HOME", "/home/ada")
+	for args, want := range map[string]string{
+		"":                              `eval "$(pintle env)"`,
+		"--region eu-west-1":            `eval "$(pintle env --region eu-west-1)"`,
+		"--tls auto":                    `eval "$(pintle env)"`,
+		"--tls auto --data /srv/pintle": `export AWS_CA_BUNDLE=/srv/pintle/tls/ca.pem && eval "$(pintle env)"`,
+		"--access-key-id k --secret-access-key s": `export AWS_ACCESS_KEY_ID=k AWS_SECRET_ACCESS_KEY=… && eval "$(pintle env)"`,
+	} {
+		up := &upCmd{}
+		parseAs(t, up.verb(), strings.Fields(args)...)
+		if got := up.environment("http://127.0.0.1:4566"); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+	if got := new(upCmd).environment("http://127.0.0.1:1"); !strings.Contains(got, "--endpoint http://127.0.0.1:1") {
+		t.Errorf("with another port: %s", got)
+	}
+}

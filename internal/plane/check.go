@@ -29,9 +29,21 @@ func lockData(dir string) (*os.File, error) {
 	}
 	lock, err := file.Lock(filepath.Join(dir, "pintle.lock"))
 	if errors.Is(err, file.ErrLocked) {
-		return nil, fmt.Errorf("another pintle is using %s: %w", dir, err)
+		return nil, fmt.Errorf("another pintle is using %s (%w): stop that one, or choose another directory with --data", dir, err)
 	}
 	return lock, err
+}
+
+// CheckUnused returns an error if another process is using a data directory.
+func CheckUnused(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	lock, err := lockData(dir)
+	if err != nil {
+		return err
+	}
+	return lock.Close()
 }
 
 // SetAside renames a data directory that nobody is using, so that the next Open begins with nothing. It returns the new name, or "" if there
