@@ -161,6 +161,9 @@ func (c *templateFlags) propose(ctx context.Context) (*proposal, error) {
 		return nil, err
 	}
 	isNew := err != nil
+	if !isNew && isLeftOver(old.Stacks[0].StackStatus) {
+		return nil, fmt.Errorf("the stack %s is %s, and can only be deleted: pintle stack rm %[1]s", name, old.Stacks[0].StackStatus)
+	}
 	if !isNew && old.Stacks[0].StackStatus != types.StackStatusReviewInProgress {
 		in.ChangeSetType = types.ChangeSetTypeUpdate
 		in.Tags = old.Stacks[0].Tags
@@ -174,6 +177,15 @@ func (c *templateFlags) propose(ctx context.Context) (*proposal, error) {
 	}
 	p := &proposal{client: client, id: *out.Id, stack: *out.StackId, isNew: isNew}
 	return p, p.wait(ctx)
+}
+
+// isLeftOver reports whether a stack is what is left of one that was never made, or not wholly deleted.
+func isLeftOver(status types.StackStatus) bool {
+	switch status {
+	case types.StackStatusCreateFailed, types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusDeleteFailed:
+		return true
+	}
+	return false
 }
 
 // maxBody is how large a template in a call may be, by AWS's quotas.
