@@ -91,6 +91,28 @@ func TestCPUServiceFollowsItsLoad(t *testing.T) {
 	}
 }
 
+// TestExampleServicesGo: what a run of an example left that was interrupted after each of its first steps, the next one takes away.
+func TestExampleServicesGo(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "g4dn.xlarge", "--settle", "1s")
+	for service, script := range map[string]string{
+		"gpu-service": "../examples/0-gpu-service/scale.sh",
+		"ml-service":  "../examples/4-cpu-service/scale.sh",
+	} {
+		p.createGPUService(service, 0) // without a scalable target
+		for range 2 {
+			if out, err := p.Command(script, "down").CombinedOutput(); err != nil {
+				t.Errorf("%s down: %v\n%s", script, err, out)
+			}
+		}
+		p.createGPUService(service, 0)
+		p.AWS("ecs", "delete-service", "--service", service, "--force")
+		if out, err := p.Command(script, "down").CombinedOutput(); err != nil {
+			t.Errorf("%s down while it drains: %v\n%s", script, err, out)
+		}
+	}
+}
+
 // withLessCPU copies an example's task definition and replaces its CPU with less. The tasks' stress is measured relative to their
 // CPU, so they reach it even on a machine whose processors others share.
 func withLessCPU(t *testing.T, path string, lessCPU ...string) string {

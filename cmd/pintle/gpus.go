@@ -144,7 +144,7 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 			fmt.Sprintf("%d/%d MiB", r.MemoryUsedMiB, r.MemoryMiB), fmt.Sprintf("%.0f °C", r.TemperatureC), health,
 		)
 	}
-	fmt.Fprintf(w, "%d GPUs, %d free, %d broken", len(rows), free, broken)
+	fmt.Fprintf(w, "%s, %d free, %d broken", counted(len(rows), "GPU"), free, broken)
 	if away > 0 {
 		fmt.Fprintf(w, ", %d on nodes that are away", away)
 	}

@@ -16,11 +16,15 @@ metric() { # what CloudWatch has of the last minutes
     --start-time "$(date -u -d '-5 min' +%FT%TZ)" --end-time "$(date -u +%FT%TZ)" --query 'sort_by(Datapoints,&Timestamp)[-1].Average' --output text
 }
 
-down() { # an earlier run's, too, or nothing
-  if [ "$(aws ecs describe-services --services ml-service --query "length(services[?status=='ACTIVE'])" --output text)" = 0 ]; then return; fi
-  scalable deregister-scalable-target
-  aws ecs delete-service --service ml-service --force --query service.status --output text
-  aws ecs wait services-inactive --services ml-service
+down() { # an earlier run's, too, however far it came, or nothing
+  local status targets
+  status=$(aws ecs describe-services --services ml-service --query 'services[0].status' --output text)
+  if [ "$status" = ACTIVE ]; then
+    targets=$(aws application-autoscaling describe-scalable-targets --service-namespace ecs --resource-ids service/default/ml-service --query 'length(ScalableTargets)')
+    if [ "$targets" != 0 ]; then scalable deregister-scalable-target; fi
+    status=$(aws ecs delete-service --service ml-service --force --query service.status --output text)
+  fi
+  if [ "$status" = DRAINING ]; then aws ecs wait services-inactive --services ml-service; fi
 }
 
 case ${1:-up} in
