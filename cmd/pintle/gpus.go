@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
@@ -238,7 +239,9 @@ func (f endpointFlags) call(ctx context.Context, method, path string, body []byt
 	case resp.StatusCode == http.StatusOK:
 		return b, nil
 	case resp.StatusCode < http.StatusInternalServerError: // the control plane says what is wrong
-		return nil, errors.New(string(bytes.TrimSpace(b)))
+		text := string(bytes.TrimSpace(b))
+		code, _, _ := strings.Cut(text, ":")
+		return nil, errors.New(text + keyAdvice(code))
 	default:
 		return nil, fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(b))
 	}

@@ -223,7 +223,7 @@ func messageOf(err error) string {
 		return err.Error()
 	}
 	if api, isAPI := errors.AsType[smithy.APIError](err); isAPI {
-		return strings.Replace(err.Error(), call.Error(), api.ErrorMessage(), 1)
+		return strings.Replace(err.Error(), call.Error(), api.ErrorMessage(), 1) + keyAdvice(api.ErrorCode())
 	}
 	var unknown x509.UnknownAuthorityError
 	unsent, isUnsent := errors.AsType[*url.Error](err)
@@ -238,4 +238,14 @@ func messageOf(err error) string {
 		return "what answers there is no control plane, or one that serves HTTPS: then its URL begins with https://"
 	}
 	return err.Error()
+}
+
+// keyAdvice says what to do where a control plane doesn't know a key, or its secret: the codes of all protocols.
+func keyAdvice(code string) string {
+	switch code {
+	case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId", "AuthFailure",
+		"InvalidSignatureException", "SignatureDoesNotMatch":
+		return " Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the key that the control plane was started with."
+	}
+	return ""
 }

@@ -348,6 +348,11 @@ func TestMessageOf(t *testing.T) {
 	if got := messageOf(failed); got != "stop x: Cluster not found." {
 		t.Errorf("it says %q", got)
 	}
+	unknown := &smithy.GenericAPIError{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
+	failed = &smithy.OperationError{ServiceID: "ECS", OperationName: "ListTasks", Err: unknown}
+	if got := messageOf(failed); !strings.Contains(got, "is invalid. Set AWS_ACCESS_KEY_ID") {
+		t.Errorf("it says %q", got)
+	}
 	if got := messageOf(errors.New("no space")); got != "no space" {
 		t.Errorf("it says %q", got)
 	}

@@ -141,15 +141,15 @@ func (cl clients) interrupt(cluster, task string) error {
 func (c *runCmd) notPlaced(ctx context.Context, cl clients, failures []types.Failure) error {
 	if most, err := cl.mostResources(ctx, c.Cluster); err == nil {
 		for _, asked := range []struct {
-			resource, unit string
+			resource, text string
 			amount         int
 		}{
-			{"GPU", "GPUs", c.GPUs},
-			{"CPU", "CPU units", int(c.CPU)},
-			{"MEMORY", "MiB of memory", int(c.Memory)},
+			{"GPU", counted(c.GPUs, "GPU"), c.GPUs},
+			{"CPU", counted(int(c.CPU), "CPU unit"), int(c.CPU)},
+			{"MEMORY", fmt.Sprintf("%d MiB of memory", c.Memory), int(c.Memory)},
 		} {
 			if has := most[asked.resource]; asked.amount > has {
-				return fmt.Errorf("no node takes the task: it asks for %d %s, and the most that one node has is %d", asked.amount, asked.unit, has)
+				return fmt.Errorf("no node takes the task: it asks for %s, and the most that one node has is %d", asked.text, has)
 			}
 		}
 	}
