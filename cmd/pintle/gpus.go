@@ -118,7 +118,7 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 	w := newTable("NODE", "TYPE", "GPU", "MODEL", "TASK", "LOAD", "MEMORY", "TEMP", "HEALTH")
 	free, broken, away := 0, 0, 0
 	for _, r := range rows {
-		task, model, health, load := "-", r.Model, "ok", "-"
+		task, model, health := "-", r.Model, "ok"
 		if r.Task != "" {
 			task = r.Task + "/" + r.Container
 		}
@@ -137,13 +137,8 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 		if !r.Connected {
 			model += " (node away)"
 		}
-		if r.UtilizationPct != nil {
-			load = fmt.Sprintf("%.0f %%", *r.UtilizationPct)
-		}
-		w.row(
-			fmt.Sprintf("%.8s", r.Node), r.InstanceType, r.ID, model, task, load,
-			fmt.Sprintf("%d/%d MiB", r.MemoryUsedMiB, r.MemoryMiB), fmt.Sprintf("%.0f °C", r.TemperatureC), health,
-		)
+		load, memory, temperature := readings(r)
+		w.row(fmt.Sprintf("%.8s", r.Node), r.InstanceType, r.ID, model, task, load, memory, temperature, health)
 	}
 	fmt.Fprintf(w, "%s, %d free, %d broken", counted(len(rows), "GPU"), free, broken)
 	if away > 0 {
@@ -151,6 +146,19 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 	}
 	fmt.Fprintln(w)
 	return w.Flush()
+}
+
+// readings returns what a GPU's node has told of it. Amazon's agent tells nothing, and no node does in its first second.
+func readings(r console.GPU) (load, memory, temperature string) {
+	load, memory, temperature = "-", "-", "-"
+	if r.UtilizationPct != nil {
+		load = fmt.Sprintf("%.0f %%", *r.UtilizationPct)
+	}
+	if r.MemoryMiB > 0 {
+		memory = fmt.Sprintf("%d/%d MiB", r.MemoryUsedMiB, r.MemoryMiB)
+		temperature = fmt.Sprintf("%.0f °C", r.TemperatureC)
+	}
+	return load, memory, temperature
 }
 
 func (c *gpuListCmd) fetch(ctx context.Context) ([]console.GPU, error) {

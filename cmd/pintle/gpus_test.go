@@ -10,6 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/console"
 )
 
 // TestReadOnly: people are told why a control plane takes no changes, and nothing where it takes them or is Amazon's.
@@ -68,5 +70,20 @@ func TestReason(t *testing.T) {
 	}
 	if got := reason(types.Task{LastStatus: aws.String("STOPPED"), StoppedReason: aws.String("done")}); got != "done" {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// TestReadings: what nobody has told of a GPU isn't shown as 0.
+func TestReadings(t *testing.T) {
+	half := 50.0
+	for want, r := range map[string]console.GPU{
+		"- - -":                 {},
+		"50 % 10/100 MiB 35 °C": {UtilizationPct: &half, MemoryUsedMiB: 10, MemoryMiB: 100, TemperatureC: 35},
+		"- 10/100 MiB 35 °C":    {MemoryUsedMiB: 10, MemoryMiB: 100, TemperatureC: 35},
+	} {
+		load, memory, temperature := readings(r)
+		if got := load + " " + memory + " " + temperature; got != want {
+			t.Errorf("%+v: %s, want %s", r, got, want)
+		}
 	}
 }

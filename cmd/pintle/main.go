@@ -31,8 +31,8 @@ func newRoot() *cobra.Command {
 	showVersion := false
 	root := &cobra.Command{
 		Use: "pintle <command>",
-		Short: "Pintle is an open, self-hosted Amazon ECS for GPU workloads. Start with: " +
-			"pintle up --instances p3.16xlarge=2 --runtime process",
+		Short: "Pintle is an open, self-hosted Amazon ECS for GPU workloads. Start with:\n" +
+			"  pintle up --instances p3.16xlarge=2 --runtime process",
 		SilenceErrors: true, // main reports them
 		SilenceUsage:  true,
 
