@@ -184,6 +184,7 @@ func main() {
 func report(cmd *cobra.Command, err error) int {
 	var failed runError
 	var code exitCode
+	_, isLost := errors.AsType[lostTask](err)
 	switch {
 	case err == nil:
 		return 0
@@ -192,7 +193,7 @@ func report(cmd *cobra.Command, err error) int {
 		return 2
 	case errors.As(err, &code):
 		return int(code)
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED) && !isLost:
 		fmt.Fprintf(
 			os.Stderr,
 			"pintle: no control plane answers%s. Start one with: pintle up. "+
@@ -215,21 +216,25 @@ func dialled(err error) string {
 	return ""
 }
 
-// messageOf is an error's text for people. Of an AWS API's error it has the message alone, not the SDK's call, status and request id. Of one
-// that is none of an AWS API's, it has what went wrong and with whom.
+// messageOf is an error's text for people, without the SDK's call, status and request id.
 func messageOf(err error) string {
 	call, isCall := errors.AsType[*smithy.OperationError](err)
 	if !isCall {
 		return err.Error()
 	}
-	if api, isAPI := errors.AsType[smithy.APIError](err); isAPI {
-		return strings.Replace(err.Error(), call.Error(), api.ErrorMessage(), 1) + keyAdvice(api.ErrorCode())
+	return strings.Replace(err.Error(), call.Error(), causeOf(call), 1)
+}
+
+// causeOf says why a call failed. Of an AWS API's error it has the message alone, of others what went wrong and with whom.
+func causeOf(call *smithy.OperationError) string {
+	if api, isAPI := errors.AsType[smithy.APIError](call); isAPI {
+		return api.ErrorMessage() + keyAdvice(api.ErrorCode())
 	}
 	var unknown x509.UnknownAuthorityError
-	unsent, isUnsent := errors.AsType[*url.Error](err)
-	answer, isAnswer := errors.AsType[*smithyhttp.ResponseError](err)
+	unsent, isUnsent := errors.AsType[*url.Error](call)
+	answer, isAnswer := errors.AsType[*smithyhttp.ResponseError](call)
 	switch {
-	case errors.As(err, &unknown) && isUnsent:
+	case errors.As(call, &unknown) && isUnsent:
 		return fmt.Sprintf("%s has a certificate of an unknown authority: set AWS_CA_BUNDLE to the authority's own, which is tls/ca.pem in the "+
 			"control plane's data directory if it was started with --tls auto", unsent.URL)
 	case isUnsent:
@@ -237,7 +242,7 @@ func messageOf(err error) string {
 	case isAnswer && answer.HTTPStatusCode() == http.StatusBadRequest:
 		return "what answers there is no control plane, or one that serves HTTPS: then its URL begins with https://"
 	}
-	return err.Error()
+	return call.Error()
 }
 
 // keyAdvice says what to do where a control plane doesn't know a key, or its secret: the codes of all protocols.

@@ -383,6 +383,32 @@ func TestMessageOfStrangers(t *testing.T) {
 	}
 }
 
+// TestLostTask: where the control plane goes away, pintle run says how to find its task again.
+func TestLostTask(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); operation {
+		case "RegisterTaskDefinition":
+			fmt.Fprint(w, `{"taskDefinition": {"taskDefinitionArn": "run-i:1"}}`)
+		case "RunTask":
+			fmt.Fprint(w, `{"tasks": [{"taskArn": "arn/t1", "containerInstanceArn": "arn/n1"}]}`)
+		default:
+			server.CloseClientConnections()
+		}
+	}))
+	t.Cleanup(server.Close)
+	c := runCmd{clientFlags: clientFlags{endpointFlags{server.URL}, "default"}, Image: "i"}
+	err := c.Run(t.Context())
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if got := messageOf(err); !strings.Contains(got, "pintle logs -f t1") || strings.Contains(got, "operation error") {
+		t.Errorf("it says %q", got)
+	}
+}
+
 // TestStandIns: commands for images come from a file and from flags, which count more.
 func TestStandIns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "images")

@@ -108,10 +108,22 @@ func (c *runCmd) Run(ctx context.Context) error {
 		return cl.interrupt(c.Cluster, *task.TaskArn)
 	}
 	if err != nil {
-		return err
+		return lostTask{lastPart(task.TaskArn), err}
 	}
 	return outcome(t)
 }
+
+// lostTask is the error of a verb that can't see what becomes of the task that it has started.
+type lostTask struct {
+	id string
+	error
+}
+
+func (e lostTask) Error() string {
+	return fmt.Sprintf("lost sight of the task, which may go on (pintle logs -f %s shows it): %v", e.id, e.error)
+}
+
+func (e lostTask) Unwrap() error { return e.error }
 
 // outcome returns the verb's error, which carries the container's exit code, or says why there is none.
 func outcome(t types.Task) error {
