@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 const bucket = "Resources: {B: {Type: 'AWS::S3::Bucket'}}\n"
@@ -484,22 +483,5 @@ func TestCapabilities(t *testing.T) {
 		if capabilities, types := tree.Capabilities(); !reflect.DeepEqual(capabilities, c.capabilities) || !reflect.DeepEqual(types, c.types) {
 			t.Errorf("%s needs %v for %v", c.resources, capabilities, types)
 		}
-	}
-}
-
-// TestPatternsShareTheirTime: what the match of one element takes is lost for those that follow.
-func TestPatternsShareTheirTime(t *testing.T) {
-	tree, err := Parse([]byte("Parameters: {Names: {Type: CommaDelimitedList, AllowedPattern: 'a+'}}\n" + "Resources: {Q: {Type: AWS::SQS::Queue}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	patience := time.Minute
-	if err := tree.Parameters[0].check("a,aa", &patience); err != nil || patience >= time.Minute {
-		t.Errorf("%v is left, %v", patience, err)
-	}
-	patience = 0
-	const want = "Parameter 'Names' has an AllowedPattern that takes too long"
-	if err := tree.Parameters[0].check("a,aa", &patience); err == nil || err.Error() != want {
-		t.Errorf("without time it says %v", err)
 	}
 }
