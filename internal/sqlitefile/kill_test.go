@@ -87,13 +87,6 @@ func openExclusive(t *testing.T, path string) *DB {
 	return db
 }
 
-func sizeOf(t *testing.T, path string) int64 {
-	t.Helper()
-	info, err := os.Stat(path)
-	must(t, err)
-	return info.Size()
-}
-
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
