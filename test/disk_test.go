@@ -49,7 +49,8 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// fillUp writes a file until the disk has no more room.
+// fillUp writes a file until the disk has no more room. It takes no more than was free when it began: what Pintle gives up of its reserve
+// meanwhile is for stopping tasks, and a program that took that too would leave nothing to stop one with.
 func fillUp(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -57,8 +58,14 @@ func fillUp(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer f.Close() //nolint:errcheck // what it holds doesn't matter
-	for size := 1 << 20; size > 0; {
-		if _, err := f.Write(make([]byte, size)); err != nil {
+	var fs syscall.Statfs_t
+	if err := syscall.Fstatfs(int(f.Fd()), &fs); err != nil {
+		t.Fatal(err)
+	}
+	room := int(fs.Bavail) * int(fs.Bsize)
+	for size := 1 << 20; size > 0 && room > 0; {
+		n, err := f.Write(make([]byte, min(size, room)))
+		if room -= n; err != nil {
 			size /= 16
 		}
 	}
