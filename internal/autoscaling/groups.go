@@ -461,9 +461,9 @@ func (s *Service) DescribeAutoScalingGroups(
 // withLists gives a described group the lists that answers have also where they are empty. Clients read them without asking.
 func withLists(g *types.AutoScalingGroup) {
 	g.Instances = []types.Instance{}
-	g.EnabledMetrics = append([]types.EnabledMetric{}, g.EnabledMetrics...)
-	g.SuspendedProcesses = append([]types.SuspendedProcess{}, g.SuspendedProcesses...)
-	g.Tags = append([]types.TagDescription{}, g.Tags...)
+	g.EnabledMetrics = notNil(g.EnabledMetrics)
+	g.SuspendedProcesses = notNil(g.SuspendedProcesses)
+	g.Tags = notNil(g.Tags)
 	g.LoadBalancerNames = []string{}
 	g.TargetGroupARNs = []string{}
 	g.TrafficSources = []types.TrafficSourceIdentifier{}

@@ -74,11 +74,11 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 	return &api.PutScalingPolicyOutput{PolicyARN: row.PolicyARN, Alarms: notNil(row.Alarms)}, nil
 }
 
-func notNil(alarms []types.Alarm) []types.Alarm {
-	if alarms == nil {
-		return []types.Alarm{}
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
-	return alarms
+	return list
 }
 
 // policyRow makes a policy's row from a call, without checks.
@@ -393,7 +393,7 @@ func (s *Service) DescribePolicies(_ context.Context, in *api.DescribePoliciesIn
 	for _, row := range rows {
 		p := row.ScalingPolicy
 		p.Alarms = notNil(p.Alarms)
-		p.StepAdjustments = append([]types.StepAdjustment{}, p.StepAdjustments...)
+		p.StepAdjustments = notNil(p.StepAdjustments)
 		out.ScalingPolicies = append(out.ScalingPolicies, p)
 	}
 	return out, nil

@@ -78,7 +78,7 @@ func described(stack *state.Stack) types.Stack {
 		out.Tags, out.NotificationARNs = append(out.Tags, src.Tags...), append(out.NotificationARNs, src.NotificationARNs...)
 		out.Parameters, out.Capabilities, out.Description = src.Parameters, src.Capabilities, optional(src.Description)
 	}
-	out.DisableRollback = aws.Bool(aws.ToBool(stack.DisableRollback) || stack.OnFailure == types.OnFailureDoNothing)
+	out.DisableRollback = aws.Bool(stack.KeepsFailures())
 	out.EnableTerminationProtection = aws.Bool(aws.ToBool(stack.EnableTerminationProtection))
 	out.DriftInformation = &types.StackDriftInformation{StackDriftStatus: types.StackDriftStatusNotChecked}
 	if out.RollbackConfiguration == nil {

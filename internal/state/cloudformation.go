@@ -34,6 +34,11 @@ type Stack struct {
 	Imports []string `json:",omitempty"`
 }
 
+// KeepsFailures reports whether the stack stays as a failure leaves it, in place of being rolled back.
+func (s *Stack) KeepsFailures() bool {
+	return s.OnFailure == types.OnFailureDoNothing || aws.ToBool(s.DisableRollback)
+}
+
 // StackCaller is somebody who begins operations on stacks: the account's owner, if it has neither a task nor a role.
 type StackCaller struct {
 	Principal string `json:",omitempty"`

@@ -252,7 +252,7 @@ func (l *Loop) stepOf(s *state.Stack, row *state.StackResource) resources.Step {
 		Token:    row.Token,
 		Back:     isBack(s),
 
-		NoRollback: s.OnFailure == types.OnFailureDoNothing || aws.ToBool(s.DisableRollback),
+		NoRollback: s.KeepsFailures(),
 		Depth:      func() int { return depth(l.rows.View(), s) },
 
 		HandleURL: func() string { return l.handleURL(row) },

@@ -143,7 +143,7 @@ func (l *Loop) turn(tx *state.Tx, s *state.Stack, reason string) {
 		return
 	case s.StackStatus == types.StackStatusUpdateInProgress:
 		l.Move(tx, s, types.StackStatusUpdateRollbackInProgress, strings.TrimSuffix(reason, " "))
-	case s.OnFailure == types.OnFailureDoNothing || aws.ToBool(s.DisableRollback):
+	case s.KeepsFailures():
 		l.Move(tx, s, types.StackStatusCreateFailed, reason)
 		return
 	case s.OnFailure == types.OnFailureDelete:
