@@ -45,6 +45,7 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzParse ./internal/logs/filterpattern
 	$(FUZZ) FuzzParse ./internal/logs/insights
 	$(FUZZ) FuzzParse ./internal/cloudformation/template
+	$(FUZZ) FuzzPatch ./internal/cloudformation/cloudcontrol
 	$(FUZZ) FuzzParse ./internal/iam/policy
 	$(FUZZ) FuzzEvaluate ./internal/iam/policy
 	$(FUZZ) FuzzParse ./internal/cloudwatch/metricmath
@@ -75,6 +76,9 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzXML ./internal/wire/codec
 	$(FUZZ) FuzzPath ./internal/wire/rest
 	$(FUZZ) FuzzCopySource ./internal/s3
+	$(FUZZ) FuzzManifest ./internal/ecr
+	$(FUZZ) FuzzPolicy ./internal/ecr/lifecycle
+	$(FUZZ) FuzzRequest ./internal/ecr/registry
 	$(FUZZ) FuzzRead ./internal/ec2/keypair
 	$(FUZZ) FuzzAuthorization ./internal/wire/sign
 

@@ -89,6 +89,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("Inside", c.inside)
 	t.Run("AtOnce", c.atOnce)
 	t.Run("OwnNetwork", c.ownNetwork)
+	t.Run("SecurityGroups", c.securityGroups)
 }
 
 // register registers a task definition with one container that runs a shell script.

@@ -1,15 +1,18 @@
 """Calls every implemented operation at least once, with their waiters and paginators, and checks the answers: through boto3,
 or with the argument aws through the AWS CLI. Prints the operations that it called, one a line."""
 
+import base64
 import contextlib
 import datetime
 import gzip
+import hashlib
 import io
 import json
 import os
 import re
 import sys
 import time
+import urllib.request
 
 import boto3
 from awscli.clidriver import create_clidriver
@@ -49,7 +52,7 @@ class CLI:
             driver = create_clidriver()
             driver.session.register_component("data_loader", loader)
             failed = driver.main(
-                ["--endpoint-url", endpoint, "--output", "json", self.service, *command.split(), "--cli-input-json", json.dumps(arguments),
+                ["--endpoint-url", endpoint, "--output", "json", self.service, *command.split(), "--cli-input-json", json.dumps(arguments, default=bytes.decode),
                     *options])
         if method in self.operations:
             called.add(f"{self.service}:{self.operations[method]}")
@@ -143,6 +146,24 @@ assert one["Parameters"] == [{"ParameterKey": "Days", "ParameterValue": "7"}], o
 assert one["Outputs"][0]["OutputValue"].startswith("one-Jobs-"), one
 assert sqs.list_queue_tags(QueueUrl=sqs.get_queue_url(QueueName=one["Outputs"][0]["OutputValue"])["QueueUrl"])["Tags"] == {"k": "v"}
 refused("AlreadyExistsException", cfn.create_stack, StackName="one", TemplateBody=stack)
+# Cloud Control
+cloud = client("cloudcontrol")
+asked = cloud.create_resource(TypeName="AWS::SQS::Queue", DesiredState='{"QueueName": "cloudy", "DelaySeconds": 5}', ClientToken="t")["ProgressEvent"]
+wait(cloud, "resource_request_success", RequestToken=asked["RequestToken"])
+cloudy = cloud.get_resource_request_status(RequestToken=asked["RequestToken"])["ProgressEvent"]["Identifier"]
+assert cloudy in [r["Identifier"] for r in cloud.list_resources(TypeName="AWS::SQS::Queue")["ResourceDescriptions"]]
+change = '[{"op": "replace", "path": "/DelaySeconds", "value": 6}]'
+asked = cloud.update_resource(TypeName="AWS::SQS::Queue", Identifier=cloudy, PatchDocument=change)["ProgressEvent"]
+wait(cloud, "resource_request_success", RequestToken=asked["RequestToken"])
+got = json.loads(cloud.get_resource(TypeName="AWS::SQS::Queue", Identifier=cloudy)["ResourceDescription"]["Properties"])
+assert (got["DelaySeconds"], got["QueueName"], got["QueueUrl"]) == (6, "cloudy", cloudy), got
+refused("ValidationException", cloud.cancel_resource_request, RequestToken=asked["RequestToken"])
+asked = cloud.delete_resource(TypeName="AWS::SQS::Queue", Identifier=cloudy)["ProgressEvent"]
+wait(cloud, "resource_request_success", RequestToken=asked["RequestToken"])
+refused("ResourceNotFoundException", cloud.get_resource, TypeName="AWS::SQS::Queue", Identifier=cloudy)
+refused("TypeNotFoundException", cloud.list_resources, TypeName="AWS::SQS::Nothing")
+done = cloud.list_resource_requests(ResourceRequestStatusFilter={"Operations": ["DELETE"]})["ResourceRequestStatusSummaries"]
+assert [r["OperationStatus"] for r in done] == ["SUCCESS"], done
 refused("ValidationError", cfn.update_stack, StackName="one", UsePreviousTemplate=True)
 user = "Resources: {Q: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub ['${J}-too', {J: !ImportValue jobs}]}}}"
 cfn.create_change_set(StackName="two", ChangeSetName="c", ChangeSetType="CREATE", TemplateBody=user)
@@ -161,6 +182,11 @@ wait(cfn, "stack_update_complete", StackName="one")
 assert logs.describe_log_groups(logGroupNamePrefix="one-Logs-")["logGroups"][0]["retentionInDays"] == 14
 refused("ValidationError", cfn.cancel_update_stack, StackName="one")
 refused("ValidationError", cfn.continue_update_rollback, StackName="one")
+policy = '{"Statement": {"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "*"}}'
+assert "StackPolicyBody" not in cfn.get_stack_policy(StackName="one")
+cfn.set_stack_policy(StackName="one", StackPolicyBody=policy)
+assert cfn.get_stack_policy(StackName="one")["StackPolicyBody"] == policy
+refused("ValidationError", cfn.set_stack_policy, StackName="one", StackPolicyBody="{}")
 e = refused("ValidationError", cfn.signal_resource, StackName="one", LogicalResourceId="Jobs", UniqueId="i", Status="SUCCESS")
 assert e["Error"]["Message"].endswith(" is in UPDATE_COMPLETE state and cannot be signaled"), e
 assert cfn.get_template(StackName="one")["TemplateBody"] == stack
@@ -169,6 +195,17 @@ assert len(cfn.describe_stack_resources(StackName="one")["StackResources"]) == 2
 assert [r["LogicalResourceId"] for r in cfn.list_stack_resources(StackName="one")["StackResourceSummaries"]] == ["Jobs", "Logs"]
 pages = cfn.get_paginator("describe_stack_events").paginate(StackName="one")
 events = [e["ResourceStatus"] for p in pages for e in p["StackEvents"] if e["LogicalResourceId"] == "one"]  # the stack's own
+jobs = cfn.describe_stack_resource(StackName="one", LogicalResourceId="Jobs")["StackResourceDetail"]["PhysicalResourceId"]
+sqs.set_queue_attributes(QueueUrl=jobs, Attributes={"DelaySeconds": "6"})
+d = cfn.describe_stack_drift_detection_status(StackDriftDetectionId=cfn.detect_stack_drift(StackName="one")["StackDriftDetectionId"])
+assert (d["DetectionStatus"], d["StackDriftStatus"], d["DriftedStackResourceCount"]) == ("DETECTION_COMPLETE", "DRIFTED", 1), d
+drifts = cfn.describe_stack_resource_drifts(StackName="one", StackResourceDriftStatusFilters=["MODIFIED"])["StackResourceDrifts"]
+assert [d["PropertyDifferences"] for d in drifts] == [
+    [{"PropertyPath": "/DelaySeconds", "ExpectedValue": "5", "ActualValue": "6", "DifferenceType": "NOT_EQUAL"}]
+], drifts
+sqs.set_queue_attributes(QueueUrl=jobs, Attributes={"DelaySeconds": "5"})
+d = cfn.detect_stack_resource_drift(StackName="one", LogicalResourceId="Jobs")["StackResourceDrift"]
+assert d["StackResourceDriftStatus"] == "IN_SYNC", d
 assert events[0] == "UPDATE_COMPLETE" and events[-1] == "CREATE_IN_PROGRESS", events
 pages = cfn.get_paginator("list_types").paginate(Visibility="PUBLIC", Filters={"TypeNamePrefix": "AWS::SQS::Queue"}, MaxResults=1)
 assert "AWS::SQS::Queue" in [t["TypeName"] for p in pages for t in p["TypeSummaries"]]
@@ -1519,6 +1556,76 @@ refused("DeleteConflict", iam.delete_user, UserName="anne")
 iam.delete_access_key(UserName="anne", AccessKeyId=key["AccessKeyId"])
 iam.delete_user(UserName="anne")
 iam.delete_policy(**frames)
+
+# ECR
+ecr = client("ecr")
+image_host = "000000000000.dkr.ecr.us-east-1.amazonaws.com"
+made = ecr.create_repository(repositoryName="team/app", imageTagMutability="IMMUTABLE", tags=[{"Key": "k", "Value": "v"}])["repository"]
+assert made["repositoryUri"] == image_host + "/team/app" and made["repositoryArn"].endswith(":repository/team/app"), made
+refused("RepositoryAlreadyExistsException", ecr.create_repository, repositoryName="team/app")
+refused("InvalidParameterException", ecr.create_repository, repositoryName="Bad_Name")
+refused("KmsException", ecr.create_repository, repositoryName="keyed", encryptionConfiguration={"encryptionType": "KMS"})
+ecr.create_repository(repositoryName="other")
+pages = ecr.get_paginator("describe_repositories").paginate(PaginationConfig={"PageSize": 1})
+assert [r["repositoryName"] for page in pages for r in page["repositories"]] == ["other", "team/app"]
+refused("RepositoryNotFoundException", ecr.describe_repositories, repositoryNames=["none"])
+ecr.put_image_tag_mutability(repositoryName="team/app", imageTagMutability="MUTABLE")
+ecr.put_image_scanning_configuration(repositoryName="team/app", imageScanningConfiguration={"scanOnPush": True})
+described = ecr.describe_repositories(repositoryNames=["team/app"])["repositories"][0]
+assert (described["imageTagMutability"], described["imageScanningConfiguration"]) == ("MUTABLE", {"scanOnPush": True}), described
+expiring = json.dumps({"rules": [{"rulePriority": 1, "description": "keep a few", "selection": {
+    "tagStatus": "untagged", "countType": "imageCountMoreThan", "countNumber": 3}, "action": {"type": "expire"}}]})
+refused("LifecyclePolicyNotFoundException", ecr.get_lifecycle_policy, repositoryName="team/app")
+refused("InvalidParameterException", ecr.put_lifecycle_policy, repositoryName="team/app", lifecyclePolicyText="{}" + " " * 100)
+ecr.put_lifecycle_policy(repositoryName="team/app", lifecyclePolicyText=expiring)
+assert ecr.get_lifecycle_policy(repositoryName="team/app")["lifecyclePolicyText"] == expiring
+assert ecr.delete_lifecycle_policy(repositoryName="team/app")["lifecyclePolicyText"] == expiring
+pulling = json.dumps({"Version": "2012-10-17", "Statement": [
+    {"Sid": "pull", "Effect": "Allow", "Principal": "*", "Action": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]}]})
+refused("RepositoryPolicyNotFoundException", ecr.get_repository_policy, repositoryName="team/app")
+refused("InvalidParameterException", ecr.set_repository_policy, repositoryName="team/app", policyText="{}")
+ecr.set_repository_policy(repositoryName="team/app", policyText=pulling)
+assert ecr.get_repository_policy(repositoryName="team/app")["policyText"] == pulling
+assert ecr.delete_repository_policy(repositoryName="team/app")["policyText"] == pulling
+ecr.tag_resource(resourceArn=made["repositoryArn"], tags=[{"Key": "k2", "Value": "v2"}])
+ecr.untag_resource(resourceArn=made["repositoryArn"], tagKeys=["k"])
+assert ecr.list_tags_for_resource(resourceArn=made["repositoryArn"])["tags"] == [{"Key": "k2", "Value": "v2"}]
+token = ecr.get_authorization_token()["authorizationData"][0]
+assert base64.b64decode(token["authorizationToken"]).startswith(b"AWS:") and token["proxyEndpoint"] == "https://" + image_host, token["proxyEndpoint"]
+layer_digests = []
+for layer in b"{}", b"a layer":
+    upload = ecr.initiate_layer_upload(repositoryName="other")["uploadId"]
+    refused("InvalidLayerPartException", ecr.upload_layer_part, repositoryName="other", uploadId=upload, partFirstByte=1, partLastByte=len(layer), layerPartBlob=layer)
+    part = ecr.upload_layer_part(repositoryName="other", uploadId=upload, partFirstByte=0, partLastByte=len(layer) - 1, layerPartBlob=layer)
+    assert part["lastByteReceived"] == len(layer) - 1, part
+    layer_digests.append("sha256:" + hashlib.sha256(layer).hexdigest())
+    refused("InvalidLayerException", ecr.complete_layer_upload, repositoryName="other", uploadId=upload, layerDigests=["sha256:" + 64 * "0"])
+    assert ecr.complete_layer_upload(repositoryName="other", uploadId=upload, layerDigests=layer_digests[-1:])["layerDigest"] == layer_digests[-1]
+    refused("UploadNotFoundException", ecr.complete_layer_upload, repositoryName="other", uploadId=upload, layerDigests=layer_digests[-1:])
+checked = ecr.batch_check_layer_availability(repositoryName="other", layerDigests=layer_digests + ["bad"])
+assert [(l["layerAvailability"], l["layerSize"]) for l in checked["layers"]] == [("AVAILABLE", 2), ("AVAILABLE", 7)], checked
+assert [f["failureCode"] for f in checked["failures"]] == ["InvalidLayerDigest"], checked
+url = ecr.get_download_url_for_layer(repositoryName="other", layerDigest=layer_digests[1])["downloadUrl"]
+assert urllib.request.urlopen(url).read() == b"a layer", url
+manifest_type = "application/vnd.oci.image.manifest.v1+json"
+manifest = json.dumps({"schemaVersion": 2, "mediaType": manifest_type, "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": layer_digests[0], "size": 2},
+                       "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": layer_digests[1], "size": 7}]})
+refused("LayersNotFoundException", ecr.put_image, repositoryName="team/app", imageManifest=manifest)
+put = ecr.put_image(repositoryName="other", imageManifest=manifest, imageTag="v1")["image"]
+refused("ImageAlreadyExistsException", ecr.put_image, repositoryName="other", imageManifest=manifest, imageTag="v1")
+assert put["imageId"] == {"imageDigest": "sha256:" + hashlib.sha256(manifest.encode()).hexdigest(), "imageTag": "v1"}, put
+assert ecr.list_images(repositoryName="other")["imageIds"] == [put["imageId"]]
+detail = ecr.describe_images(repositoryName="other", imageIds=[{"imageTag": "v1"}])["imageDetails"][0]
+assert (detail["imageTags"], detail["imageManifestMediaType"]) == (["v1"], manifest_type) and detail["imageSizeInBytes"] > 9, detail
+refused("ImageNotFoundException", ecr.describe_images, repositoryName="other", imageIds=[{"imageTag": "v2"}])
+got = ecr.batch_get_image(repositoryName="other", imageIds=[{"imageTag": "v1"}, {"imageTag": "v2"}])
+assert [i["imageManifest"] for i in got["images"]] == [manifest] and [f["failureCode"] for f in got["failures"]] == ["ImageNotFound"], got
+refused("RepositoryNotEmptyException", ecr.delete_repository, repositoryName="other")
+gone = ecr.batch_delete_image(repositoryName="other", imageIds=[{"imageTag": "v1"}, {"imageDigest": "bad"}])
+assert gone["imageIds"] == [put["imageId"]] and [f["failureCode"] for f in gone["failures"]] == ["InvalidImageDigest"], gone
+for name in "team/app", "other":
+    ecr.delete_repository(repositoryName=name, force=True)
+refused("RepositoryNotFoundException", ecr.delete_repository, repositoryName="other")
 
 # An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -43,6 +44,7 @@ type nodeFlags struct {
 	Attributes  map[string]string
 	Images      []string
 	ImagesFile  string
+	BlockIMDS   bool
 	Keep        time.Duration
 }
 
@@ -80,6 +82,11 @@ func (c *nodeFlags) define(f flags) {
 	f.BoolVar(&c.StrictLogs, "strict", false, "Fail tasks whose log group does not exist, like AWS, instead of creating it.")
 	f.DurationVar(&c.Keep, "keep", 3*time.Hour, "How long stopped tasks' containers, files and output are kept on the node.")
 	f.env("keep", "ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION")
+	f.BoolVar(
+		&c.BlockIMDS, "awsvpc-block-imds", false,
+		"Keep tasks in network mode awsvpc from the instance metadata service, 169.254.169.254.",
+	)
+	f.env("awsvpc-block-imds", "ECS_AWSVPC_BLOCK_IMDS")
 	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone of the node; default the region's first.")
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
@@ -256,6 +263,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Attributes = f.Attributes
 	c.StrictLogs = f.StrictLogs
 	c.Keep = f.Keep
+	c.BlockInstanceMetadata = f.BlockIMDS
 	c.Runtime = m.runtime
 	c.Networks = m.networks
 	c.Groups = m.groups
@@ -264,6 +272,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Logs = cloudwatchlogs.NewFromConfig(config)
 	c.Parameters = ssm.NewFromConfig(config)
 	c.SecretValues = secretsmanager.NewFromConfig(config)
+	c.Images = ecr.NewFromConfig(config)
 	c.Objects = s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)

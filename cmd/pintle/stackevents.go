@@ -58,7 +58,7 @@ func (f *follower) follow(ctx context.Context) (*types.Stack, error) {
 // outcome returns the error of an operation that has failed.
 func (f *follower) outcome(s *types.Stack) error {
 	switch s.StackStatus {
-	case types.StackStatusCreateComplete, types.StackStatusUpdateComplete, types.StackStatusDeleteComplete:
+	case types.StackStatusCreateComplete, types.StackStatusUpdateComplete, types.StackStatusDeleteComplete, types.StackStatusImportComplete:
 		return nil
 	}
 	text := fmt.Sprintf("the stack %s is %s", *s.StackName, s.StackStatus)

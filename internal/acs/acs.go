@@ -77,6 +77,8 @@ var blanks = func() map[string]func() Message {
 		blank[AckPublishInstanceStatus],
 		blank[PintleNodeInventory],
 		blank[PintleTaskNetwork],
+		blank[PintleTaskRules],
+		blank[PintleInstance],
 		blank[PintleGPUFault],
 		blank[PintleGPUTelemetry],
 	} {

@@ -125,6 +125,9 @@ type Task struct {
 	Volumes                  []Volume            `json:"volumes,omitempty"`
 	Containers               []Container         `json:"containers"`
 	EnableFaultInjection     bool                `json:"enableFaultInjection,omitempty"`
+	// NetworkRules are what its security groups let in and out, or nil if it's in none. It's Pintle's own, as PintleTaskRules is,
+	// which changes them.
+	NetworkRules *NetworkRules `json:"pintleNetworkRules,omitempty"`
 }
 
 // Association pins a device to containers. Type is gpu, and Name is the device's id.
@@ -227,10 +230,18 @@ type PortMapping struct {
 	Protocol           string `json:"protocol"`
 }
 
-// RegistryAuthentication tells where the credentials of the image's registry are. Type is asm, for Secrets Manager.
+// RegistryAuthentication tells where the credentials of the image's registry are. Type is asm, for Secrets Manager, or ecr.
 type RegistryAuthentication struct {
 	Type        string       `json:"type"`
 	ASMAuthData *ASMAuthData `json:"asmAuthData,omitempty"`
+	ECRAuthData *ECRAuthData `json:"ecrAuthData,omitempty"`
+}
+
+// ECRAuthData is a registry of Amazon ECR, whose token the node gets as the task's execution role, or else as itself.
+type ECRAuthData struct {
+	Region           string `json:"region"`
+	RegistryID       string `json:"registryId"`
+	UseExecutionRole bool   `json:"useExecutionRole"`
 }
 
 // ASMAuthData is a secret in Secrets Manager with a user name and a password.
@@ -330,11 +341,38 @@ type PintleGPUFault struct {
 	XID uint64 `json:"xid,omitempty"`
 }
 
-// PintleTaskNetwork tells the control plane the addresses of a task with network mode awsvpc.
+// PintleTaskNetwork tells the control plane the addresses of a task with network mode awsvpc, or those of the containers of one with mode
+// bridge.
 type PintleTaskNetwork struct {
 	TaskArn     string `json:"taskArn"`
 	PrivateIPv4 string `json:"privateIPv4Address"`
 	MacAddress  string `json:"macAddress"`
+	// Bridge are the addresses of containers in mode bridge that have some now.
+	Bridge []string `json:"bridgeAddresses,omitempty"`
+}
+
+// PintleTaskRules tells a node what the security groups of a running task let in and out from now on.
+type PintleTaskRules struct {
+	TaskArn string        `json:"taskArn"`
+	Rules   *NetworkRules `json:"rules"` // nil if it's in no group any more
+}
+
+// NetworkRules are what may come in and go out. Replies may always pass, and nothing else may.
+type NetworkRules struct {
+	In  []NetworkRule `json:"in"`
+	Out []NetworkRule `json:"out"`
+}
+
+// NetworkRule lets traffic pass.
+type NetworkRule struct {
+	// Protocol is IANA's number, or -1 for all.
+	Protocol int `json:"protocol"`
+	// From and To are the first and the last port of TCP and UDP. Of ICMP they are the type and the code, where -1 stands for any. For
+	// other protocols they are -1.
+	From int `json:"from"`
+	To   int `json:"to"`
+	// Peers are the blocks of addresses that it comes from or goes to, disjoint and in order.
+	Peers []string `json:"peers"`
 }
 
 func (*HeartbeatMessage) messageType() string             { return "HeartbeatMessage" }
@@ -350,3 +388,4 @@ func (*IAMRoleCredentialsAckRequest) messageType() string { return "IAMRoleCrede
 func (*PintleNodeInventory) messageType() string          { return "PintleNodeInventory" }
 func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }
+func (*PintleTaskRules) messageType() string              { return "PintleTaskRules" }

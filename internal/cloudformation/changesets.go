@@ -24,12 +24,16 @@ const noChanges = "The submitted information didn't contain changes. Submit diff
 func (s *Service) CreateChangeSet(
 	ctx context.Context, in *cloudformation.CreateChangeSetInput,
 ) (*cloudformation.CreateChangeSetOutput, error) {
-	if err := refuseImport(in); err != nil {
+	if err := refuseUnknown(in); err != nil {
 		return nil, err
 	}
 	kind := cmp.Or(in.ChangeSetType, types.ChangeSetTypeUpdate)
 	v := s.store.View()
 	stack, isNew, err := s.subject(v, *in.StackName, *in.ChangeSetName, kind)
+	if err != nil {
+		return nil, err
+	}
+	watched, err := rollback(stack.RollbackConfiguration, in.RollbackConfiguration)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +51,9 @@ func (s *Service) CreateChangeSet(
 	if err != nil {
 		return nil, err
 	}
-	changes, err := s.plan(ctx, v, stack, src)
+	changes, err := s.planned(ctx, v, stack, src, in)
 	if err != nil {
 		return nil, err
-	}
-	if aws.ToBool(in.IncludeNestedStacks) && slices.ContainsFunc(changes, isNested) {
-		return nil, invalid("Pintle does not plan what changes in nested stacks, of which this one has some: leave IncludeNestedStacks out.")
 	}
 	c := &state.ChangeSet{
 		ID:              s.opts.Account.ARN("cloudformation", "changeSet/"+*in.ChangeSetName+"/"+state.NewUUID()),
@@ -68,6 +69,7 @@ func (s *Service) CreateChangeSet(
 		OnFailure:       in.OnStackFailure,
 		RoleARN:         aws.ToString(in.RoleARN),
 		IncludesNested:  aws.ToBool(in.IncludeNestedStacks),
+		Rollback:        watched,
 	}
 	if len(changes) == 0 && stack.Source != nil && isSame(stack.Source, src) {
 		c.Status, c.ExecutionStatus, c.Reason = types.ChangeSetStatusFailed, types.ExecutionStatusUnavailable, noChanges
@@ -75,24 +77,34 @@ func (s *Service) CreateChangeSet(
 	return &cloudformation.CreateChangeSetOutput{Id: &c.ID, StackId: stack.StackId}, s.keep(ctx, stack, isNew, c)
 }
 
+// planned lists what a change set would change, by its type.
+func (s *Service) planned(
+	ctx context.Context, v *state.View, stack *state.Stack, src *state.StackSource, in *cloudformation.CreateChangeSetInput,
+) ([]types.Change, error) {
+	if in.ChangeSetType == types.ChangeSetTypeImport {
+		return s.planImport(ctx, v, stack, src, in.ResourcesToImport)
+	}
+	changes, err := s.plan(ctx, v, stack, src)
+	if err == nil && aws.ToBool(in.IncludeNestedStacks) && slices.ContainsFunc(changes, isNested) {
+		err = invalid("Pintle does not plan what changes in nested stacks, of which this one has some: leave IncludeNestedStacks out.")
+	}
+	return changes, err
+}
+
 // isNested reports whether a change is one of a stack in the stack.
 func isNested(c types.Change) bool { return *c.ResourceChange.ResourceType == resources.NestedStack }
 
-// refuseImport refuses what a change set can't do here.
-func refuseImport(in *cloudformation.CreateChangeSetInput) error {
-	switch {
-	case in.ChangeSetType == types.ChangeSetTypeImport || len(in.ResourcesToImport) > 0 || aws.ToBool(in.ImportExistingResources):
-		return invalid("Pintle does not import resources into stacks yet.")
+// refuseUnknown refuses what a change set can't do here.
+func refuseUnknown(in *cloudformation.CreateChangeSetInput) error {
+	if err := checkImport(in); err != nil {
+		return err
 	}
-	return refuseTriggers(in.RollbackConfiguration, in.NotificationARNs)
+	return refuseNotifications(in.NotificationARNs)
 }
 
-// refuseTriggers refuses what would be watched or told, and isn't yet.
-func refuseTriggers(r *types.RollbackConfiguration, notificationARNs []string) error {
-	switch {
-	case r != nil && len(r.RollbackTriggers) > 0:
-		return invalid("Pintle does not watch rollback triggers yet: leave RollbackTriggers out.")
-	case len(notificationARNs) > 0:
+// refuseNotifications refuses topics, which nobody could tell anything yet.
+func refuseNotifications(arns []string) error {
+	if len(arns) > 0 {
 		return invalid("Pintle has no Amazon SNS yet to notify: leave NotificationARNs out.")
 	}
 	return nil
@@ -105,14 +117,15 @@ func (s *Service) subject(v *state.View, name, changeSet string, kind types.Chan
 		stack = nil
 	}
 	switch {
-	case kind == types.ChangeSetTypeCreate && stack == nil:
+	case kind != types.ChangeSetTypeUpdate && stack == nil:
 		stack, err = s.newStack(name)
 		return stack, true, err
 	case kind == types.ChangeSetTypeCreate && !stack.InReview():
 		return nil, false, invalid("Stack [%s] already exists and cannot be created again with the changeSet [%s].", name, changeSet)
 	case stack == nil:
 		return nil, false, invalid("Stack [%s] does not exist", name)
-	case kind == types.ChangeSetTypeUpdate && !isUpdatable(stack):
+	case kind == types.ChangeSetTypeImport && stack.InReview():
+	case kind != types.ChangeSetTypeCreate && !isUpdatable(stack):
 		return nil, false, notNow(stack, "updated")
 	}
 	return stack, false, nil
@@ -203,7 +216,7 @@ func (s *Service) DescribeChangeSet(
 		Tags:                  c.Source.Tags,
 		OnStackFailure:        c.OnFailure,
 		IncludeNestedStacks:   &c.IncludesNested,
-		RollbackConfiguration: &types.RollbackConfiguration{},
+		RollbackConfiguration: cmp.Or(c.Rollback, &types.RollbackConfiguration{}),
 		Changes:               []types.Change{},
 		NextToken:             next,
 	}
@@ -299,10 +312,15 @@ func (s *Service) ExecuteChangeSet(
 		if stack.InReview() {
 			status = types.StackStatusCreateInProgress
 		}
+		if c.Type == types.ChangeSetTypeImport {
+			status = types.StackStatusImportInProgress
+		}
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
 		forgetExecuted(tx, stack)
 		stack.Target, stack.ChangeSetId = &c.Source, &c.ID
 		stack.DisableRollback = in.DisableRollback
+		stack.RollbackConfiguration = c.Rollback
+		stack.PolicyDuring, stack.PolicyNext = "", ""
 		stack.Token = aws.ToString(in.ClientRequestToken)
 		onFailure(stack, c.OnFailure)
 		if c.RoleARN != "" {

@@ -32,7 +32,7 @@ func (s *Service) DescribeStacks(_ context.Context, in *cloudformation.DescribeS
 		if err != nil {
 			return nil, err
 		}
-		return &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{described(stack)}}, nil
+		return &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{described(v, stack)}}, nil
 	}
 	rows := byName(v, func(stack *state.Stack) bool { return !stack.Gone() })
 	page, next, err := account.Sorted(listing("DescribeStacks", 100), rows, nil, in.NextToken, idOf)
@@ -41,7 +41,7 @@ func (s *Service) DescribeStacks(_ context.Context, in *cloudformation.DescribeS
 	}
 	out := &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{}, NextToken: next}
 	for _, stack := range page {
-		out.Stacks = append(out.Stacks, described(stack))
+		out.Stacks = append(out.Stacks, described(v, stack))
 	}
 	return out, nil
 }
@@ -67,10 +67,10 @@ func byName(v *state.View, wanted func(*state.Stack) bool) (rows []*state.Stack)
 }
 
 // described returns a stack as it's shown.
-func described(stack *state.Stack) types.Stack {
+func described(v *state.View, stack *state.Stack) types.Stack {
 	out := stack.Stack
 	src := stack.Source
-	if stack.Target != nil && (src == nil || stack.StackStatus == types.StackStatusUpdateInProgress) {
+	if stack.Target != nil && (src == nil || stack.StackStatus == types.StackStatusUpdateInProgress || stack.StackStatus == types.StackStatusImportInProgress) {
 		src = stack.Target
 	}
 	out.Tags, out.NotificationARNs, out.Parameters = []types.Tag{}, []string{}, nil
@@ -80,7 +80,7 @@ func described(stack *state.Stack) types.Stack {
 	}
 	out.DisableRollback = aws.Bool(stack.KeepsFailures())
 	out.EnableTerminationProtection = aws.Bool(aws.ToBool(stack.EnableTerminationProtection))
-	out.DriftInformation = &types.StackDriftInformation{StackDriftStatus: types.StackDriftStatusNotChecked}
+	out.DriftInformation = stackDrift(v, *stack.StackId)
 	if out.RollbackConfiguration == nil {
 		out.RollbackConfiguration = &types.RollbackConfiguration{}
 	}
@@ -89,7 +89,8 @@ func described(stack *state.Stack) types.Stack {
 
 // ListStacks lists stacks, those too that were deleted in the last ninety days.
 func (s *Service) ListStacks(_ context.Context, in *cloudformation.ListStacksInput) (*cloudformation.ListStacksOutput, error) {
-	rows := byName(s.store.View(), func(stack *state.Stack) bool {
+	v := s.store.View()
+	rows := byName(v, func(stack *state.Stack) bool {
 		return len(in.StackStatusFilter) == 0 || slices.Contains(in.StackStatusFilter, stack.StackStatus)
 	})
 	page, next, err := account.Sorted(listing("ListStacks", 100), rows, nil, in.NextToken, idOf)
@@ -98,7 +99,7 @@ func (s *Service) ListStacks(_ context.Context, in *cloudformation.ListStacksInp
 	}
 	out := &cloudformation.ListStacksOutput{StackSummaries: []types.StackSummary{}, NextToken: next}
 	for _, stack := range page {
-		shown := described(stack)
+		shown := described(v, stack)
 		out.StackSummaries = append(out.StackSummaries, types.StackSummary{
 			StackId:             shown.StackId,
 			StackName:           shown.StackName,
@@ -110,7 +111,7 @@ func (s *Service) ListStacks(_ context.Context, in *cloudformation.ListStacksInp
 			LastUpdatedTime:     shown.LastUpdatedTime,
 			DeletionTime:        shown.DeletionTime,
 			TemplateDescription: shown.Description,
-			DriftInformation:    &types.StackDriftInformationSummary{StackDriftStatus: types.StackDriftStatusNotChecked},
+			DriftInformation:    stackDriftSummary(v, *stack.StackId),
 		})
 	}
 	return out, nil
@@ -172,7 +173,7 @@ func (s *Service) DescribeStackResource(
 			ResourceStatusReason: optional(r.Reason),
 			LastUpdatedTimestamp: &r.At,
 			Metadata:             aws.String(cmp.Or(r.Metadata, "{}")),
-			DriftInformation:     &types.StackResourceDriftInformation{StackResourceDriftStatus: types.StackResourceDriftStatusNotChecked},
+			DriftInformation:     resourceDrift(v, r),
 		}}, nil
 	}
 	return nil, invalid("Resource %s does not exist for stack %s", *in.LogicalResourceId, *in.StackName)
@@ -201,7 +202,7 @@ func (s *Service) DescribeStackResources(
 			ResourceStatus:       r.Status,
 			ResourceStatusReason: optional(r.Reason),
 			Timestamp:            &r.At,
-			DriftInformation:     &types.StackResourceDriftInformation{StackResourceDriftStatus: types.StackResourceDriftStatusNotChecked},
+			DriftInformation:     resourceDrift(v, r),
 		})
 	}
 	return out, nil
@@ -250,7 +251,7 @@ func (s *Service) ListStackResources(
 			ResourceStatus:       r.Status,
 			ResourceStatusReason: optional(r.Reason),
 			LastUpdatedTimestamp: &r.At,
-			DriftInformation:     &types.StackResourceDriftInformationSummary{StackResourceDriftStatus: types.StackResourceDriftStatusNotChecked},
+			DriftInformation:     resourceDriftSummary(v, r),
 		})
 	}
 	return out, nil

@@ -203,3 +203,36 @@ func TestDynamicReferencesAreFew(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
+
+// TestReasonsAfterKill: resources that fail at once, once they're taken up again after a kill, conceal what they are to. The race detector
+// finds it if they evaluate their template at the same time.
+func TestReasonsAfterKill(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", `
+Parameters:
+  Quiet: {Type: String, NoEcho: true, Default: hush-hush}
+Resources:
+  One: {Type: 'AWS::AutoScaling::LaunchConfiguration', Properties: {ImageId: ami-1, InstanceType: !Sub 'very ${Quiet}'}}
+  Two: {Type: 'AWS::AutoScaling::LaunchConfiguration', Properties: {ImageId: ami-1, InstanceType: !Sub 'very ${Quiet}'}}
+`)
+	w.expect(types.StackStatusRollbackComplete)
+	both := 0
+	for _, rows := range w.wrote {
+		again := newWorld(t, rows)
+		if again.onlyStack() == "" {
+			continue
+		}
+		if again.store.View().StackResources.Len() == 2 {
+			both++
+		}
+		again.settle()
+		for _, reason := range again.reasons() {
+			if strings.Contains(reason, "hush") {
+				t.Errorf("it tells %s", reason)
+			}
+		}
+	}
+	if both == 0 {
+		t.Error("no kill was between the beginning of both and their end")
+	}
+}

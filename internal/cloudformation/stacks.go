@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"regexp"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
@@ -40,13 +40,15 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	stack.TimeoutInMinutes = in.TimeoutInMinutes
 	stack.EnableTerminationProtection = in.EnableTerminationProtection
 	stack.RoleARN = in.RoleARN
-	stack.RollbackConfiguration = in.RollbackConfiguration
 	stack.Token = aws.ToString(in.ClientRequestToken)
 	s.nest(ctx, stack)
-	if err := refusePolicy(in.StackPolicyBody, in.StackPolicyURL); err != nil {
+	if stack.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err
 	}
-	if err := refuseTriggers(in.RollbackConfiguration, in.NotificationARNs); err != nil {
+	if stack.RollbackConfiguration, err = rollback(nil, in.RollbackConfiguration); err != nil {
+		return nil, err
+	}
+	if err := refuseNotifications(in.NotificationARNs); err != nil {
 		return nil, err
 	}
 	stack.Target, err = s.source(ctx, stack, deployment{
@@ -127,19 +129,11 @@ func (s *Service) newStack(name string) (*state.Stack, error) {
 	}, nil
 }
 
-// refusePolicy refuses stack policies, which nothing would hold updates to.
-func refusePolicy(given ...*string) error {
-	if slices.ContainsFunc(given, func(s *string) bool { return s != nil }) {
-		return invalid("Pintle does not hold updates to stack policies yet: leave the stack policy out.")
-	}
-	return nil
-}
-
 // begin begins an operation on a stack.
 func (s *Service) begin(ctx context.Context, tx *state.Tx, stack *state.Stack, status types.StackStatus) {
 	who := call.From(ctx).Identity
 	stack.By = state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role}
-	stack.Since = s.opts.Account.Now()
+	stack.Since, stack.Built = s.opts.Account.Now(), time.Time{}
 	stacks.Forgive(tx, stack)
 	s.loop.Move(tx, stack, status, "User Initiated")
 	tx.Stacks.Put(stack)
@@ -186,10 +180,15 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if !isUpdatable(stack) {
 		return nil, notNow(stack, "updated")
 	}
-	if err := refusePolicy(in.StackPolicyBody, in.StackPolicyURL, in.StackPolicyDuringUpdateBody, in.StackPolicyDuringUpdateURL); err != nil {
+	during, next, err := s.updatesPolicies(ctx, in)
+	if err != nil {
 		return nil, err
 	}
-	if err := refuseTriggers(in.RollbackConfiguration, in.NotificationARNs); err != nil {
+	watched, err := rollback(stack.RollbackConfiguration, in.RollbackConfiguration)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseNotifications(in.NotificationARNs); err != nil {
 		return nil, err
 	}
 	target, err := s.source(ctx, stack, deployment{
@@ -219,9 +218,8 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 		if in.RoleARN != nil {
 			stack.RoleARN = in.RoleARN
 		}
-		if in.RollbackConfiguration != nil {
-			stack.RollbackConfiguration = in.RollbackConfiguration
-		}
+		stack.RollbackConfiguration = watched
+		stack.PolicyDuring, stack.PolicyNext = during, next
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
 		forgetExecuted(tx, stack)
 		s.begin(ctx, tx, stack, types.StackStatusUpdateInProgress)

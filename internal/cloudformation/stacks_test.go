@@ -20,7 +20,9 @@ import (
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/ec2"
+	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/iam"
@@ -67,6 +69,12 @@ type exchange struct{ call.Caller }
 // newWorld returns a world with more services than those whose rows are in the journal.
 func newWorld(t testing.TB, rows journaltest.Rows, more ...model.API) *world {
 	t.Helper()
+	return newWorldWith(t, nil, rows, more...)
+}
+
+// newWorldWith returns a world that also has a store of metrics, which few need.
+func newWorldWith(t testing.TB, kept *metrics.Store, rows journaltest.Rows, more ...model.API) *world {
+	t.Helper()
 	w := &world{t: t, calls: map[call.Identity]bool{}, texts: maps.Clone(nestable)}
 	journal := journaltest.NewMemory(rows)
 	journal.OnWrite(func(r journaltest.Rows) { w.wrote = append(w.wrote, r) })
@@ -82,11 +90,12 @@ func newWorld(t testing.TB, rows journaltest.Rows, more ...model.API) *world {
 		API(w.Service),
 		ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
+		ecr.API(ecr.New(store, ecr.Options{Account: owner})),
 		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})),
 		ec2.API(ec2.New(store, ec2.Options{Account: owner})),
 		autoscaling.API(autoscaling.New(store, autoscaling.Options{Account: owner})),
 		appautoscaling.API(appautoscaling.New(store, appautoscaling.Options{Account: owner})),
-		cloudwatch.API(cloudwatch.New(nil, store, cloudwatch.Options{Account: owner})))...)
+		cloudwatch.API(cloudwatch.New(kept, store, cloudwatch.Options{Account: owner})))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,6 +65,7 @@ func (s *Service) GetTemplateSummary(
 			out.ResourceTypes = append(out.ResourceTypes, name)
 		}
 	}
+	out.ResourceIdentifierSummaries = identifiers(t)
 	return out, nil
 }
 

@@ -1,7 +1,9 @@
 package cloudformation
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,9 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	awslogs "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssecretsmanager "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/logs"
@@ -27,6 +31,26 @@ import (
 	"github.com/pintle/pintle/internal/vault/vaulttest"
 	"github.com/pintle/pintle/internal/wire/call"
 )
+
+// mailbox is queues as the logs' subscriptions see them.
+type mailbox struct{ *sqs.Service }
+
+func (m mailbox) SendMessage(
+	ctx context.Context, in *awssqs.SendMessageInput, _ ...func(*awssqs.Options),
+) (*awssqs.SendMessageOutput, error) {
+	return m.Service.SendMessage(ctx, in)
+}
+
+func (m mailbox) GetQueueAttributes(
+	ctx context.Context, in *awssqs.GetQueueAttributesInput, _ ...func(*awssqs.Options),
+) (*awssqs.GetQueueAttributesOutput, error) {
+	return m.Service.GetQueueAttributes(ctx, in)
+}
+
+// urlOf returns the URL of the queue with an ARN.
+func urlOf(arn string) string {
+	return "http://127.0.0.1:4566/000000000000/" + arn[strings.LastIndex(arn, ":")+1:]
+}
 
 // withStores is a world that also has the services with stores of their own, which a kill doesn't take back.
 func withStores(t *testing.T) *world {
@@ -49,10 +73,11 @@ func withStores(t *testing.T) *world {
 	}
 	t.Cleanup(func() { events.Close() })
 	kept := statetest.Open(t)
+	queueing := sqs.New(messages, sqs.Options{Account: owner})
 	w = newWorld(t, nil,
 		s3.API(s3.New(files, s3.Options{Account: owner})),
-		sqs.API(sqs.New(messages, sqs.Options{Account: owner})),
-		logs.API(logs.New(events, logs.Options{Account: owner, State: kept, Log: slog.New(slog.DiscardHandler)})),
+		sqs.API(queueing),
+		logs.API(logs.New(events, logs.Options{Account: owner, State: kept, Queues: mailbox{queueing}, QueueURL: urlOf, Log: slog.New(slog.DiscardHandler)})),
 		secretsmanager.API(secretsmanager.New(kept, secretsmanager.Options{Account: owner, Vault: vaulttest.New(t, 7)})))
 	return w
 }
@@ -246,6 +271,8 @@ Resources:
       LogGroupName: !Ref G
       FilterPattern: ERROR
       MetricTransformations: [{MetricName: errors, MetricNamespace: app, MetricValue: '1', DefaultValue: 0}]
+  Q: {Type: AWS::SQS::Queue}
+  B: {Type: AWS::Logs::SubscriptionFilter, Properties: {LogGroupName: !Ref G, FilterPattern: ERROR, DestinationArn: !GetAtt Q.Arn}}
 `
 
 // TestSecretive: secrets with their policies, and what log groups have.
@@ -268,6 +295,11 @@ func TestSecretive(t *testing.T) {
 	if again := value(); again != generated {
 		t.Error("another description generates another value")
 	}
+	group := physicalIDs(w.store.View())["G"]
+	filters := call1[awslogs.DescribeSubscriptionFiltersOutput](w, &awslogs.DescribeSubscriptionFiltersInput{LogGroupName: &group}).SubscriptionFilters
+	if len(filters) != 1 || *filters[0].FilterPattern != "FATAL" {
+		t.Errorf("the subscription filters are %+v", filters)
+	}
 	a, b := "Description: d, SecretString: a}", "Description: d, SecretString: b}"
 	head, tail, _ := strings.Cut(secretive, "Description: d, GenerateSecretString")
 	_, tail, _ = strings.Cut(tail, "}}\n")
@@ -287,6 +319,70 @@ func TestSecretive(t *testing.T) {
 	}
 }
 
+// stocked has two repositories, one of them as the CDK's bootstrap has it.
+const stocked = `
+Resources:
+  Assets:
+    Type: AWS::ECR::Repository
+    Properties:
+      RepositoryName: assets
+      EmptyOnDelete: 'true'
+      ImageTagMutability: IMMUTABLE
+      ImageScanningConfiguration: {ScanOnPush: 'true'}
+      LifecyclePolicy:
+        LifecyclePolicyText: >
+          {"rules": [{"rulePriority": 1, "description": "no old untagged images", "selection":
+          {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": 365}, "action": {"type": "expire"}}]}
+      RepositoryPolicyText:
+        Version: '2012-10-17'
+        Statement: [{Sid: pull, Effect: Allow, Principal: {Service: [lambda.amazonaws.com]}, Action: ['ecr:BatchGetImage', 'ecr:GetDownloadUrlForLayer']}]
+      Tags: [{Key: a, Value: b}]
+  Images: {Type: AWS::ECR::Repository}
+Outputs:
+  Arn: {Value: !GetAtt Assets.Arn}
+  URI: {Value: !GetAtt Assets.RepositoryUri}
+`
+
+// TestStocked: repositories with their settings and policies.
+func TestStocked(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("Stack", stocked)
+	w.expect(types.StackStatusCreateComplete)
+	generated := physicalIDs(w.store.View())["Images"]
+	if !strings.HasPrefix(generated, "stack-images-") || generated != strings.ToLower(generated) {
+		t.Errorf("the second repository is called %s", generated)
+	}
+	outputs := find(w.store.View(), w.onlyStack()).Outputs
+	if len(outputs) != 2 || *outputs[1].OutputValue != "000000000000.dkr.ecr.us-east-1.amazonaws.com/assets" ||
+		*outputs[0].OutputValue != "arn:aws:ecr:us-east-1:000000000000:repository/assets" {
+		t.Errorf("the outputs are %v", outputs)
+	}
+	is := w.store.View().Repositories.Get("assets")
+	if is.Mutability != "IMMUTABLE" || !is.ScanOnPush || !strings.Contains(is.Lifecycle, "365") || !strings.Contains(is.Policy, "lambda") || len(is.Tags) != 1 {
+		t.Errorf("it is %+v", is)
+	}
+	head, _, _ := strings.Cut(stocked, "      ImageTagMutability")
+	_, tail, _ := strings.Cut(stocked, "  Images:")
+	w.become("Stack", head+"      Tags: [{Key: c, Value: d}]\n  Images:"+tail)
+	w.expect(types.StackStatusUpdateComplete)
+	is = w.store.View().Repositories.Get("assets")
+	if is.Mutability != "MUTABLE" || is.ScanOnPush || is.Lifecycle != "" || is.Policy != "" || len(is.Tags) != 1 || *is.Tags[0].Key != "c" {
+		t.Errorf("without its settings it is %+v", is)
+	}
+	w.become("Stack", strings.Replace(stocked, "RepositoryName: assets", "RepositoryName: team/other", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	if v := w.store.View(); v.Repositories.Get("assets") != nil || v.Repositories.Get("team/other") == nil {
+		t.Error("it was not replaced")
+	}
+	w.become("Stack", strings.Replace(stocked, "IMMUTABLE", "STRICT", 1))
+	w.expect(types.StackStatusUpdateRollbackComplete)
+	w.remove("Stack")
+	w.expect(types.StackStatusDeleteComplete)
+	if left := w.store.View().Repositories.Len(); left != 0 {
+		t.Errorf("%d are left", left)
+	}
+}
+
 // TestTypesRefused: faults in properties are named in CloudFormation's words.
 func TestTypesRefused(t *testing.T) {
 	w := newWorld(t, nil)
@@ -297,10 +393,11 @@ func TestTypesRefused(t *testing.T) {
 		"Type: AWS::SQS::QueuePolicy, Properties: {Queues: q, PolicyDocument: {}}":        "#/Queues: expected type: JSONArray, found: String",
 		"Type: AWS::Logs::MetricFilter, Properties: {LogGroupName: g, FilterPattern: '', MetricTransformations: [{MetricName: m}]}": "#/MetricTransformations/0: required key [MetricNamespace] not found\n" +
 			"#/MetricTransformations/0: required key [MetricValue] not found",
-		"Type: AWS::SecretsManager::Secret, Properties: {GenerateSecretString: {PasswordLength: long}}": "#/GenerateSecretString/PasswordLength: expected type: Integer, found: String",
-		"Type: AWS::IAM::User, Properties: {LoginProfile: {Password: p}}":                               "#: extraneous key [LoginProfile] is not permitted",
-		"Type: AWS::IAM::Policy, Properties: {PolicyDocument: {}}":                                      "#: required key [PolicyName] not found",
-		"Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {}, PolicyName: p}":                "#: extraneous key [PolicyName] is not permitted",
+		"Type: AWS::SecretsManager::Secret, Properties: {GenerateSecretString: {PasswordLength: long}}":                                     "#/GenerateSecretString/PasswordLength: expected type: Integer, found: String",
+		"Type: AWS::IAM::User, Properties: {LoginProfile: {Password: p}}":                                                                   "#: extraneous key [LoginProfile] is not permitted",
+		"Type: AWS::ECR::Repository, Properties: {ImageTagMutabilityExclusionFilters: [{ImageTagMutabilityExclusionFilterType: WILDCARD}]}": "#/ImageTagMutabilityExclusionFilters/0: required key [ImageTagMutabilityExclusionFilterValue] not found",
+		"Type: AWS::IAM::Policy, Properties: {PolicyDocument: {}}":                                                                          "#: required key [PolicyName] not found",
+		"Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {}, PolicyName: p}":                                                    "#: extraneous key [PolicyName] is not permitted",
 	} {
 		text := "Resources: {X: {" + properties + "}}"
 		in := &cloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: &text, Capabilities: acknowledgedAll}
@@ -317,4 +414,40 @@ func call1[Out, In any](w *world, in *In) *Out {
 		w.t.Fatal(err)
 	}
 	return out
+}
+
+// TestStockedKilled: a kill after any write of a stack's repositories' creation, change and deletion changes nothing in how it ends.
+func TestStockedKilled(t *testing.T) {
+	ends := func(v *state.View) string {
+		var rows []string
+		for r := range v.Repositories.All() {
+			name, _, _ := strings.Cut(r.Name, "-images-") // what follows is by chance
+			rows = append(rows, fmt.Sprintf("%s %s %v %d %d %d", name, r.Mutability, r.ScanOnPush, len(r.Lifecycle), len(r.Policy), len(r.Tags)))
+		}
+		return strings.Join(rows, "\n")
+	}
+	for what, change := range map[string]func(w *world){
+		"created": func(*world) {},
+		"changed": func(w *world) { w.become("Stack", strings.Replace(stocked, "IMMUTABLE", "MUTABLE", 1)) },
+		"deleted": func(w *world) { w.remove("Stack") },
+	} {
+		w := newWorld(t, nil)
+		w.create("Stack", stocked)
+		begun := len(w.wrote)
+		if what == "created" {
+			begun = 0
+		}
+		change(w)
+		want := ends(w.store.View())
+		for i, rows := range w.wrote[begun:] {
+			again := newWorld(t, rows)
+			if again.store.View().Stacks.Len() == 0 {
+				continue // it was killed before anybody heard of the stack
+			}
+			again.settle()
+			if got := ends(again.store.View()); got != want {
+				t.Errorf("%s, killed after write %d of %d:\n%s\nwithout:\n%s", what, i+1, len(w.wrote)-begun, got, want)
+			}
+		}
+	}
 }

@@ -12,7 +12,8 @@ import (
 
 // runMembers are the members of RunInstances that Pintle honours or keeps.
 var runMembers = []string{
-	"MaxCount", "MinCount", "ClientToken", "DryRun", "IamInstanceProfile", "ImageId", "InstanceType", "KeyName", "LaunchTemplate", "Placement",
+	"MaxCount", "MinCount", "ClientToken", "DryRun", "IamInstanceProfile", "ImageId", "InstanceType", "KeyName", "LaunchTemplate", "MetadataOptions",
+	"Placement",
 	"SecurityGroupIds", "SecurityGroups", "SubnetId", "TagSpecifications", "UserData",
 }
 
@@ -63,6 +64,15 @@ func asks(v reflect.Value) bool {
 func asTemplate(data *types.ResponseLaunchTemplateData, in *ec2.RunInstancesInput) {
 	if p := in.IamInstanceProfile; p != nil {
 		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecification{Arn: p.Arn, Name: p.Name}
+	}
+	if o := in.MetadataOptions; o != nil {
+		data.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptions{
+			HttpEndpoint:            types.LaunchTemplateInstanceMetadataEndpointState(o.HttpEndpoint),
+			HttpProtocolIpv6:        types.LaunchTemplateInstanceMetadataProtocolIpv6(o.HttpProtocolIpv6),
+			HttpPutResponseHopLimit: o.HttpPutResponseHopLimit,
+			HttpTokens:              types.LaunchTemplateHttpTokensState(o.HttpTokens),
+			InstanceMetadataTags:    types.LaunchTemplateInstanceMetadataTagsState(o.InstanceMetadataTags),
+		}
 	}
 	if len(in.SecurityGroupIds)+len(in.SecurityGroups) > 0 {
 		data.SecurityGroupIds = in.SecurityGroupIds

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/ec2/dns"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -60,10 +61,7 @@ func (s *Service) newDHCPOptions(configurations []types.DhcpConfiguration, tags 
 // defaultDHCPOptions returns the id of the options that a VPC has unless it's given others: those of the default VPC, or the first that
 // are as AWS's own.
 func (s *Service) defaultDHCPOptions(tx *state.Tx) *string {
-	domain := s.opts.Region + ".compute.internal"
-	if s.opts.Region == "us-east-1" {
-		domain = "ec2.internal"
-	}
+	domain := dns.Domain(s.opts.Region)
 	for o := range tx.DHCPOptions.All() {
 		c := o.DhcpConfigurations
 		if len(c) == 2 && *c[0].Key == "domain-name" && *c[0].Values[0].Value == domain && *c[1].Values[0].Value == "AmazonProvidedDNS" {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/ec2/prefixlist"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -90,7 +91,7 @@ func (s *Service) newEndpoint(in *ec2.CreateVpcEndpointInput, tags []types.Tag) 
 	name := aws.ToString(in.ServiceName)
 	service, ours := strings.CutPrefix(name, "com.amazonaws."+s.opts.Region+".")
 	kind := cmp.Or(in.VpcEndpointType, types.VpcEndpointTypeGateway)
-	_, hasGateway := gatewayServices[service]
+	hasGateway := prefixlist.HasGateway(service)
 	switch {
 	case name == "":
 		return nil, missing("ServiceName")
@@ -173,7 +174,7 @@ func (s *Service) route(tx *state.Tx, e *state.VPCEndpoint) {
 		return
 	}
 	route := types.Route{GatewayId: e.VpcEndpointId, Origin: types.RouteOriginCreateRoute}
-	for _, l := range s.prefixLists() {
+	for _, l := range prefixlist.All(s.opts.Region) {
 		if *l.PrefixListName == *e.ServiceName {
 			route.DestinationPrefixListId = l.PrefixListId
 		}

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ec2/dns"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -146,7 +146,7 @@ func (s *Service) instance(row *state.ContainerInstance) types.Instance {
 	}
 	if row.PrivateIPAddress != "" {
 		i.PrivateIpAddress = &row.PrivateIPAddress
-		i.PrivateDnsName = new(privateDNSName(row.PrivateIPAddress, s.opts.Region))
+		i.PrivateDnsName = new(dns.Name(row.PrivateIPAddress, s.opts.Region))
 	}
 	for _, t := range row.Tags {
 		i.Tags = append(i.Tags, types.Tag{Key: t.Key, Value: t.Value})
@@ -181,16 +181,6 @@ func addTag(tags []types.Tag, key string, value *string) []types.Tag {
 		return tags
 	}
 	return append(tags, types.Tag{Key: &key, Value: value})
-}
-
-// privateDNSName returns the DNS name of an address:
-// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html
-func privateDNSName(ip, region string) string {
-	domain := region + ".compute.internal"
-	if region == "us-east-1" {
-		domain = "ec2.internal"
-	}
-	return "ip-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
 }
 
 // instanceFields holds those filters of API_DescribeInstances that apply to what we store.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ec2/cidr"
+	"github.com/pintle/pintle/internal/ec2/dns"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -184,7 +185,7 @@ func (s *Service) showLaunched(v *state.View, i *state.Instance) types.NetworkIn
 		},
 	}}
 	if i.PrivateIpAddress != nil {
-		row.PrivateDnsName = new(privateDNSName(*i.PrivateIpAddress, s.opts.Region))
+		row.PrivateDnsName = new(dns.Name(*i.PrivateIpAddress, s.opts.Region))
 	}
 	return s.showInterface(v, row)
 }
@@ -208,7 +209,7 @@ func (s *Service) newInterface(
 		MacAddress:         macAddress(id),
 		OwnerId:            &s.opts.ID,
 		PrivateIpAddress:   &a,
-		PrivateDnsName:     new(privateDNSName(a, s.opts.Region)),
+		PrivateDnsName:     new(dns.Name(a, s.opts.Region)),
 		RequesterId:        &s.opts.ID,
 		RequesterManaged:   aws.Bool(false),
 		SourceDestCheck:    aws.Bool(true),

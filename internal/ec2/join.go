@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/ec2/dns"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -77,7 +78,7 @@ func (s *Service) showNetwork(v *state.View, i *types.Instance, row *state.Insta
 		return
 	}
 	if i.PrivateIpAddress != nil && aws.ToString(i.PrivateDnsName) == "" {
-		i.PrivateDnsName = new(privateDNSName(*i.PrivateIpAddress, s.opts.Region))
+		i.PrivateDnsName = new(dns.Name(*i.PrivateIpAddress, s.opts.Region))
 	}
 	if row.SubnetId == nil || row.VpcId == nil || row.IsOver() {
 		return

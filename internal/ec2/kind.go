@@ -12,7 +12,6 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // kind is a kind of resource that has a table of its own: how its rows are found, filtered and tagged.
@@ -154,10 +153,7 @@ func newTags(ctx context.Context, specifications []types.TagSpecification, kind 
 		}
 		tags = append(tags, t.Tags...)
 	}
-	if call.From(ctx).Via == "cloudformation" {
-		return tags, checkTags(withoutSystemTags(tags))
-	}
-	return tags, checkTags(tags)
+	return tags, checkNewTags(ctx, tags)
 }
 
 // checkRoom refuses one more of what there may be only so many of.

@@ -39,6 +39,11 @@ func templateData(in *types.RequestLaunchTemplateData) (*types.ResponseLaunchTem
 	if err := json.Unmarshal(b, out); err != nil {
 		return nil, err
 	}
+	for _, t := range out.TagSpecifications {
+		if err := checkTags(t.Tags); err != nil {
+			return nil, err
+		}
+	}
 	return out, checkData(out)
 }
 

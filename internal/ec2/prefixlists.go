@@ -1,10 +1,7 @@
 package ec2
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"slices"
 
@@ -13,37 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ec2/prefixlist"
 )
 
-// gatewayServices have gateway endpoints, and so prefix lists: the VPC user guide's "AWS-managed prefix lists". The blocks of their
-// addresses are AWS's business; here one of each stands for them, from those that nobody has on the Internet (RFC 2544).
-var gatewayServices = map[string]string{"s3": "198.19.1.0/24", "dynamodb": "198.19.2.0/24"}
-
-// prefixLists returns AWS's prefix lists, in the order of their ids.
-func (s *Service) prefixLists() []types.PrefixList {
-	var all []types.PrefixList
-	for service, block := range gatewayServices {
-		name := "com.amazonaws." + s.opts.Region + "." + service
-		sum := sha256.Sum256([]byte(name))
-		all = append(all, types.PrefixList{
-			PrefixListId:   new("pl-" + hex.EncodeToString(sum[:])[:8]),
-			PrefixListName: &name,
-			Cidrs:          []string{block},
-		})
-	}
-	slices.SortFunc(all, func(a, b types.PrefixList) int { return cmp.Compare(*a.PrefixListId, *b.PrefixListId) })
-	return all
-}
-
 // prefixList returns the prefix list with an id, or nil.
-func (s *Service) prefixList(id string) *types.PrefixList {
-	for _, l := range s.prefixLists() {
-		if *l.PrefixListId == id {
-			return &l
-		}
-	}
-	return nil
-}
+func (s *Service) prefixList(id string) *types.PrefixList { return prefixlist.Find(s.opts.Region, id) }
 
 func noPrefixList(id string) error {
 	return refuse("InvalidPrefixListID.NotFound", "The prefix list ID '%s' does not exist", id)
@@ -68,7 +39,7 @@ func (s *Service) pickPrefixLists(q query, of fields[types.PrefixList]) ([]types
 	if err := checkDryRun(q.dryRun); err != nil {
 		return nil, nil, err
 	}
-	all := slices.DeleteFunc(s.prefixLists(), func(l types.PrefixList) bool {
+	all := slices.DeleteFunc(prefixlist.All(s.opts.Region), func(l types.PrefixList) bool {
 		return len(q.ids) > 0 && !slices.Contains(q.ids, *l.PrefixListId) || !match(&l)
 	})
 	return account.Sorted(listing(q.operation, maxNetworkPage), all, q.size, q.token, func(l types.PrefixList) string { return *l.PrefixListId })

@@ -32,7 +32,7 @@ func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (
 	}
 	var rows []*state.Instance
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
-		data, template, err := s.runData(tx.View, in)
+		data, template, err := s.runData(ctx, tx.View, in)
 		if err != nil {
 			return err
 		}
@@ -119,10 +119,10 @@ func (s *Service) checkRun(in *ec2.RunInstancesInput) (int, error) {
 // runData merges a RunInstances call: its launch template, overridden by what the call itself gives. It also returns the template's id and
 // version, if there is one.
 func (s *Service) runData(
-	v *state.View, in *ec2.RunInstancesInput,
+	ctx context.Context, v *state.View, in *ec2.RunInstancesInput,
 ) (*types.ResponseLaunchTemplateData, *types.LaunchTemplateSpecification, error) {
 	if in.LaunchTemplate == nil {
-		data, err := s.overridden(types.ResponseLaunchTemplateData{}, in)
+		data, err := s.overridden(ctx, types.ResponseLaunchTemplateData{}, in)
 		return data, nil, err
 	}
 	l := in.LaunchTemplate
@@ -130,7 +130,7 @@ func (s *Service) runData(
 	if err != nil {
 		return nil, nil, err
 	}
-	data, err := s.overridden(*version.LaunchTemplateData, in)
+	data, err := s.overridden(ctx, *version.LaunchTemplateData, in)
 	return data, &types.LaunchTemplateSpecification{
 		LaunchTemplateId: template.LaunchTemplateId,
 		Version:          new(strconv.FormatInt(*version.VersionNumber, 10)),
@@ -139,7 +139,7 @@ func (s *Service) runData(
 
 // overridden returns launch template data, overridden by what a call itself gives, and checked.
 func (s *Service) overridden(
-	data types.ResponseLaunchTemplateData, in *ec2.RunInstancesInput,
+	ctx context.Context, data types.ResponseLaunchTemplateData, in *ec2.RunInstancesInput,
 ) (*types.ResponseLaunchTemplateData, error) {
 	data.ImageId = cmp.Or(in.ImageId, data.ImageId)
 	data.InstanceType = cmp.Or(in.InstanceType, data.InstanceType, types.InstanceTypeM1Small)
@@ -147,6 +147,9 @@ func (s *Service) overridden(
 	data.UserData = cmp.Or(in.UserData, data.UserData)
 	asTemplate(&data, in)
 	for _, t := range in.TagSpecifications {
+		if err := checkNewTags(ctx, t.Tags); err != nil {
+			return nil, err
+		}
 		data.TagSpecifications = append(data.TagSpecifications, types.LaunchTemplateTagSpecification{
 			ResourceType: t.ResourceType,
 			Tags:         t.Tags,
@@ -168,7 +171,7 @@ func (s *Service) overridden(
 // imageIDs matches the ids that EC2 accepts, and names of parameters that stand for an id.
 var imageIDs = pattern.New(`^(ami-[0-9a-f]{1,17}|resolve:ssm:[a-zA-Z0-9_./:-]+)$`, 1012)
 
-// checkData checks what launch templates and RunInstances have in common. A launch template may lack anything.
+// checkData checks what launch templates and RunInstances have in common, besides tags. A launch template may lack anything.
 func checkData(d *types.ResponseLaunchTemplateData) error {
 	if id := d.ImageId; id != nil && !imageIDs.MatchString(*id) {
 		return refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", *id)
@@ -183,11 +186,6 @@ func checkData(d *types.ResponseLaunchTemplateData) error {
 	}
 	if len(raw) > maxUserData {
 		return refuse("InvalidUserData.Malformed", "User data is limited to %d bytes", maxUserData)
-	}
-	for _, t := range d.TagSpecifications {
-		if err := checkTags(t.Tags); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -245,13 +245,16 @@ func (s *Service) DeleteSecurityGroup(ctx context.Context, in *ec2.DeleteSecurit
 	return &ec2.DeleteSecurityGroupOutput{GroupId: id, Return: aws.Bool(true)}, nil
 }
 
-// groupInUse reports whether an instance or an interface is a member of a group, or another group's rule names it.
+// groupInUse reports whether an instance, a task or an interface is a member of a group, or another group's rule names it.
 func groupInUse(v *state.View, id string) bool {
 	named := func(g types.GroupIdentifier) bool { return aws.ToString(g.GroupId) == id }
 	for i := range v.Instances.All() {
 		if !i.IsOver() && slices.ContainsFunc(i.SecurityGroups, named) {
 			return true
 		}
+	}
+	if len(v.TasksIn(id)) > 0 {
+		return true
 	}
 	for i := range v.NetworkInterfaces.All() {
 		if slices.ContainsFunc(i.Groups, named) {

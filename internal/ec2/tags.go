@@ -12,6 +12,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // The limits of calls about tags: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
@@ -52,6 +53,14 @@ func isSystemTag(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key
 
 func withoutSystemTags(tags []types.Tag) []types.Tag {
 	return slices.DeleteFunc(slices.Clone(tags), isSystemTag)
+}
+
+// checkNewTags checks the tags of what a call makes, among which CloudFormation's calls have system tags.
+func checkNewTags(ctx context.Context, tags []types.Tag) error {
+	if call.From(ctx).Via == "cloudformation" {
+		tags = withoutSystemTags(tags)
+	}
+	return checkTags(tags)
 }
 
 func reservedTag() error {

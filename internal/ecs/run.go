@@ -305,6 +305,9 @@ func (s *Service) resolve(v *state.View, l *launch) error {
 	if !awsvpc && given {
 		return invalidParameter("Network Configuration is not valid for the given networkMode of this task definition.")
 	}
+	if given && len(l.network.AwsvpcConfiguration.SecurityGroups) > state.MaxTaskGroups {
+		return invalidParameter("securityGroups can have at most %d items.", state.MaxTaskGroups)
+	}
 	if l.overrides, err = checkOverrides(&l.td.TaskDefinition, l.overrides); err != nil {
 		return err
 	}

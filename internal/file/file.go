@@ -5,6 +5,7 @@ package file
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -76,4 +77,19 @@ func ReadJSON(path string, v any) error {
 		return err
 	}
 	return json.Unmarshal(b, v)
+}
+
+// Fill reads until the buffer is full or the reader ends. io.ReadFull can't tell that end from an io.ErrUnexpectedEOF of the reader's own.
+func Fill(r io.Reader, buf []byte) (n int, ended bool, err error) {
+	for n < len(buf) {
+		read, err := r.Read(buf[n:])
+		n += read
+		if err == io.EOF {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
 }

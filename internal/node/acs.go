@@ -61,6 +61,9 @@ func (s *acsSession) run(ctx context.Context) error {
 	for arn, n := range a.engine.Networks() {
 		a.sendNetwork(arn, n)
 	}
+	for arn, all := range a.engine.Bridged() {
+		a.sendBridged(arn, all)
+	}
 	for {
 		m, err := s.read(ctx)
 		if err != nil {
@@ -107,6 +110,17 @@ func (a *Agent) sendNetwork(arn string, n engine.Network) {
 	}
 }
 
+// sendBridged tells the control plane the addresses of a task's containers in mode bridge, as sendNetwork does.
+func (a *Agent) sendBridged(arn string, all []string) {
+	s := a.acs.Load()
+	if s == nil {
+		return
+	}
+	if err := s.send(context.Background(), &acs.PintleTaskNetwork{TaskArn: arn, Bridge: all}); err != nil {
+		a.log.Warn("cannot report the addresses of a task's containers", "task", arn, "error", err)
+	}
+}
+
 func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 	switch m := m.(type) {
 	case *acs.HeartbeatMessage:
@@ -123,6 +137,12 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 		return s.stopTasks(m.StopTasks)
 	case *acs.IAMRoleCredentialsMessage:
 		return s.takeCredentials(ctx, m)
+	case *acs.PintleTaskRules:
+		if err := s.agent.engine.SetRules(ctx, m.TaskArn, m.Rules); err != nil {
+			s.agent.log.Error("cannot apply the rules of a task's security groups", "task", m.TaskArn, "error", err)
+		}
+	case *acs.PintleInstance:
+		s.agent.machine.told.Store(m)
 	case *acs.PintleGPUFault:
 		s.agent.applyFault(m)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/url"
 	"strings"
@@ -22,12 +23,13 @@ type attendant struct {
 	ctx      context.Context // of Run
 	group    *errgroup.Group // of Run
 	metadata *tmds.Server
+	machine  *machine
 	plane    string
 	tls      *tls.Config // how to connect to plane; nil is without TLS
 }
 
-// attend serves a network namespace until stop is called or the agent ends. As on AWS, only a task with a role may call the control plane:
-// without this check anyone could, since it takes callers from loopback for the machine's owner.
+// attend serves a network namespace until stop is called or the agent ends. As on AWS, only a task with a role, or on an instance with one,
+// may call the control plane: without this check anyone could, since it takes callers from loopback for the machine's owner.
 func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err error) {
 	metadata, api, err := network.Listen(netns)
 	if err != nil {
@@ -45,15 +47,28 @@ func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err erro
 	}
 	own := at.metadata.For(task.Arn)
 	serve(func() { own.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
-	if at.plane == "" || task.RoleCredentials == nil {
-		api.Close()
-	} else {
-		serve(func() { network.Forward(ctx, api, at.plane, at.tls) })
-	}
-	return func() {
+	stop = func() {
 		cancel()
 		serving.Wait() // the next attend may need the ports
-	}, nil
+	}
+	instance, err := at.machine.listen(netns, task)
+	if err != nil {
+		err = errors.Join(err, api.Close())
+		stop()
+		return nil, err
+	}
+	if instance != nil {
+		serve(func() { at.machine.service.Serve(ctx, instance, hopsOf(task)) })
+	}
+	switch {
+	case at.plane == "" || task.RoleCredentials == nil && instance == nil:
+		api.Close()
+	case task.RoleCredentials == nil:
+		serve(func() { network.Forward(ctx, gated{api, at.machine.hasRole}, at.plane, at.tls) })
+	default:
+		serve(func() { network.Forward(ctx, api, at.plane, at.tls) })
+	}
+	return stop, nil
 }
 
 // forwarded returns the address to which the agent forwards its containers' calls, or "" if they make them themselves.

@@ -58,6 +58,8 @@ type Config struct {
 	Version      string
 	Keep         time.Duration // of stopped tasks; 0 is three hours
 	StrictLogs   bool          // a missing log group fails the task, as on AWS
+	// BlockInstanceMetadata keeps tasks in network mode awsvpc from the instance metadata service.
+	BlockInstanceMetadata bool
 
 	Runtime      runtime.Runtime
 	Networks     engine.Networks // for awsvpc tasks; nil if the node has none
@@ -67,6 +69,7 @@ type Config struct {
 	Logs         awslogs.Client
 	Parameters   Parameters              // nil if tasks with parameters as secrets can't run here
 	SecretValues SecretValues            // nil if tasks with secrets of Secrets Manager can't
+	Images       Images                  // nil if images of ECR are pulled without a token
 	Objects      Objects                 // nil if tasks with files of variables can't
 	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
 	Authority    Authority               // of the control plane's certificate, if it isn't one that everybody knows
@@ -92,6 +95,8 @@ type Agent struct {
 	metadata net.Addr
 	address  string // the machine's, towards the control plane
 	sampler  *sampler
+	machine  *machine
+	planeAt  planeAt
 	faults   *faults
 	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
@@ -122,6 +127,7 @@ func New(c Config) *Agent {
 	}
 	a.identity.Store(new(identity))
 	a.sampler = newSampler(a)
+	a.machine = newMachine(c, a.log)
 	a.faults = newFaults(c.DataDir)
 	return a
 }
@@ -149,7 +155,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.metadata = listener.Addr()
 	g, ctx := errgroup.WithContext(ctx)
 	a.address = addressTowards(ctx, a.config.Endpoint)
-	at := &attendant{ctx: ctx, group: g, plane: a.plane, tls: a.tls()}
+	at := &attendant{ctx: ctx, group: g, machine: a.machine, plane: a.plane, tls: a.tls()}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
 	}
@@ -160,6 +166,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		Region:   a.config.Region,
 		Zone:     a.config.Zone,
 		Instance: a.Instance,
+		Metadata: a.machine.ownService(),
 		Log:      a.log,
 	})
 	close(a.ready)
@@ -197,6 +204,9 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	if a.config.Parameters != nil || a.config.SecretValues != nil {
 		o.Secrets = a.secrets
 	}
+	if a.config.Images != nil {
+		o.Registry = a.registry
+	}
 	if a.config.Objects != nil {
 		o.EnvironmentFile = a.environmentFile
 	}
@@ -207,6 +217,8 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	case a.config.Runtime.Name() == "process": // shares the machine's network
 	case os.Geteuid() == 0:
 		o.Attend = at.attend
+		o.Restrict = a.restrict
+		o.Bridged = a.sendBridged
 	default:
 		a.log.Warn("the agent is not root: containers in network mode bridge get no metadata, credentials, or control plane on loopback")
 	}
@@ -272,6 +284,9 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	}
 	if path := a.config.Authority.Path; path != "" && a.config.Runtime.Name() == "process" {
 		env["AWS_CA_BUNDLE"] = path
+	}
+	if a.config.Runtime.Name() == "process" && a.machine.service != nil { // such a task can't be given an address of its own
+		env["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = base + "/imds/" + token + "/"
 	}
 	env["ECS_CONTAINER_METADATA_URI"] = base + "/v3/" + token
 	env["ECS_CONTAINER_METADATA_URI_V4"] = base + "/v4/" + token

@@ -26,6 +26,7 @@ import (
 
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/kernel"
+	"github.com/pintle/pintle/internal/node/network"
 )
 
 // identity is what a node remembers about itself.
@@ -251,6 +252,12 @@ func (a *Agent) routesLogs() bool {
 	return !ok || local.IsLocal()
 }
 
+// enforcesGroups reports whether the rules of security groups hold in the networks of the node's tasks.
+func (a *Agent) enforcesGroups() bool {
+	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
+	return a.config.Runtime.Name() != "process" && os.Geteuid() == 0 && (!ok || local.IsLocal()) && network.CanRestrict()
+}
+
 // architectures maps Go's names to ECS's.
 var architectures = map[string]string{"amd64": "x86_64"}
 
@@ -294,6 +301,10 @@ func (a *Agent) attributes() map[string]string {
 	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""
+	}
+	m["pintle.security-groups"] = "ignored"
+	if a.enforcesGroups() {
+		m["pintle.security-groups"] = "enforced"
 	}
 	if a.routesLogs() {
 		for _, c := range firelensCapabilities {

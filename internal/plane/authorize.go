@@ -19,16 +19,18 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// restricted returns the APIs with each operation refused to those who may not call it.
-func (p *Plane) restricted(apis []model.API) ([]model.API, error) {
+// gate returns what decides who may make a call.
+func (p *Plane) gate() (gate, error) {
 	table, err := authorize.New(p.options.Account, p.options.Region)
-	if err != nil {
-		return nil, err
-	}
+	return gate{p, table}, err
+}
+
+// restrictedBy returns the APIs with each operation refused to those who may not call it.
+func restrictedBy(g gate, apis []model.API) []model.API {
 	for i, api := range apis {
-		apis[i].Service = restrictedService{api.Service, gate{p, table}}
+		apis[i].Service = restrictedService{api.Service, g}
 	}
-	return apis, nil
+	return apis
 }
 
 // restrictedService refuses calls of a service.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/disk"
+	"github.com/pintle/pintle/internal/ecr/blobs"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3/objects"
@@ -120,6 +121,7 @@ var checks = []struct {
 	{"", checkVault},
 	{"", sqlite.Check},
 	{"objects", objects.Check},
+	{"images", blobs.Check},
 	{"queues", withoutContext(queues.Check)},
 	{"logs", withoutContext(streams.Check)},
 	{"metrics", withoutContext(metrics.Check)},

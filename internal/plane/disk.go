@@ -41,13 +41,15 @@ func hasPrefix(operation string, prefixes []string) bool {
 
 // reads are what operations that change nothing begin with.
 var reads = []string{
-	"Assume", "BatchGet", "Describe", "Discover", "Estimate", "Filter", "Get", "Head", "List", "Poll", "Select", "Simulate", "StartQuery", "Test", "Validate",
+	"Assume", "BatchCheck", "BatchGet", "Describe", "Discover", "Estimate", "Filter", "Get", "Head", "List", "Poll", "Select", "Simulate", "StartQuery",
+	"Test", "Validate",
 }
 
 // ends are what operations begin with that end something, or are needed for that: workers empty queues, nodes come back and report, services
 // and groups scale in.
 var ends = []string{
-	"Abort", "Cancel", "ChangeMessageVisibility", "Complete", "Delete", "Deregister", "Detach", "Disable", "Disassociate", "Exit", "Purge",
+	"Abort", "BatchDelete", "Cancel", "ChangeMessageVisibility", "Complete", "Delete", "Deregister", "Detach", "Disable", "Disassociate", "Exit",
+	"Purge",
 	"PutBucketLifecycle", "PutRetentionPolicy", "ReceiveMessage", "RegisterContainerInstance", "Remove", "SetDesiredCapacity", "Stop",
 	"Suspend", "Terminate", "Untag", "UpdateAutoScalingGroup", "UpdateContainerAgent", "UpdateContainerInstancesState", "UpdateService",
 }

@@ -113,7 +113,7 @@ func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, er
 	if err != nil {
 		return sign.Credential{}, sign.ErrUnknownKey
 	}
-	if s.Task != "" && hasEnded(p.State.View().Tasks.Get(s.Task)) || s.RoleID != "" && p.IAM.RoleID(s.Role) != s.RoleID {
+	if p.isOver(s) || s.RoleID != "" && p.IAM.RoleID(s.Role) != s.RoleID {
 		s.Expires = time.Unix(0, 0)
 	}
 	return sign.Credential{
@@ -140,6 +140,16 @@ func (p *Plane) recognizing(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(call.With(r.Context(), call.Call{Identity: who})))
 	})
+}
+
+// isOver reports whether the task or the instance that has a session's credentials has ended.
+func (p *Plane) isOver(s sts.Session) bool {
+	v := p.State.View()
+	if s.Instance != "" {
+		i := v.Instances.Get(s.Instance)
+		return i == nil || i.IsOver()
+	}
+	return s.Task != "" && hasEnded(v.Tasks.Get(s.Task))
 }
 
 // hasEnded reports whether a task is STOPPED or forgotten. Its credentials end with it.

@@ -27,6 +27,8 @@ import (
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
 	"github.com/pintle/pintle/internal/certificate"
 	"github.com/pintle/pintle/internal/cloudformation"
+	"github.com/pintle/pintle/internal/cloudformation/cloudcontrol"
+	"github.com/pintle/pintle/internal/cloudformation/requests"
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
@@ -37,6 +39,8 @@ import (
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/ec2/machines"
+	"github.com/pintle/pintle/internal/ecr"
+	"github.com/pintle/pintle/internal/ecr/blobs"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
@@ -104,10 +108,13 @@ type Plane struct {
 	// The services, and the loops that callers in the process step or stop themselves.
 	ECS                    *ecs.Service
 	EC2                    *ec2.Service
+	ECR                    *ecr.Service
 	AutoScaling            *autoscaling.Service
 	ApplicationAutoScaling *appautoscaling.Service
 	CloudFormation         *cloudformation.Service
+	CloudControl           *cloudcontrol.Service
 	stacks                 *stacks.Loop
+	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
 	IAM                    *iam.Service
 	Logs                   *logs.Service
@@ -126,6 +133,7 @@ type Plane struct {
 	Queues  *queues.Store
 	streams *streams.Store
 	objects *objects.Store
+	images  *blobs.Store
 	vault   *vault.Vault
 	open    []io.Closer
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -19,7 +20,7 @@ import (
 // them than it takes to evaluate them.
 const nobody = `{"Statement": {"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"}}`
 
-// resourcePolicy returns the policy of a bucket, a queue or a secret with an ARN, or nil if it has none.
+// resourcePolicy returns the policy of a bucket, a queue, a secret or a repository with an ARN, or nil if it has none.
 func (g gate) resourcePolicy(ctx context.Context, arn string) *policy.Policy {
 	document := g.policyOf(ctx, arn)
 	if document == "" {
@@ -58,6 +59,13 @@ func (g gate) policyOf(ctx context.Context, arn string) string {
 			return withoutPolicy(err)
 		}
 		return aws.ToString(out.ResourcePolicy)
+	case "ecr":
+		_, name, _ := strings.Cut(resource, ":repository/")
+		out, err := g.plane.ECR.GetRepositoryPolicy(ctx, &ecr.GetRepositoryPolicyInput{RepositoryName: &name})
+		if err != nil {
+			return withoutPolicy(err)
+		}
+		return aws.ToString(out.PolicyText)
 	}
 	return ""
 }

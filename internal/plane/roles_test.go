@@ -16,7 +16,11 @@ import (
 // TestDeletedRole: a task whose role is deleted gets no new credentials, not even those of a role that came under the same name later. A role
 // that was a name alone from the beginning stays one.
 func TestDeletedRole(t *testing.T) {
-	p := serveSigned(t)
+	p := opened(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret"}) // a loop would find that the node has no connection
+	t.Cleanup(func() { p.Close() })
+	if _, err := p.ECS.CreateCluster(t.Context(), &awsecs.CreateClusterInput{}); err != nil {
+		t.Fatal(err)
+	}
 	statetest.Update(t, p.State, func(tx *state.Tx) {
 		status := "ACTIVE"
 		tx.ContainerInstances.Put(&state.ContainerInstance{

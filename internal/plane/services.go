@@ -12,12 +12,16 @@ import (
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
 	"github.com/pintle/pintle/internal/cloudformation"
+	"github.com/pintle/pintle/internal/cloudformation/cloudcontrol"
+	"github.com/pintle/pintle/internal/cloudformation/requests"
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2"
+	"github.com/pintle/pintle/internal/ecr"
+	"github.com/pintle/pintle/internal/ecr/registry"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
@@ -58,9 +62,11 @@ func (p *Plane) services() []Service {
 		{sqs.API(p.SQS), nil},
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
+		{ecr.API(p.ECR), loops(p.keepImages)},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
+		{cloudcontrol.API(p.CloudControl), loops(p.requests.Run)},
 		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
 	}
 }
@@ -96,6 +102,13 @@ func (p *Plane) buildServices() {
 	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
 	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2(), Secrets: p.secretsManager()})
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
+	p.ECR = ecr.New(p.State, ecr.Options{
+		Account:  owner,
+		MAC:      p.issuer.RegistryMAC,
+		Blobs:    p.images,
+		Endpoint: p.Endpoint(),
+		Standing: p.standing,
+	})
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.stacks = stacks.New(p.State, stacks.Options{
 		Account:      owner,
@@ -106,6 +119,8 @@ func (p *Plane) buildServices() {
 		RunsUserData: o.Fleet.Kind == "command",
 	})
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
+	p.requests = requests.New(p.State, requests.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
+	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
 }
@@ -149,16 +164,18 @@ func (p *Plane) buildScaling() {
 
 // mount puts the services behind one handler, along with the nodes' connections and Pintle's own paths.
 func (p *Plane) mount() (err error) {
-	restricted, err := p.restricted(apis(p.list))
+	g, err := p.gate()
 	if err != nil {
 		return err
 	}
+	restricted := restrictedBy(g, apis(p.list))
 	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Admit: p.admit, Log: p.log}, restricted...); err != nil {
 		return err
 	}
 	p.handler.Handle("/acs/", p.Link)
 	p.handler.Handle("/tcs/", p.Link)
 	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
+	p.handler.Handle(registry.Prefix, p.registry(g))
 	pages := console.New(p.State, p.Link, console.Options{
 		Version:    p.options.Version,
 		Verifier:   p.verifier,
@@ -207,6 +224,8 @@ func (p *Plane) newLink() *nodelink.Link {
 		Now:         p.now,
 		Observe:     p.meter.Observe,
 		Credentials: p.taskCredentials,
+		Account:     p.account(),
+		Instance:    p.instanceCredentials,
 		Heartbeat:   p.options.Heartbeat,
 		Log:         p.log,
 	}
@@ -230,6 +249,18 @@ func (p *Plane) taskCredentials(t *state.Task, roleArn, roleType string) *acs.IA
 	c := p.issuer.Issue(*t.TaskArn, roleArn, id, roleType)
 	return &acs.IAMRoleCredentials{
 		CredentialsID:   c.ID,
+		AccessKeyID:     c.AccessKeyID,
+		SecretAccessKey: c.SecretAccessKey,
+		SessionToken:    c.SessionToken,
+		Expiration:      c.Expires.Format(time.RFC3339),
+		RoleArn:         roleArn,
+	}
+}
+
+// instanceCredentials issues the credentials of its role to an instance.
+func (p *Plane) instanceCredentials(instanceID, roleArn, roleID string) *acs.IAMRoleCredentials {
+	c := p.issuer.IssueInstance(instanceID, roleArn, roleID)
+	return &acs.IAMRoleCredentials{
 		AccessKeyID:     c.AccessKeyID,
 		SecretAccessKey: c.SecretAccessKey,
 		SessionToken:    c.SessionToken,

@@ -45,7 +45,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 		return err
 	}
 	p.open = append(p.open, p.objects)
-	return nil
+	return p.openImages(folder("images"))
 }
 
 // openState opens the store of all rows, with its observers.

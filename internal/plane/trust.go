@@ -30,6 +30,7 @@ var nodesMay = map[string][]string{
 		"SubmitTaskStateChange",
 		"UpdateContainerInstancesState",
 	},
+	"ecr":  {"BatchCheckLayerAvailability", "BatchGetImage", "GetAuthorizationToken", "GetDownloadUrlForLayer"},
 	"logs": {"CreateLogGroup", "CreateLogStream", "PutLogEvents"},
 	"sts":  {"GetCallerIdentity"},
 }
@@ -43,4 +44,22 @@ func isAllowed(c call.Call) bool {
 		return c.Service != "ecs" || !slices.Contains(ofNodes, c.Operation)
 	}
 	return true
+}
+
+// standing returns what must stay as it is for the registry's tokens of a caller to stay good: the unique id of its role. It reports whether the
+// caller is still there: its task, its role, its key.
+func (p *Plane) standing(by call.Call) (string, bool) {
+	switch {
+	case by.Node:
+		_, _, ok := p.enrollment.Lookup(by.AccessKeyID)
+		return "", ok
+	case by.Task != "" && hasEnded(p.State.View().Tasks.Get(by.Task)):
+		return "", false
+	case by.Role != "":
+		return p.IAM.RoleID(by.Role), true
+	case by.User() != "":
+		_, _, ok := p.IAM.Secret(by.AccessKeyID)
+		return "", ok
+	}
+	return "", by.Principal == "" || by.AccessKeyID == p.options.AccessKeyID // where nothing is checked, or the owner
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	awssts "github.com/aws/aws-sdk-go-v2/service/sts"
@@ -31,8 +32,8 @@ func serveSigned(t *testing.T) *Plane {
 	return serve(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret"})
 }
 
-// serve runs a control plane on loopback until the test ends.
-func serve(t *testing.T, o Options) *Plane {
+// opened opens a control plane on loopback, of which no loop runs.
+func opened(t *testing.T, o Options) *Plane {
 	t.Helper()
 	o.Listen = "127.0.0.1:0"
 	o.Data = t.TempDir()
@@ -45,6 +46,13 @@ func serve(t *testing.T, o Options) *Plane {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// serve runs a control plane on loopback until the test ends.
+func serve(t *testing.T, o Options) *Plane {
+	t.Helper()
+	p := opened(t, o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -340,5 +348,38 @@ func TestJoinTokens(t *testing.T) {
 	}
 	if err := p.enrollment.Revoke(t.Context(), token.ID); err == nil {
 		t.Error("a token was revoked twice")
+	}
+}
+
+// TestInstanceCredentials: the credentials of an instance's role are no node's, and end with the instance.
+func TestInstanceCredentials(t *testing.T) {
+	p := serveSigned(t)
+	put := func(name ec2types.InstanceStateName) {
+		statetest.Update(t, p.State, func(tx *state.Tx) {
+			tx.Instances.Put(&state.Instance{Instance: ec2types.Instance{
+				InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: name}, LaunchTime: aws.Time(time.Now()),
+			}})
+		})
+	}
+	c := p.issuer.IssueInstance("i-1", "arn:aws:iam::000000000000:role/worker", "")
+	client := p.client(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
+	list := func() error {
+		_, err := client.ListClusters(t.Context(), nil)
+		return err
+	}
+	if got := code(list()); got != "ExpiredTokenException" {
+		t.Errorf("an instance that there isn't gets %q", got)
+	}
+	put(ec2types.InstanceStateNameRunning)
+	if err := list(); err != nil {
+		t.Errorf("a running instance: %v", err)
+	}
+	_, err := client.DiscoverPollEndpoint(t.Context(), nil)
+	if got := code(err); got != "AccessDeniedException" {
+		t.Errorf("a task on it that asks where nodes connect gets %q", got)
+	}
+	put(ec2types.InstanceStateNameShuttingDown)
+	if got := code(list()); got != "ExpiredTokenException" {
+		t.Errorf("an instance that ends gets %q", got)
 	}
 }

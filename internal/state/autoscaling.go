@@ -85,6 +85,13 @@ func (c *LaunchConfiguration) data() ec2types.ResponseLaunchTemplateData {
 	if c.IamInstanceProfile != nil {
 		d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecification{Name: c.IamInstanceProfile}
 	}
+	if o := c.MetadataOptions; o != nil {
+		d.MetadataOptions = &ec2types.LaunchTemplateInstanceMetadataOptions{
+			HttpEndpoint:            ec2types.LaunchTemplateInstanceMetadataEndpointState(o.HttpEndpoint),
+			HttpPutResponseHopLimit: o.HttpPutResponseHopLimit,
+			HttpTokens:              ec2types.LaunchTemplateHttpTokensState(o.HttpTokens),
+		}
+	}
 	for _, g := range c.SecurityGroups { // ids, or names
 		if strings.HasPrefix(g, "sg-") {
 			d.SecurityGroupIds = append(d.SecurityGroupIds, g)

@@ -32,6 +32,13 @@ type Stack struct {
 	Retain []string `json:",omitempty"`
 	// Imports are the names of the exports of other stacks that it uses.
 	Imports []string `json:",omitempty"`
+	// Policy is the stack policy; "" if there is none.
+	Policy string `json:",omitempty"`
+	// PolicyDuring is what the update that runs is held to in Policy's place, and PolicyNext what takes that place once it has succeeded.
+	PolicyDuring string `json:",omitempty"`
+	PolicyNext   string `json:",omitempty"`
+	// Built is since when the operation that runs has built everything and only waits, for its alarms or for somebody who looks at it.
+	Built time.Time `json:",omitzero"`
 }
 
 // KeepsFailures reports whether the stack stays as a failure leaves it, in place of being rolled back.
@@ -55,6 +62,8 @@ type StackSource struct {
 	Tags             []types.Tag        `json:",omitempty"`
 	NotificationARNs []string           `json:",omitempty"`
 	Capabilities     []types.Capability `json:",omitempty"`
+	// Imports are the physical IDs of the resources that are to be imported, by their logical IDs.
+	Imports map[string]string `json:",omitempty"`
 }
 
 // StackResource is a resource that a stack made, or is making. While one takes another's place, both stand under one name.
@@ -136,6 +145,8 @@ type ChangeSet struct {
 	Changes         []types.Change       `json:",omitempty"`
 	OnFailure       types.OnStackFailure `json:",omitempty"`
 	RoleARN         string               `json:",omitempty"`
+	// Rollback is what watches over the operation; nil if nothing does.
+	Rollback *types.RollbackConfiguration `json:",omitempty"`
 	// IncludesNested is whether what changes in stacks in the stack was asked for. None that changes has any.
 	IncludesNested bool `json:",omitzero"`
 }
@@ -149,8 +160,9 @@ func (c *ChangeSet) Executed() bool {
 func (c *ChangeSet) ExecutionEnded(status types.StackStatus) *ChangeSet {
 	next := *c
 	switch status {
-	case types.StackStatusCreateInProgress, types.StackStatusUpdateInProgress:
-	case types.StackStatusCreateComplete, types.StackStatusUpdateComplete, types.StackStatusUpdateCompleteCleanupInProgress:
+	case types.StackStatusCreateInProgress, types.StackStatusUpdateInProgress, types.StackStatusImportInProgress:
+	case types.StackStatusCreateComplete, types.StackStatusUpdateComplete, types.StackStatusUpdateCompleteCleanupInProgress,
+		types.StackStatusImportComplete:
 		next.ExecutionStatus = types.ExecutionStatusExecuteComplete
 	default:
 		next.ExecutionStatus = types.ExecutionStatusExecuteFailed
@@ -184,6 +196,9 @@ func (v *View) hasEncryptedStacks() bool {
 		if s.Source != nil || s.Target != nil {
 			return true
 		}
+	}
+	for range v.ResourceRequests.By(OpenRequests, "open") {
+		return true
 	}
 	return false
 }
@@ -267,5 +282,29 @@ func withStack[R any](of func(R) (key, stack string)) store.Lifetime[R] {
 			}
 		}
 		return expired
+	}
+}
+
+// stackTables are the tables of CloudFormation and Cloud Control.
+type stackTables struct {
+	ChangeSets       Table[*ChangeSet]
+	DriftDetections  Table[*DriftDetection]
+	ResourceDrifts   Table[*ResourceDrift]
+	ResourceRequests Table[*ResourceRequest]
+	StackEvents      Table[*StackEvent]
+	StackResources   Table[*StackResource]
+	Stacks           Table[*Stack]
+}
+
+// newStackTables binds the tables to a view.
+func newStackTables(v *store.View) stackTables {
+	return stackTables{
+		ChangeSets:       changeSets.In(v),
+		DriftDetections:  driftDetections.In(v),
+		ResourceDrifts:   resourceDrifts.In(v),
+		ResourceRequests: resourceRequests.In(v),
+		StackEvents:      stackEvents.In(v),
+		StackResources:   stackResources.In(v),
+		Stacks:           stacks.In(v),
 	}
 }

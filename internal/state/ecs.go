@@ -257,7 +257,7 @@ var (
 	tasks = &store.Definition[*Task]{
 		Name:     "tasks",
 		Key:      func(t *Task) string { return aws.ToString(t.TaskArn) },
-		Indexes:  []Index[*Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService},
+		Indexes:  append([]Index[*Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService, tasksBySubnet}, tasksByGroup...),
 		Lifetime: store.KeepForBy(TasksByLastStatus, "STOPPED", keepEnded, func(t *Task) *time.Time { return t.StoppedAt }),
 		Revise:   func(before, after *Task) { after.Version = before.Version + 1 },
 	}

@@ -195,6 +195,7 @@ func (i *Instance) keep(data *types.ResponseLaunchTemplateData) {
 	if p := data.IamInstanceProfile; p != nil {
 		i.Profile = cmp.Or(aws.ToString(p.Arn), aws.ToString(p.Name))
 	}
+	i.MetadataOptions = metadataOptions(data.MetadataOptions)
 	ids := data.SecurityGroupIds
 	if len(data.NetworkInterfaces) > 0 {
 		i.SubnetId = data.NetworkInterfaces[0].SubnetId
@@ -205,6 +206,25 @@ func (i *Instance) keep(data *types.ResponseLaunchTemplateData) {
 	}
 	for _, name := range data.SecurityGroups {
 		i.SecurityGroups = append(i.SecurityGroups, types.GroupIdentifier{GroupName: &name})
+	}
+}
+
+// defaultHopLimit is as many hops as tokens of the instance metadata service may go on instances of ECS-optimized images: containers on a bridge
+// are one hop further away than their instance.
+const defaultHopLimit = 2
+
+// metadataOptions returns the options of an instance's metadata service, with what isn't given.
+func metadataOptions(given *types.LaunchTemplateInstanceMetadataOptions) *types.InstanceMetadataOptionsResponse {
+	if given == nil {
+		given = &types.LaunchTemplateInstanceMetadataOptions{}
+	}
+	return &types.InstanceMetadataOptionsResponse{
+		State:                   types.InstanceMetadataOptionsStateApplied,
+		HttpEndpoint:            cmp.Or(types.InstanceMetadataEndpointState(given.HttpEndpoint), types.InstanceMetadataEndpointStateEnabled),
+		HttpProtocolIpv6:        cmp.Or(types.InstanceMetadataProtocolState(given.HttpProtocolIpv6), types.InstanceMetadataProtocolStateDisabled),
+		HttpPutResponseHopLimit: cmp.Or(given.HttpPutResponseHopLimit, aws.Int32(defaultHopLimit)),
+		HttpTokens:              cmp.Or(types.HttpTokensState(given.HttpTokens), types.HttpTokensStateOptional),
+		InstanceMetadataTags:    cmp.Or(types.InstanceMetadataTagsState(given.InstanceMetadataTags), types.InstanceMetadataTagsStateDisabled),
 	}
 }
 

@@ -25,6 +25,10 @@ type Task struct {
 	GPUs []HeldGPU
 	// RoleIDs are the unique ids of its roles in IAM when it was placed, by ARN. A role that was a name alone has none.
 	RoleIDs map[string]string `json:",omitempty"`
+	// SecurityGroups are those of its own interface, in network mode awsvpc, once it was placed.
+	SecurityGroups []string `json:",omitempty"`
+	// BridgeAddresses are those of its containers in network mode bridge, while it runs on an instance with security groups.
+	BridgeAddresses []string `json:",omitempty"`
 	// Waiting is set while a task has no instance and waits for its capacity provider to grow. It says what the task
 	// needs.
 	Waiting *Waiting `json:",omitzero"`
@@ -130,6 +134,7 @@ func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *T
 		c.Containers[i].LastStatus = aws.String("STOPPED")
 	}
 	c.Attachments = slices.Clone(c.Attachments)
+	c.BridgeAddresses = nil
 	for i := range c.Attachments {
 		c.Attachments[i].Status = aws.String("DELETED")
 	}

@@ -10,7 +10,9 @@ import (
 type View struct {
 	view *store.View
 
+	imageTables
 	networkTables
+	stackTables
 
 	AccessKeys           Table[*AccessKey]
 	AccountSettings      Table[*AccountSetting]
@@ -19,7 +21,6 @@ type View struct {
 	AnomalyDetectors     Table[*AnomalyDetector]
 	AutoScalingGroups    Table[*AutoScalingGroup]
 	CapacityProviders    Table[*CapacityProvider]
-	ChangeSets           Table[*ChangeSet]
 	Clusters             Table[*Cluster]
 	ContainerInstances   Table[*ContainerInstance]
 	Dashboards           Table[*Dashboard]
@@ -51,9 +52,6 @@ type View struct {
 	ServiceDeployments   Table[*ServiceDeployment]
 	ServiceRevisions     Table[*ServiceRevision]
 	Services             Table[*Service]
-	StackEvents          Table[*StackEvent]
-	StackResources       Table[*StackResource]
-	Stacks               Table[*Stack]
 	TaskDefinitions      Table[*TaskDefinition]
 	TaskFamilies         Table[*TaskFamily]
 	Tasks                Table[*Task]
@@ -72,7 +70,9 @@ func newView(v *store.View) *View {
 	return &View{
 		view: v,
 
+		imageTables:   newImageTables(v),
 		networkTables: newNetworkTables(v),
+		stackTables:   newStackTables(v),
 
 		AccessKeys:           accessKeys.In(v),
 		AccountSettings:      accountSettings.In(v),
@@ -81,7 +81,6 @@ func newView(v *store.View) *View {
 		AnomalyDetectors:     anomalyDetectors.In(v),
 		AutoScalingGroups:    autoScalingGroups.In(v),
 		CapacityProviders:    capacityProviders.In(v),
-		ChangeSets:           changeSets.In(v),
 		Clusters:             clusters.In(v),
 		ContainerInstances:   containerInstances.In(v),
 		Dashboards:           dashboards.In(v),
@@ -113,9 +112,6 @@ func newView(v *store.View) *View {
 		ServiceDeployments:   serviceDeployments.In(v),
 		ServiceRevisions:     serviceRevisions.In(v),
 		Services:             services.In(v),
-		StackEvents:          stackEvents.In(v),
-		StackResources:       stackResources.In(v),
-		Stacks:               stacks.In(v),
 		TaskDefinitions:      taskDefinitions.In(v),
 		TaskFamilies:         taskFamilies.In(v),
 		Tasks:                tasks.In(v),
@@ -146,6 +142,9 @@ var schema = store.NewSchema(
 	groupPolicies,
 	groupRefreshes,
 	idempotencyTokens,
+	imageLayers,
+	images,
+	imageTags,
 	instances,
 	internetGateways,
 	joinTokens,
@@ -161,6 +160,7 @@ var schema = store.NewSchema(
 	parameterVersions,
 	placementGroups,
 	queryDefinitions,
+	repositories,
 	routeTables,
 	scalableTargets,
 	scalingActivities,
@@ -181,6 +181,9 @@ var schema = store.NewSchema(
 	stackResources,
 	stackEvents,
 	changeSets,
+	driftDetections,
+	resourceDrifts,
+	resourceRequests,
 	secrets,
 	secretVersions,
 	accessKeys,

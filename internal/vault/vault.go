@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -56,6 +57,30 @@ func (v *Vault) Decrypt(encrypted []byte, purpose string) (string, error) {
 		return "", ErrUnreadable
 	}
 	return string(plain), nil
+}
+
+// Seal encrypts a value as JSON.
+func (v *Vault) Seal(value any, purpose string) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return v.Encrypt(string(text), purpose), nil
+}
+
+// Unseal returns the object that Seal was given, with its numbers as they were written. Of nothing it's an empty one.
+func (v *Vault) Unseal(sealed []byte, purpose string) (map[string]any, error) {
+	object := map[string]any{}
+	if len(sealed) == 0 {
+		return object, nil
+	}
+	text, err := v.Decrypt(sealed, purpose)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return object, d.Decode(&object)
 }
 
 // Purpose joins the parts of a purpose, so that different parts never give the same one.

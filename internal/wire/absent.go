@@ -28,7 +28,6 @@ var absent = map[string]string{
 	"cognito-idp":          "Amazon Cognito User Pools",
 	"config":               "AWS Config",
 	"dynamodb":             "Amazon DynamoDB",
-	"ecr":                  "Amazon ECR",
 	"ecr-public":           "Amazon ECR Public",
 	"eks":                  "Amazon EKS",
 	"elasticache":          "Amazon ElastiCache",

@@ -68,6 +68,7 @@ func TestAbsentAreAbsent(t *testing.T) {
 		ECS(nil), Logs(nil), CloudWatch(nil), EC2(nil), SQS(nil), STS(nil), ApplicationAutoScaling(nil), S3(nil), AutoScaling(nil),
 		CloudFormation(nil),
 		SecretsManager(nil),
+		ECR(nil),
 		SSM(nil),
 	} {
 		if title := absent[api.Name]; title != "" {

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -121,6 +122,7 @@ func TestNamesMatchBotocore(t *testing.T) {
 		{"autoscaling", AutoScaling(nil), &autoscaling.Client{}, nil, 500},
 		{"ec2", EC2(nil), &ec2.Client{}, nil, 9000},
 		{"sqs", SQS(nil), &sqs.Client{}, registered(sqs.TypeRegistry), 100},
+		{"ecr", ECR(nil), &ecr.Client{}, registered(ecr.TypeRegistry), 300},
 		{"secretsmanager", SecretsManager(nil), &secretsmanager.Client{}, registered(secretsmanager.TypeRegistry), 150},
 		{"ssm", SSM(nil), &ssm.Client{}, registered(ssm.TypeRegistry), 2000},
 		{"s3", S3(nil), &s3.Client{}, nil, 1000},

@@ -163,6 +163,7 @@ func TestErrorCodesAreAWSs(t *testing.T) {
 		{"../cloudformation", "cloudformation", CloudFormation(nil).Constraints.Code, 1},
 		{"../cloudwatch", "cloudwatch", CloudWatch(nil).Constraints.Code, 7},
 		{"../ec2", "ec2", EC2(nil).Constraints.Code, 20},
+		{"../ecr", "ecr", ECR(nil).Constraints.Code, 8},
 		{"../ecs", "ecs", ECS(nil).Constraints.Code, 8},
 		{"../iam", "iam", IAM(nil).Constraints.Code, 1},
 		{"../iam/sts", "sts", STS(nil).Constraints.Code, 0},

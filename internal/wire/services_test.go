@@ -6,6 +6,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudformation"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
+	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
@@ -23,6 +24,7 @@ var (
 	CloudWatch             = cloudwatch.API
 	EC2                    = ec2.API
 	SQS                    = sqs.API
+	ECR                    = ecr.API
 	SecretsManager         = secretsmanager.API
 	SSM                    = ssm.API
 	IAM                    = iam.API

@@ -18,6 +18,41 @@ data "aws_caller_identity" "me" {}
 data "aws_region" "here" {}
 data "aws_availability_zones" "here" { state = "available" }
 
+# A repository for the workers' image.
+resource "aws_ecr_repository" "render" {
+  name                 = "render/worker"
+  image_tag_mutability = "IMMUTABLE"
+  force_delete         = true
+  image_scanning_configuration { scan_on_push = true }
+}
+
+resource "aws_ecr_repository_policy" "render" {
+  repository = aws_ecr_repository.render.name
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Sid       = "pull"
+      Effect    = "Allow"
+      Principal = { AWS = "arn:aws:iam::${data.aws_caller_identity.me.account_id}:root" }
+      Action    = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+    }]
+  })
+}
+
+resource "aws_ecr_lifecycle_policy" "render" {
+  repository = aws_ecr_repository.render.name
+  policy = jsonencode({
+    rules = [{
+      rulePriority = 1
+      description  = "Keep ten untagged images"
+      selection    = { tagStatus = "untagged", countType = "imageCountMoreThan", countNumber = 10 }
+      action       = { type = "expire" }
+    }]
+  })
+}
+
+data "aws_ecr_authorization_token" "here" {}
+
 # A queue with its dead letters, and the bucket that writes to it.
 resource "aws_sqs_queue" "dead" {
   name                      = "render-dead"

@@ -37,8 +37,10 @@ func (t *scalableTarget) id() string {
 }
 
 var _ = add(&kind[*scalableTarget]{
-	name: "AWS::ApplicationAutoScaling::ScalableTarget",
-	id:   func(_ Step, t *scalableTarget) string { return t.id() },
+	name:       "AWS::ApplicationAutoScaling::ScalableTarget",
+	live:       liveTarget,
+	identifier: []string{"ResourceId", "ScalableDimension", "ServiceNamespace"},
+	id:         func(_ Step, t *scalableTarget) string { return t.id() },
 	create: func(ctx context.Context, s Step, t *scalableTarget) (string, error) {
 		return t.id(), registerTarget(ctx, s, new(scalableTarget), t)
 	},
@@ -118,4 +120,54 @@ func scheduleTarget(ctx context.Context, s Step, before, after *scalableTarget) 
 		}
 	}
 	return nil
+}
+
+func liveTarget(ctx context.Context, s Step, _ string, t *scalableTarget) (*scalableTarget, error) {
+	out, err := call.Do[applicationautoscaling.DescribeScalableTargetsOutput](ctx, s.Services, &applicationautoscaling.DescribeScalableTargetsInput{
+		ResourceIds:       []string{*t.ResourceId},
+		ScalableDimension: t.ScalableDimension,
+		ServiceNamespace:  t.ServiceNamespace,
+	})
+	if err == nil && len(out.ScalableTargets) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	is := out.ScalableTargets[0]
+	live := &scalableTarget{
+		ResourceId:        is.ResourceId,
+		ScalableDimension: is.ScalableDimension,
+		ServiceNamespace:  is.ServiceNamespace,
+		MaxCapacity:       is.MaxCapacity,
+		MinCapacity:       is.MinCapacity,
+		RoleARN:           is.RoleARN,
+		SuspendedState:    is.SuspendedState,
+	}
+	live.ScheduledActions, err = targetActions(ctx, s, t)
+	return live, err
+}
+
+// targetActions returns the scheduled actions of a target.
+func targetActions(ctx context.Context, s Step, t *scalableTarget) (list []targetAction, err error) {
+	out, err := call.Do[applicationautoscaling.DescribeScheduledActionsOutput](ctx, s.Services,
+		&applicationautoscaling.DescribeScheduledActionsInput{
+			ResourceId:        t.ResourceId,
+			ScalableDimension: t.ScalableDimension,
+			ServiceNamespace:  t.ServiceNamespace,
+		})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range out.ScheduledActions {
+		list = append(list, targetAction{
+			ScheduledActionName:  a.ScheduledActionName,
+			Schedule:             a.Schedule,
+			EndTime:              a.EndTime,
+			ScalableTargetAction: a.ScalableTargetAction,
+			StartTime:            a.StartTime,
+			Timezone:             a.Timezone,
+		})
+	}
+	return list, nil
 }

@@ -43,6 +43,9 @@ func (p *targetPolicy) target() (*scalableTarget, error) {
 
 var _ = add(&kind[*targetPolicy]{
 	name:       "AWS::ApplicationAutoScaling::ScalingPolicy",
+	live:       liveTargetPolicy,
+	identifier: []string{"Arn", "ScalableDimension"},
+	physical:   "Arn",
 	attributes: []string{"Arn"},
 	create:     putTargetPolicy,
 	update: func(ctx context.Context, s Step, _ string, _, after *targetPolicy) error {
@@ -85,4 +88,44 @@ func putTargetPolicy(ctx context.Context, s Step, p *targetPolicy) (string, erro
 		return "", err
 	}
 	return *out.PolicyARN, nil
+}
+
+func liveTargetPolicy(ctx context.Context, s Step, arn string, p *targetPolicy) (*targetPolicy, error) {
+	namespace, _, _ := strings.Cut(string(p.ScalableDimension), ":")
+	if t, err := p.target(); err == nil && t.ServiceNamespace != "" {
+		namespace = string(t.ServiceNamespace)
+	}
+	in := &applicationautoscaling.DescribeScalingPoliciesInput{
+		PolicyNames:      []string{arn[strings.LastIndex(arn, "/")+1:]},
+		ServiceNamespace: types.ServiceNamespace(namespace),
+	}
+	out, err := call.Do[applicationautoscaling.DescribeScalingPoliciesOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	for _, is := range out.ScalingPolicies {
+		if *is.PolicyARN != arn {
+			continue
+		}
+		live := &targetPolicy{
+			PolicyName:                               is.PolicyName,
+			PolicyType:                               is.PolicyType,
+			PredictiveScalingPolicyConfiguration:     is.PredictiveScalingPolicyConfiguration,
+			StepScalingPolicyConfiguration:           is.StepScalingPolicyConfiguration,
+			TargetTrackingScalingPolicyConfiguration: is.TargetTrackingScalingPolicyConfiguration,
+		}
+		live.aimAt(p, &is)
+		return live, nil
+	}
+	return nil, errMissing
+}
+
+// aimAt says what a live policy is for: as it was asked for, by the target's ID or by its parts.
+func (p *targetPolicy) aimAt(asked *targetPolicy, is *types.ScalingPolicy) {
+	if asked.ScalingTargetId != nil {
+		t := scalableTarget{ResourceId: is.ResourceId, ScalableDimension: is.ScalableDimension, ServiceNamespace: is.ServiceNamespace}
+		p.ScalingTargetId, p.ScalableDimension = new(t.id()), is.ScalableDimension // which identifies the policy
+		return
+	}
+	p.ResourceId, p.ScalableDimension, p.ServiceNamespace = is.ResourceId, is.ScalableDimension, is.ServiceNamespace
 }

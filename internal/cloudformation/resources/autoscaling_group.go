@@ -52,8 +52,11 @@ type groupTag struct {
 }
 
 var _ = add(&kind[*scalingGroup]{
-	name: "AWS::AutoScaling::AutoScalingGroup",
-	id:   func(s Step, g *scalingGroup) string { return s.named(g.AutoScalingGroupName, 255) },
+	name:       "AWS::AutoScaling::AutoScalingGroup",
+	live:       liveScalingGroup,
+	list:       listAutoScalingGroups,
+	identifier: []string{"AutoScalingGroupName"},
+	id:         func(s Step, g *scalingGroup) string { return s.named(g.AutoScalingGroupName, 255) },
 	create: func(ctx context.Context, s Step, g *scalingGroup) (string, error) {
 		name := s.named(g.AutoScalingGroupName, 255)
 		if err := createGroup(ctx, s, name, g); err != nil {
@@ -282,4 +285,92 @@ func isStable(ctx context.Context, s Step, name string, _ *scalingGroup) (bool, 
 	}
 	return false, template.Errorf("Group did not stabilize. {current/minSize/maxSize} group size = {%d/%d/%d}. Failed Scaling Activity: %s",
 		len(g.Instances), *g.MinSize, *g.MaxSize, aws.ToString(last.StatusMessage))
+}
+
+func liveScalingGroup(ctx context.Context, s Step, name string, asked *scalingGroup) (*scalingGroup, error) {
+	g, err := describeGroup(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	live := &scalingGroup{
+		AutoScalingGroupName:             g.AutoScalingGroupName,
+		AvailabilityZones:                g.AvailabilityZones,
+		CapacityRebalance:                g.CapacityRebalance,
+		Cooldown:                         g.DefaultCooldown,
+		DefaultInstanceWarmup:            g.DefaultInstanceWarmup,
+		DesiredCapacity:                  g.DesiredCapacity,
+		HealthCheckGracePeriod:           g.HealthCheckGracePeriod,
+		HealthCheckType:                  g.HealthCheckType,
+		LaunchConfigurationName:          g.LaunchConfigurationName,
+		LaunchTemplate:                   g.LaunchTemplate,
+		MaxSize:                          g.MaxSize,
+		MetricsCollection:                collectedMetrics(g.EnabledMetrics),
+		MinSize:                          g.MinSize,
+		MixedInstancesPolicy:             g.MixedInstancesPolicy,
+		NewInstancesProtectedFromScaleIn: g.NewInstancesProtectedFromScaleIn,
+		ServiceLinkedRoleARN:             g.ServiceLinkedRoleARN,
+		TerminationPolicies:              g.TerminationPolicies,
+	}
+	if subnets := aws.ToString(g.VPCZoneIdentifier); subnets != "" {
+		live.VPCZoneIdentifier = strings.Split(subnets, ",")
+	}
+	for _, t := range g.Tags {
+		if !strings.HasPrefix(*t.Key, "aws:") {
+			live.Tags = append(live.Tags, groupTag{*t.Key, aws.ToString(t.Value), t.PropagateAtLaunch})
+		}
+	}
+	live.LifecycleHookSpecificationList, err = ownHooks(ctx, s, name)
+	return live, err
+}
+
+// collectedMetrics returns what a group publishes as its template says it.
+func collectedMetrics(enabled []types.EnabledMetric) (list []metricsCollection) {
+	for _, m := range enabled {
+		if len(list) == 0 {
+			list = append(list, metricsCollection{Granularity: m.Granularity})
+		}
+		list[0].Metrics = append(list[0].Metrics, *m.Metric)
+	}
+	return list
+}
+
+// ownHooks returns a group's hooks that aren't resources of their own in the stack.
+func ownHooks(ctx context.Context, s Step, group string) (list []types.LifecycleHookSpecification, err error) {
+	out, err := call.Do[autoscaling.DescribeLifecycleHooksOutput](ctx, s.Services,
+		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &group})
+	if err != nil {
+		return nil, err
+	}
+	others := s.others("AWS::AutoScaling::LifecycleHook")
+	for _, h := range out.LifecycleHooks {
+		isOther := func(o Other) bool {
+			return o.ID == *h.LifecycleHookName && o.Properties["AutoScalingGroupName"] == group
+		}
+		if slices.ContainsFunc(others, isOther) {
+			continue
+		}
+		list = append(list, types.LifecycleHookSpecification{
+			LifecycleHookName:     h.LifecycleHookName,
+			LifecycleTransition:   h.LifecycleTransition,
+			DefaultResult:         h.DefaultResult,
+			HeartbeatTimeout:      h.HeartbeatTimeout,
+			NotificationMetadata:  h.NotificationMetadata,
+			NotificationTargetARN: h.NotificationTargetARN,
+			RoleARN:               h.RoleARN,
+		})
+	}
+	return list, nil
+}
+
+func listAutoScalingGroups(ctx context.Context, s Step, _ *scalingGroup) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[autoscaling.DescribeAutoScalingGroupsOutput](ctx, s.Services, &autoscaling.DescribeAutoScalingGroupsInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.AutoScalingGroups {
+			ids = append(ids, *x.AutoScalingGroupName)
+		}
+		return ids, out.NextToken, nil
+	})
 }

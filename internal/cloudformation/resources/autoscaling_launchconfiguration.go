@@ -20,7 +20,7 @@ type launchConfiguration struct {
 	ClassicLinkVPCSecurityGroups []string
 	EbsOptimized                 *bool
 	IamInstanceProfile           *string
-	InstanceId                   *string
+	InstanceId                   *string `cfn:"write"`
 	InstanceMonitoring           *bool
 	KernelId                     *string
 	KeyName                      *string
@@ -33,9 +33,12 @@ type launchConfiguration struct {
 }
 
 var _ = add(&kind[*launchConfiguration]{
-	name:   "AWS::AutoScaling::LaunchConfiguration",
-	id:     func(s Step, c *launchConfiguration) string { return s.named(c.LaunchConfigurationName, 255) },
-	create: createLaunchConfiguration,
+	name:       "AWS::AutoScaling::LaunchConfiguration",
+	live:       liveLaunchConfiguration,
+	list:       listLaunchConfigurations,
+	identifier: []string{"LaunchConfigurationName"},
+	id:         func(s Step, c *launchConfiguration) string { return s.named(c.LaunchConfigurationName, 255) },
+	create:     createLaunchConfiguration,
 	delete: func(ctx context.Context, s Step, name string, c *launchConfiguration) error {
 		if _, err := readLaunchConfiguration(ctx, s, name, c); err != nil {
 			return err
@@ -81,4 +84,52 @@ func readLaunchConfiguration(ctx context.Context, s Step, name string, _ *launch
 		err = errMissing
 	}
 	return Made{}, err
+}
+
+func liveLaunchConfiguration(ctx context.Context, s Step, name string, _ *launchConfiguration) (*launchConfiguration, error) {
+	in := &autoscaling.DescribeLaunchConfigurationsInput{LaunchConfigurationNames: []string{name}}
+	out, err := call.Do[autoscaling.DescribeLaunchConfigurationsOutput](ctx, s.Services, in)
+	if err == nil && len(out.LaunchConfigurations) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := out.LaunchConfigurations[0]
+	live := &launchConfiguration{
+		LaunchConfigurationName:      c.LaunchConfigurationName,
+		AssociatePublicIpAddress:     c.AssociatePublicIpAddress,
+		BlockDeviceMappings:          c.BlockDeviceMappings,
+		ClassicLinkVPCId:             c.ClassicLinkVPCId,
+		ClassicLinkVPCSecurityGroups: c.ClassicLinkVPCSecurityGroups,
+		EbsOptimized:                 c.EbsOptimized,
+		IamInstanceProfile:           c.IamInstanceProfile,
+		ImageId:                      c.ImageId,
+		InstanceType:                 c.InstanceType,
+		KernelId:                     c.KernelId,
+		KeyName:                      c.KeyName,
+		MetadataOptions:              c.MetadataOptions,
+		PlacementTenancy:             c.PlacementTenancy,
+		RamDiskId:                    c.RamdiskId,
+		SecurityGroups:               c.SecurityGroups,
+		SpotPrice:                    c.SpotPrice,
+		UserData:                     c.UserData,
+	}
+	if c.InstanceMonitoring != nil {
+		live.InstanceMonitoring = c.InstanceMonitoring.Enabled
+	}
+	return live, nil
+}
+
+func listLaunchConfigurations(ctx context.Context, s Step, _ *launchConfiguration) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[autoscaling.DescribeLaunchConfigurationsOutput](ctx, s.Services, &autoscaling.DescribeLaunchConfigurationsInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.LaunchConfigurations {
+			ids = append(ids, *x.LaunchConfigurationName)
+		}
+		return ids, out.NextToken, nil
+	})
 }

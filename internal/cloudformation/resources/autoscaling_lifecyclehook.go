@@ -23,8 +23,11 @@ type lifecycleHook struct {
 }
 
 var _ = add(&kind[*lifecycleHook]{
-	name: "AWS::AutoScaling::LifecycleHook",
-	id:   func(s Step, h *lifecycleHook) string { return s.named(h.LifecycleHookName, 255) },
+	name:       "AWS::AutoScaling::LifecycleHook",
+	live:       liveHook,
+	identifier: []string{"AutoScalingGroupName", "LifecycleHookName"},
+	physical:   "LifecycleHookName",
+	id:         func(s Step, h *lifecycleHook) string { return s.named(h.LifecycleHookName, 255) },
 	create: func(ctx context.Context, s Step, h *lifecycleHook) (string, error) {
 		name := s.named(h.LifecycleHookName, 255)
 		return name, putHook(ctx, s, name, h)
@@ -80,4 +83,31 @@ func deleteHook(ctx context.Context, s Step, name string, h *lifecycleHook) erro
 		AutoScalingGroupName: h.AutoScalingGroupName,
 		LifecycleHookName:    &name,
 	})
+}
+
+func liveHook(ctx context.Context, s Step, name string, h *lifecycleHook) (*lifecycleHook, error) {
+	if _, err := describeGroup(ctx, s, *h.AutoScalingGroupName); err != nil {
+		return nil, err
+	}
+	out, err := call.Do[autoscaling.DescribeLifecycleHooksOutput](ctx, s.Services, &autoscaling.DescribeLifecycleHooksInput{
+		AutoScalingGroupName: h.AutoScalingGroupName,
+		LifecycleHookNames:   []string{name},
+	})
+	if err == nil && len(out.LifecycleHooks) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	is := out.LifecycleHooks[0]
+	return &lifecycleHook{
+		AutoScalingGroupName:  is.AutoScalingGroupName,
+		LifecycleHookName:     is.LifecycleHookName,
+		LifecycleTransition:   is.LifecycleTransition,
+		DefaultResult:         is.DefaultResult,
+		HeartbeatTimeout:      is.HeartbeatTimeout,
+		NotificationMetadata:  is.NotificationMetadata,
+		NotificationTargetARN: is.NotificationTargetARN,
+		RoleARN:               is.RoleARN,
+	}, nil
 }

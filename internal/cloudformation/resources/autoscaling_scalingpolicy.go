@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
@@ -26,12 +27,15 @@ type groupPolicy struct {
 
 var _ = add(&kind[*groupPolicy]{
 	name:       "AWS::AutoScaling::ScalingPolicy",
+	live:       liveGroupPolicy,
+	list:       listGroupPolicies,
+	identifier: []string{"Arn"},
 	attributes: []string{"Arn", "PolicyName"},
 	create: func(ctx context.Context, s Step, p *groupPolicy) (string, error) {
-		return putGroupPolicy(ctx, s, p)
+		return putGroupPolicy(ctx, s, s.generated(255), p)
 	},
-	update: func(ctx context.Context, s Step, _ string, _, after *groupPolicy) error {
-		_, err := putGroupPolicy(ctx, s, after)
+	update: func(ctx context.Context, s Step, arn string, _, after *groupPolicy) error {
+		_, err := putGroupPolicy(ctx, s, arn[strings.LastIndex(arn, "/")+1:], after)
 		return err
 	},
 	delete: func(ctx context.Context, s Step, arn string, p *groupPolicy) error {
@@ -45,10 +49,10 @@ var _ = add(&kind[*groupPolicy]{
 })
 
 // putGroupPolicy puts a policy. Its name is the resource's own, so that a second call changes what the first has made.
-func putGroupPolicy(ctx context.Context, s Step, p *groupPolicy) (arn string, err error) {
+func putGroupPolicy(ctx context.Context, s Step, name string, p *groupPolicy) (arn string, err error) {
 	out, err := call.Do[autoscaling.PutScalingPolicyOutput](ctx, s.Services, &autoscaling.PutScalingPolicyInput{
 		AutoScalingGroupName:           p.AutoScalingGroupName,
-		PolicyName:                     new(s.generated(255)),
+		PolicyName:                     &name,
 		AdjustmentType:                 p.AdjustmentType,
 		Cooldown:                       p.Cooldown,
 		EstimatedInstanceWarmup:        p.EstimatedInstanceWarmup,
@@ -79,4 +83,42 @@ func readGroupPolicy(ctx context.Context, s Step, arn string, p *groupPolicy) (M
 		return Made{}, errMissing
 	}
 	return Made{Attributes: map[string]any{"Arn": arn, "PolicyName": *out.ScalingPolicies[0].PolicyName}}, nil
+}
+
+func liveGroupPolicy(ctx context.Context, s Step, arn string, _ *groupPolicy) (*groupPolicy, error) {
+	in := &autoscaling.DescribePoliciesInput{PolicyNames: []string{arn}}
+	out, err := call.Do[autoscaling.DescribePoliciesOutput](ctx, s.Services, in)
+	if err == nil && len(out.ScalingPolicies) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := out.ScalingPolicies[0]
+	return &groupPolicy{
+		AutoScalingGroupName:           p.AutoScalingGroupName,
+		AdjustmentType:                 p.AdjustmentType,
+		Cooldown:                       p.Cooldown,
+		EstimatedInstanceWarmup:        p.EstimatedInstanceWarmup,
+		MetricAggregationType:          p.MetricAggregationType,
+		MinAdjustmentMagnitude:         p.MinAdjustmentMagnitude,
+		PolicyType:                     p.PolicyType,
+		PredictiveScalingConfiguration: p.PredictiveScalingConfiguration,
+		ScalingAdjustment:              p.ScalingAdjustment,
+		StepAdjustments:                p.StepAdjustments,
+		TargetTrackingConfiguration:    p.TargetTrackingConfiguration,
+	}, nil
+}
+
+func listGroupPolicies(ctx context.Context, s Step, _ *groupPolicy) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[autoscaling.DescribePoliciesOutput](ctx, s.Services, &autoscaling.DescribePoliciesInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.ScalingPolicies {
+			ids = append(ids, *x.PolicyARN)
+		}
+		return ids, out.NextToken, nil
+	})
 }

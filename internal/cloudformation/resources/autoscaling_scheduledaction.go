@@ -23,6 +23,9 @@ type groupAction struct {
 
 var _ = add(&kind[*groupAction]{
 	name:       "AWS::AutoScaling::ScheduledAction",
+	live:       liveGroupAction,
+	identifier: []string{"ScheduledActionName", "AutoScalingGroupName"},
+	physical:   "ScheduledActionName",
 	attributes: []string{"ScheduledActionName"},
 	create: func(ctx context.Context, s Step, a *groupAction) (string, error) {
 		name := s.generated(255)
@@ -69,4 +72,31 @@ func readGroupAction(ctx context.Context, s Step, name string, a *groupAction) (
 		err = errMissing
 	}
 	return Made{Attributes: map[string]any{"ScheduledActionName": name}}, err
+}
+
+func liveGroupAction(ctx context.Context, s Step, name string, a *groupAction) (*groupAction, error) {
+	if _, err := describeGroup(ctx, s, *a.AutoScalingGroupName); err != nil {
+		return nil, err
+	}
+	out, err := call.Do[autoscaling.DescribeScheduledActionsOutput](ctx, s.Services, &autoscaling.DescribeScheduledActionsInput{
+		AutoScalingGroupName: a.AutoScalingGroupName,
+		ScheduledActionNames: []string{name},
+	})
+	if err == nil && len(out.ScheduledUpdateGroupActions) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	is := out.ScheduledUpdateGroupActions[0]
+	return &groupAction{
+		AutoScalingGroupName: is.AutoScalingGroupName,
+		DesiredCapacity:      is.DesiredCapacity,
+		EndTime:              is.EndTime,
+		MaxSize:              is.MaxSize,
+		MinSize:              is.MinSize,
+		Recurrence:           is.Recurrence,
+		StartTime:            is.StartTime,
+		TimeZone:             is.TimeZone,
+	}, nil
 }

@@ -37,6 +37,9 @@ type metricAlarm struct {
 
 var _ = add(&kind[*metricAlarm]{
 	name:       "AWS::CloudWatch::Alarm",
+	live:       liveMetricAlarm,
+	list:       listMetricAlarms,
+	identifier: []string{"AlarmName"},
 	attributes: []string{"Arn"},
 	id:         func(s Step, a *metricAlarm) string { return s.named(a.AlarmName, 255) },
 	create: func(ctx context.Context, s Step, a *metricAlarm) (string, error) {
@@ -105,4 +108,63 @@ func readAlarm(ctx context.Context, s Step, name string, kind types.AlarmType) (
 		err = errMissing
 	}
 	return Made{Attributes: map[string]any{"Arn": s.Account.ARN("cloudwatch", "alarm:"+name)}}, err
+}
+
+func liveMetricAlarm(ctx context.Context, s Step, name string, _ *metricAlarm) (*metricAlarm, error) {
+	in := &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{name}, AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}}
+	out, err := call.Do[cloudwatch.DescribeAlarmsOutput](ctx, s.Services, in)
+	if err == nil && len(out.MetricAlarms) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := out.MetricAlarms[0]
+	live := &metricAlarm{
+		AlarmName:                        a.AlarmName,
+		ActionsEnabled:                   a.ActionsEnabled,
+		AlarmActions:                     a.AlarmActions,
+		AlarmDescription:                 a.AlarmDescription,
+		ComparisonOperator:               a.ComparisonOperator,
+		DatapointsToAlarm:                a.DatapointsToAlarm,
+		Dimensions:                       a.Dimensions,
+		EvaluateLowSampleCountPercentile: a.EvaluateLowSampleCountPercentile,
+		EvaluationPeriods:                a.EvaluationPeriods,
+		ExtendedStatistic:                a.ExtendedStatistic,
+		InsufficientDataActions:          a.InsufficientDataActions,
+		MetricName:                       a.MetricName,
+		Metrics:                          a.Metrics,
+		Namespace:                        a.Namespace,
+		OKActions:                        a.OKActions,
+		Period:                           a.Period,
+		Statistic:                        a.Statistic,
+		Threshold:                        a.Threshold,
+		ThresholdMetricId:                a.ThresholdMetricId,
+		TreatMissingData:                 a.TreatMissingData,
+		Unit:                             a.Unit,
+	}
+	live.Tags, err = tagsOfAlarm(ctx, s, a.AlarmArn)
+	return live, err
+}
+
+// tagsOfAlarm returns the tags of an alarm of either kind.
+func tagsOfAlarm(ctx context.Context, s Step, arn *string) ([]Tag, error) {
+	out, err := call.Do[cloudwatch.ListTagsForResourceOutput](ctx, s.Services, &cloudwatch.ListTagsForResourceInput{ResourceARN: arn})
+	if err != nil {
+		return nil, err
+	}
+	return ownTags(out.Tags, func(t types.Tag) (key, value *string) { return t.Key, t.Value }), nil
+}
+
+func listMetricAlarms(ctx context.Context, s Step, _ *metricAlarm) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[cloudwatch.DescribeAlarmsOutput](ctx, s.Services, &cloudwatch.DescribeAlarmsInput{NextToken: token, AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.MetricAlarms {
+			ids = append(ids, *x.AlarmName)
+		}
+		return ids, out.NextToken, nil
+	})
 }

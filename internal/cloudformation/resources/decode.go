@@ -43,6 +43,7 @@ type property struct {
 	index      []int
 	required   bool
 	createOnly bool
+	writeOnly  bool // no call tells what it is
 }
 
 // propertiesOf lists the properties that a struct has, by itself or in structs that it embeds. Fields of the SDK's structs have no tags.
@@ -53,7 +54,7 @@ func propertiesOf(t reflect.Type) []property {
 			continue
 		}
 		tag := strings.Split(f.Tag.Get("cfn"), ",")
-		list = append(list, property{f.Name, f.Index, slices.Contains(tag, "required"), slices.Contains(tag, "create")})
+		list = append(list, property{f.Name, f.Index, slices.Contains(tag, "required"), slices.Contains(tag, "create"), slices.Contains(tag, "write")})
 	}
 	return list
 }
@@ -63,6 +64,7 @@ var renamed = map[string]string{
 	"EFSVolumeConfiguration":                  "EfsVolumeConfiguration",
 	"FSxWindowsFileServerVolumeConfiguration": "FsxWindowsFileServerVolumeConfiguration",
 	"FilesystemId":                            "FileSystemId",
+	"MetricTimeZone":                          "MetricTimezone",
 }
 
 func (d *decoder) object(path string, from map[string]any, to reflect.Value) {
@@ -112,10 +114,13 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 	}
 }
 
-// time reads a time as ISO 8601 writes it, such as 2026-06-01T00:00:00Z.
+// time reads a time as ISO 8601 writes it, such as 2026-06-01T00:00:00Z. Without a zone, as anomaly detectors have it, it's UTC.
 func (d *decoder) time(path string, from any, to *time.Time) {
 	text, _ := template.Text(from)
 	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		at, err = time.Parse("2006-01-02T15:04:05", text)
+	}
 	if *to = at; err != nil {
 		d.fault(path, "expected an ISO 8601 time such as 2026-06-01T00:00:00Z, found: %s", text)
 	}

@@ -26,9 +26,14 @@ func ec2Tags(s Step, kind types.ResourceType, tags []Tag) ([]types.TagSpecificat
 	if slices.ContainsFunc(tags, func(t Tag) bool { return strings.HasPrefix(strings.ToLower(t.Key), "aws:") }) {
 		return nil, template.Errorf("Tag keys starting with 'aws:' are reserved for internal use")
 	}
-	all := append(slices.Clone(tags), Tag{tagStackName, s.Stack}, Tag{tagStackID, s.StackID}, Tag{tagLogicalID, s.Name}, Tag{tagToken, s.Token})
+	all := append(slices.Clone(tags), Tag{tagToken, s.Token})
+	if s.StackID != "" {
+		all = append(all, Tag{tagStackName, s.Stack}, Tag{tagStackID, s.StackID}, Tag{tagLogicalID, s.Name})
+	}
 	return []types.TagSpecification{{ResourceType: kind, Tags: tagList(all, ec2Tag)}}, nil
 }
+
+func ec2TagPair(t types.Tag) (key, value *string) { return t.Key, t.Value }
 
 func ec2Tag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
 

@@ -20,6 +20,9 @@ type eip struct {
 
 var _ = add(&kind[*eip]{
 	name:       "AWS::EC2::EIP",
+	live:       liveAddress,
+	identifier: []string{"PublicIp", "AllocationId"},
+	physical:   "PublicIp",
 	attributes: []string{"AllocationId", "PublicIp"},
 	find: func(ctx context.Context, s Step, e *eip) (string, error) {
 		id, err := findEC2(ctx, s, e)
@@ -100,4 +103,17 @@ func releaseAddress(ctx context.Context, s Step, ip string, e *eip) error {
 		}
 	}
 	return did[ec2.ReleaseAddressOutput](ctx, s, &ec2.ReleaseAddressInput{PublicIp: &ip})
+}
+
+func liveAddress(ctx context.Context, s Step, ip string, _ *eip) (*eip, error) {
+	a, err := address(ctx, s, &ec2.DescribeAddressesInput{PublicIps: []string{ip}})
+	if err != nil {
+		return nil, err
+	}
+	return &eip{
+		Domain:             a.Domain,
+		NetworkBorderGroup: a.NetworkBorderGroup,
+		InstanceId:         a.InstanceId,
+		Tags:               ownTags(a.Tags, ec2TagPair),
+	}, nil
 }

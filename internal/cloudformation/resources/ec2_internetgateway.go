@@ -14,6 +14,9 @@ type internetGateway struct{ Tags []Tag }
 
 var _ = add(&kind[*internetGateway]{
 	name:       "AWS::EC2::InternetGateway",
+	live:       liveInternetGateway,
+	list:       listInternetGateways,
+	identifier: []string{"InternetGatewayId"},
 	attributes: []string{"InternetGatewayId"},
 	find:       findEC2[*internetGateway],
 	create: func(ctx context.Context, s Step, g *internetGateway) (string, error) {
@@ -39,3 +42,25 @@ var _ = add(&kind[*internetGateway]{
 		return Made{Attributes: map[string]any{"InternetGatewayId": id}}, nil
 	},
 })
+
+func liveInternetGateway(ctx context.Context, s Step, id string, _ *internetGateway) (*internetGateway, error) {
+	in := &ec2.DescribeInternetGatewaysInput{InternetGatewayIds: []string{id}}
+	out, err := call.Do[ec2.DescribeInternetGatewaysOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	return &internetGateway{Tags: ownTags(out.InternetGateways[0].Tags, ec2TagPair)}, nil
+}
+
+func listInternetGateways(ctx context.Context, s Step, _ *internetGateway) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ec2.DescribeInternetGatewaysOutput](ctx, s.Services, &ec2.DescribeInternetGatewaysInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.InternetGateways {
+			ids = append(ids, *x.InternetGatewayId)
+		}
+		return ids, out.NextToken, nil
+	})
+}

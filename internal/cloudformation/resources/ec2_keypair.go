@@ -16,14 +16,16 @@ import (
 // is kept in the parameter /ec2/keypair/ID.
 type keyPair struct {
 	KeyName           *string         `cfn:"required,create"`
-	KeyFormat         types.KeyFormat `cfn:"create"`
+	KeyFormat         types.KeyFormat `cfn:"create,write"`
 	KeyType           types.KeyType   `cfn:"create"`
-	PublicKeyMaterial *string         `cfn:"create"`
+	PublicKeyMaterial *string         `cfn:"create,write"`
 	Tags              []Tag
 }
 
 var _ = add(&kind[*keyPair]{
 	name:       "AWS::EC2::KeyPair",
+	live:       liveKey,
+	identifier: []string{"KeyName"},
 	attributes: []string{"KeyFingerprint", "KeyPairId"},
 	id:         func(_ Step, k *keyPair) string { return aws.ToString(k.KeyName) },
 	create: func(ctx context.Context, s Step, k *keyPair) (string, error) {
@@ -111,4 +113,12 @@ func deleteKey(ctx context.Context, s Step, name string, k *keyPair) error {
 		}
 	}
 	return did[ec2.DeleteKeyPairOutput](ctx, s, &ec2.DeleteKeyPairInput{KeyName: &name})
+}
+
+func liveKey(ctx context.Context, s Step, name string, _ *keyPair) (*keyPair, error) {
+	k, err := describeKey(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	return &keyPair{KeyName: k.KeyName, KeyType: k.KeyType, Tags: ownTags(k.Tags, ec2TagPair)}, nil
 }

@@ -25,6 +25,9 @@ type launchTemplate struct {
 
 var _ = add(&kind[*launchTemplate]{
 	name:       "AWS::EC2::LaunchTemplate",
+	live:       liveLaunchTemplate,
+	list:       listLaunchTemplates,
+	identifier: []string{"LaunchTemplateId"},
 	attributes: []string{"DefaultVersionNumber", "LatestVersionNumber", "LaunchTemplateId", "LaunchTemplateName"},
 	create:     createLaunchTemplate,
 	update:     updateLaunchTemplate,
@@ -156,4 +159,40 @@ func tagEC2(ctx context.Context, s Step, id string, before, after []types.Tag) e
 		return nil
 	}
 	return did[ec2.CreateTagsOutput](ctx, s, &ec2.CreateTagsInput{Resources: []string{id}, Tags: after})
+}
+
+// liveLaunchTemplate reads the latest version, which is the one that the stack has made.
+func liveLaunchTemplate(ctx context.Context, s Step, id string, _ *launchTemplate) (*launchTemplate, error) {
+	in := &ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: []string{id}}
+	out, err := call.Do[ec2.DescribeLaunchTemplatesOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := call.Do[ec2.DescribeLaunchTemplateVersionsOutput](ctx, s.Services, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: &id,
+		Versions:         []string{"$Latest"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	is, latest := out.LaunchTemplates[0], versions.LaunchTemplateVersions[0]
+	live := &launchTemplate{LaunchTemplateName: is.LaunchTemplateName, VersionDescription: latest.VersionDescription}
+	if tags := ownTags(is.Tags, ec2TagPair); len(tags) > 0 {
+		live.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tagList(tags, ec2Tag)}}
+	}
+	live.LaunchTemplateData, err = reshape[types.RequestLaunchTemplateData](latest.LaunchTemplateData)
+	return live, err
+}
+
+func listLaunchTemplates(ctx context.Context, s Step, _ *launchTemplate) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ec2.DescribeLaunchTemplatesOutput](ctx, s.Services, &ec2.DescribeLaunchTemplatesInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.LaunchTemplates {
+			ids = append(ids, *x.LaunchTemplateId)
+		}
+		return ids, out.NextToken, nil
+	})
 }

@@ -20,6 +20,8 @@ type natGateway struct {
 
 var _ = add(&kind[*natGateway]{
 	name:       "AWS::EC2::NatGateway",
+	live:       liveNatGateway,
+	identifier: []string{"NatGatewayId"},
 	attributes: []string{"NatGatewayId"},
 	find:       findEC2[*natGateway],
 	create: func(ctx context.Context, s Step, g *natGateway) (string, error) {
@@ -49,3 +51,19 @@ var _ = add(&kind[*natGateway]{
 		return Made{Attributes: map[string]any{"NatGatewayId": id}}, nil
 	},
 })
+
+func liveNatGateway(ctx context.Context, s Step, id string, _ *natGateway) (*natGateway, error) {
+	out, err := call.Do[ec2.DescribeNatGatewaysOutput](ctx, s.Services, &ec2.DescribeNatGatewaysInput{NatGatewayIds: []string{id}})
+	if err != nil {
+		return nil, err
+	}
+	if len(out.NatGateways) == 0 || out.NatGateways[0].State == types.NatGatewayStateDeleted {
+		return nil, errMissing
+	}
+	g := out.NatGateways[0]
+	live := &natGateway{SubnetId: g.SubnetId, ConnectivityType: g.ConnectivityType, Tags: ownTags(g.Tags, ec2TagPair)}
+	if len(g.NatGatewayAddresses) > 0 {
+		live.AllocationId, live.PrivateIpAddress = g.NatGatewayAddresses[0].AllocationId, g.NatGatewayAddresses[0].PrivateIp
+	}
+	return live, nil
+}

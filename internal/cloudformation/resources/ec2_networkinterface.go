@@ -22,6 +22,9 @@ type networkInterface struct {
 
 var _ = add(&kind[*networkInterface]{
 	name:       "AWS::EC2::NetworkInterface",
+	live:       liveInterface,
+	list:       listNetworkInterfaces,
+	identifier: []string{"Id"},
 	attributes: []string{"Id", "PrimaryPrivateIpAddress", "VpcId"},
 	find:       findEC2[*networkInterface],
 	create: func(ctx context.Context, s Step, i *networkInterface) (string, error) {
@@ -77,4 +80,37 @@ func setInterface(ctx context.Context, s Step, id string, i *networkInterface) e
 func deleteInterface(ctx context.Context, s Step, id string, _ *networkInterface) error {
 	in := &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: &id}
 	return did[ec2.DeleteNetworkInterfaceOutput](ctx, s, in)
+}
+
+func liveInterface(ctx context.Context, s Step, id string, _ *networkInterface) (*networkInterface, error) {
+	in := &ec2.DescribeNetworkInterfacesInput{NetworkInterfaceIds: []string{id}}
+	out, err := call.Do[ec2.DescribeNetworkInterfacesOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	i := out.NetworkInterfaces[0]
+	live := &networkInterface{
+		SubnetId:         i.SubnetId,
+		PrivateIpAddress: i.PrivateIpAddress,
+		Description:      i.Description,
+		SourceDestCheck:  i.SourceDestCheck,
+		Tags:             ownTags(i.TagSet, ec2TagPair),
+	}
+	for _, g := range i.Groups {
+		live.GroupSet = append(live.GroupSet, *g.GroupId)
+	}
+	return live, nil
+}
+
+func listNetworkInterfaces(ctx context.Context, s Step, _ *networkInterface) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ec2.DescribeNetworkInterfacesOutput](ctx, s.Services, &ec2.DescribeNetworkInterfacesInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.NetworkInterfaces {
+			ids = append(ids, *x.NetworkInterfaceId)
+		}
+		return ids, out.NextToken, nil
+	})
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // placementGroup has the properties of AWS::EC2::PlacementGroup. Its physical ID is the name, which CloudFormation makes.
@@ -17,6 +19,8 @@ type placementGroup struct {
 
 var _ = add(&kind[*placementGroup]{
 	name:       "AWS::EC2::PlacementGroup",
+	live:       livePlacementGroup,
+	identifier: []string{"GroupName"},
 	attributes: []string{"GroupName"},
 	id:         func(s Step, _ *placementGroup) string { return s.generated(255) },
 	create: func(ctx context.Context, s Step, g *placementGroup) (string, error) {
@@ -45,3 +49,17 @@ var _ = add(&kind[*placementGroup]{
 		return Made{Attributes: map[string]any{"GroupName": name}}, nil
 	},
 })
+
+func livePlacementGroup(ctx context.Context, s Step, name string, _ *placementGroup) (*placementGroup, error) {
+	out, err := call.Do[ec2.DescribePlacementGroupsOutput](ctx, s.Services, &ec2.DescribePlacementGroupsInput{GroupNames: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	g := out.PlacementGroups[0]
+	return &placementGroup{
+		PartitionCount: g.PartitionCount,
+		SpreadLevel:    g.SpreadLevel,
+		Strategy:       g.Strategy,
+		Tags:           ownTags(g.Tags, ec2TagPair),
+	}, nil
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -33,6 +34,8 @@ func routeID(_ Step, r *route) string { return aws.ToString(r.RouteTableId) + "|
 
 var _ = add(&kind[*route]{
 	name:       "AWS::EC2::Route",
+	live:       liveRoute,
+	identifier: []string{"RouteTableId", "CidrBlock"},
 	attributes: []string{"CidrBlock"},
 	id:         routeID,
 	create: func(ctx context.Context, s Step, r *route) (string, error) {
@@ -85,3 +88,29 @@ var _ = add(&kind[*route]{
 		return Made{Attributes: map[string]any{"CidrBlock": r.destination()}}, nil
 	},
 })
+
+func liveRoute(ctx context.Context, s Step, id string, r *route) (*route, error) {
+	_, destination, _ := strings.Cut(id, "|")
+	in := &ec2.DescribeRouteTablesInput{RouteTableIds: []string{*r.RouteTableId}}
+	out, err := call.Do[ec2.DescribeRouteTablesOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range out.RouteTables[0].Routes {
+		live := &route{
+			RouteTableId:                r.RouteTableId,
+			DestinationCidrBlock:        o.DestinationCidrBlock,
+			DestinationIpv6CidrBlock:    o.DestinationIpv6CidrBlock,
+			DestinationPrefixListId:     o.DestinationPrefixListId,
+			EgressOnlyInternetGatewayId: o.EgressOnlyInternetGatewayId,
+			GatewayId:                   o.GatewayId,
+			InstanceId:                  o.InstanceId,
+			NatGatewayId:                o.NatGatewayId,
+			NetworkInterfaceId:          o.NetworkInterfaceId,
+		}
+		if live.destination() == destination {
+			return live, nil
+		}
+	}
+	return nil, errMissing
+}

@@ -17,6 +17,9 @@ type routeTable struct {
 
 var _ = add(&kind[*routeTable]{
 	name:       "AWS::EC2::RouteTable",
+	live:       liveRouteTable,
+	list:       listRouteTables,
+	identifier: []string{"RouteTableId"},
 	attributes: []string{"RouteTableId"},
 	find:       findEC2[*routeTable],
 	create: func(ctx context.Context, s Step, t *routeTable) (string, error) {
@@ -41,3 +44,24 @@ var _ = add(&kind[*routeTable]{
 		return Made{Attributes: map[string]any{"RouteTableId": id}}, nil
 	},
 })
+
+func liveRouteTable(ctx context.Context, s Step, id string, _ *routeTable) (*routeTable, error) {
+	out, err := call.Do[ec2.DescribeRouteTablesOutput](ctx, s.Services, &ec2.DescribeRouteTablesInput{RouteTableIds: []string{id}})
+	if err != nil {
+		return nil, err
+	}
+	return &routeTable{VpcId: out.RouteTables[0].VpcId, Tags: ownTags(out.RouteTables[0].Tags, ec2TagPair)}, nil
+}
+
+func listRouteTables(ctx context.Context, s Step, _ *routeTable) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ec2.DescribeRouteTablesOutput](ctx, s.Services, &ec2.DescribeRouteTablesInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.RouteTables {
+			ids = append(ids, *x.RouteTableId)
+		}
+		return ids, out.NextToken, nil
+	})
+}

@@ -1,9 +1,11 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -104,6 +106,9 @@ func (g *securityGroup) egress() (all []types.IpPermission) {
 
 var _ = add(&kind[*securityGroup]{
 	name:       "AWS::EC2::SecurityGroup",
+	live:       liveSecurityGroup,
+	list:       listSecurityGroups,
+	identifier: []string{"Id"},
 	attributes: []string{"GroupId", "Id", "VpcId"},
 	find:       findEC2[*securityGroup],
 	create: func(ctx context.Context, s Step, g *securityGroup) (string, error) {
@@ -195,4 +200,112 @@ func revoke(ctx context.Context, s Step, id string, p types.IpPermission, egress
 		return nil
 	}
 	return err
+}
+
+func liveSecurityGroup(ctx context.Context, s Step, id string, asked *securityGroup) (*securityGroup, error) {
+	out, err := call.Do[ec2.DescribeSecurityGroupsOutput](ctx, s.Services, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{id}})
+	if err != nil {
+		return nil, err
+	}
+	g := out.SecurityGroups[0]
+	live := &securityGroup{GroupDescription: g.Description, GroupName: g.GroupName, VpcId: g.VpcId, Tags: ownTags(g.Tags, ec2TagPair)}
+	rules, err := call.Do[ec2.DescribeSecurityGroupRulesOutput](ctx, s.Services,
+		&ec2.DescribeSecurityGroupRulesInput{Filters: []types.Filter{filter("group-id", id)}})
+	if err != nil {
+		return nil, err
+	}
+	others := append(s.others("AWS::EC2::SecurityGroupIngress"), s.others("AWS::EC2::SecurityGroupEgress")...)
+	for _, r := range rules.SecurityGroupRules {
+		if slices.ContainsFunc(others, func(o Other) bool { return o.ID == *r.SecurityGroupRuleId }) {
+			continue
+		}
+		if *r.IsEgress {
+			live.SecurityGroupEgress = append(live.SecurityGroupEgress, egressOf(r, asked.SecurityGroupEgress))
+		} else {
+			live.SecurityGroupIngress = append(live.SecurityGroupIngress, ingressOf(r, asked.SecurityGroupIngress))
+		}
+	}
+	return live, nil
+}
+
+// ingressOf returns a rule as a template has it: in the words of the one that asked for it, if one did.
+func ingressOf(r types.SecurityGroupRule, asked []ingressRule) ingressRule {
+	live := ingressRule{
+		IpProtocol:         r.IpProtocol,
+		FromPort:           r.FromPort,
+		ToPort:             r.ToPort,
+		CidrIp:             r.CidrIpv4,
+		CidrIpv6:           r.CidrIpv6,
+		Description:        r.Description,
+		SourcePrefixListId: r.PrefixListId,
+	}
+	if peer := r.ReferencedGroupInfo; peer != nil {
+		live.SourceSecurityGroupId, live.SourceSecurityGroupOwnerId = peer.GroupId, peer.UserId
+	}
+	for _, a := range asked {
+		named := a.SourceSecurityGroupName != nil && r.ReferencedGroupInfo != nil
+		isSame := isText(a.CidrIp, r.CidrIpv4) && isText(a.CidrIpv6, r.CidrIpv6) && isText(a.SourcePrefixListId, r.PrefixListId) &&
+			(named || isText(a.SourceSecurityGroupId, live.SourceSecurityGroupId))
+		if !isSame || !meansSame(a.permission(), r) {
+			continue
+		}
+		live.IpProtocol, live.FromPort, live.ToPort = a.IpProtocol, a.FromPort, a.ToPort
+		if named {
+			live.SourceSecurityGroupName = a.SourceSecurityGroupName
+		}
+		break
+	}
+	return live
+}
+
+// egressOf is ingressOf of a rule that lets members out.
+func egressOf(r types.SecurityGroupRule, asked []egressRule) egressRule {
+	live := egressRule{
+		IpProtocol:              r.IpProtocol,
+		FromPort:                r.FromPort,
+		ToPort:                  r.ToPort,
+		CidrIp:                  r.CidrIpv4,
+		CidrIpv6:                r.CidrIpv6,
+		Description:             r.Description,
+		DestinationPrefixListId: r.PrefixListId,
+	}
+	if peer := r.ReferencedGroupInfo; peer != nil {
+		live.DestinationSecurityGroupId = peer.GroupId
+	}
+	for _, a := range asked {
+		isSame := isText(a.CidrIp, r.CidrIpv4) && isText(a.CidrIpv6, r.CidrIpv6) && isText(a.DestinationPrefixListId, r.PrefixListId) &&
+			isText(a.DestinationSecurityGroupId, live.DestinationSecurityGroupId)
+		if isSame && meansSame(a.permission(), r) {
+			live.IpProtocol, live.FromPort, live.ToPort = a.IpProtocol, a.FromPort, a.ToPort
+			break
+		}
+	}
+	return live
+}
+
+// isText reports whether two texts are the same, or both missing.
+func isText(a, b *string) bool { return aws.ToString(a) == aws.ToString(b) }
+
+// meansSame reports whether a permission has a rule's protocol and ports: protocols have numbers and names, and -1 has all ports.
+func meansSame(p types.IpPermission, r types.SecurityGroupRule) bool {
+	names := map[string]string{"1": "icmp", "6": "tcp", "17": "udp", "58": "icmpv6"}
+	protocol := strings.ToLower(*p.IpProtocol)
+	protocol = cmp.Or(names[protocol], protocol)
+	if protocol != *r.IpProtocol {
+		return false
+	}
+	return protocol == "-1" || aws.ToInt32(p.FromPort) == aws.ToInt32(r.FromPort) && aws.ToInt32(p.ToPort) == aws.ToInt32(r.ToPort)
+}
+
+func listSecurityGroups(ctx context.Context, s Step, _ *securityGroup) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ec2.DescribeSecurityGroupsOutput](ctx, s.Services, &ec2.DescribeSecurityGroupsInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.SecurityGroups {
+			ids = append(ids, *x.GroupId)
+		}
+		return ids, out.NextToken, nil
+	})
 }

@@ -18,6 +18,8 @@ type securityGroupIngress struct {
 
 var _ = add(&kind[*securityGroupIngress]{
 	name:       "AWS::EC2::SecurityGroupIngress",
+	live:       liveIngress,
+	identifier: []string{"Id"},
 	attributes: []string{"Id"},
 	find:       findEC2[*securityGroupIngress],
 	create: func(ctx context.Context, s Step, r *securityGroupIngress) (string, error) {
@@ -59,6 +61,8 @@ type securityGroupEgress struct {
 
 var _ = add(&kind[*securityGroupEgress]{
 	name:       "AWS::EC2::SecurityGroupEgress",
+	live:       liveEgress,
+	identifier: []string{"Id"},
 	attributes: []string{"Id"},
 	find:       findEC2[*securityGroupEgress],
 	create: func(ctx context.Context, s Step, r *securityGroupEgress) (string, error) {
@@ -92,4 +96,44 @@ var _ = add(&kind[*securityGroupEgress]{
 
 func readRule[P any](_ context.Context, _ Step, id string, _ P) (Made, error) {
 	return Made{Attributes: map[string]any{"Id": id}}, nil
+}
+
+func liveIngress(ctx context.Context, s Step, id string, asked *securityGroupIngress) (*securityGroupIngress, error) {
+	r, err := describeRule(ctx, s, id)
+	if err != nil {
+		return nil, err
+	}
+	live := &securityGroupIngress{GroupId: r.GroupId, GroupName: asked.GroupName}
+	if asked.IpProtocol == nil {
+		live.ingressRule = ingressOf(r, nil)
+		return live, nil
+	}
+	live.ingressRule = ingressOf(r, []ingressRule{asked.ingressRule})
+	return live, nil
+}
+
+func describeRule(ctx context.Context, s Step, id string) (types.SecurityGroupRule, error) {
+	in := &ec2.DescribeSecurityGroupRulesInput{SecurityGroupRuleIds: []string{id}}
+	out, err := call.Do[ec2.DescribeSecurityGroupRulesOutput](ctx, s.Services, in)
+	if err == nil && len(out.SecurityGroupRules) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return types.SecurityGroupRule{}, err
+	}
+	return out.SecurityGroupRules[0], nil
+}
+
+func liveEgress(ctx context.Context, s Step, id string, asked *securityGroupEgress) (*securityGroupEgress, error) {
+	r, err := describeRule(ctx, s, id)
+	if err != nil {
+		return nil, err
+	}
+	live := &securityGroupEgress{GroupId: r.GroupId}
+	if asked.IpProtocol == nil {
+		live.egressRule = egressOf(r, nil)
+		return live, nil
+	}
+	live.egressRule = egressOf(r, []egressRule{asked.egressRule})
+	return live, nil
 }

@@ -27,7 +27,10 @@ type dnsNameOptions struct {
 }
 
 var _ = add(&kind[*subnet]{
-	name: "AWS::EC2::Subnet",
+	name:       "AWS::EC2::Subnet",
+	live:       liveSubnet,
+	list:       listSubnets,
+	identifier: []string{"SubnetId"},
 	attributes: []string{
 		"AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "Ipv6CidrBlocks", "NetworkAclAssociationId", "SubnetId", "VpcId",
 	},
@@ -114,4 +117,37 @@ func readSubnet(ctx context.Context, s Step, id string, _ *subnet) (Made, error)
 		"SubnetId":                id,
 		"VpcId":                   *made.VpcId,
 	}}, nil
+}
+
+func liveSubnet(ctx context.Context, s Step, id string, _ *subnet) (*subnet, error) {
+	out, err := call.Do[ec2.DescribeSubnetsOutput](ctx, s.Services, &ec2.DescribeSubnetsInput{SubnetIds: []string{id}})
+	if err != nil {
+		return nil, err
+	}
+	n := out.Subnets[0]
+	live := &subnet{
+		VpcId:               n.VpcId,
+		AvailabilityZone:    n.AvailabilityZone,
+		AvailabilityZoneId:  n.AvailabilityZoneId,
+		CidrBlock:           n.CidrBlock,
+		MapPublicIpOnLaunch: n.MapPublicIpOnLaunch,
+		Tags:                ownTags(n.Tags, ec2TagPair),
+	}
+	if o := n.PrivateDnsNameOptionsOnLaunch; o != nil {
+		live.PrivateDnsNameOptionsOnLaunch = &dnsNameOptions{o.EnableResourceNameDnsARecord, o.HostnameType}
+	}
+	return live, nil
+}
+
+func listSubnets(ctx context.Context, s Step, _ *subnet) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ec2.DescribeSubnetsOutput](ctx, s.Services, &ec2.DescribeSubnetsInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.Subnets {
+			ids = append(ids, *x.SubnetId)
+		}
+		return ids, out.NextToken, nil
+	})
 }

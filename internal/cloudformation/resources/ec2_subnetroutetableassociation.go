@@ -19,6 +19,8 @@ type subnetRouteTableAssociation struct {
 
 var _ = add(&kind[*subnetRouteTableAssociation]{
 	name:       "AWS::EC2::SubnetRouteTableAssociation",
+	live:       liveAssociation,
+	identifier: []string{"Id"},
 	attributes: []string{"Id"},
 	create: func(ctx context.Context, s Step, a *subnetRouteTableAssociation) (string, error) {
 		in := &ec2.AssociateRouteTableInput{SubnetId: a.SubnetId, RouteTableId: a.RouteTableId}
@@ -69,4 +71,24 @@ func associationOf(ctx context.Context, s Step, a *subnetRouteTableAssociation) 
 		}
 	}
 	return types.RouteTableAssociation{}, errMissing
+}
+
+func liveAssociation(ctx context.Context, s Step, id string, a *subnetRouteTableAssociation) (*subnetRouteTableAssociation, error) {
+	if a.SubnetId != nil {
+		is, err := associationOf(ctx, s, a)
+		return &subnetRouteTableAssociation{SubnetId: is.SubnetId, RouteTableId: is.RouteTableId}, err
+	}
+	in := &ec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("association.route-table-association-id", id)}}
+	out, err := call.Do[ec2.DescribeRouteTablesOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range out.RouteTables {
+		for _, is := range t.Associations {
+			if aws.ToString(is.RouteTableAssociationId) == id {
+				return &subnetRouteTableAssociation{SubnetId: is.SubnetId, RouteTableId: is.RouteTableId}, nil
+			}
+		}
+	}
+	return nil, errMissing
 }

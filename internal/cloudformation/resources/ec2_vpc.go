@@ -21,6 +21,9 @@ type vpc struct {
 
 var _ = add(&kind[*vpc]{
 	name:       "AWS::EC2::VPC",
+	live:       liveVPC,
+	list:       listVpcs,
+	identifier: []string{"VpcId"},
 	attributes: []string{"CidrBlock", "CidrBlockAssociations", "DefaultNetworkAcl", "DefaultSecurityGroup", "Ipv6CidrBlocks", "VpcId"},
 	find:       findEC2[*vpc],
 	create: func(ctx context.Context, s Step, v *vpc) (string, error) {
@@ -94,4 +97,38 @@ func readVPC(ctx context.Context, s Step, id string, _ *vpc) (Made, error) {
 		"Ipv6CidrBlocks":        []any{},
 		"VpcId":                 id,
 	}}, nil
+}
+
+func liveVPC(ctx context.Context, s Step, id string, _ *vpc) (*vpc, error) {
+	out, err := call.Do[ec2.DescribeVpcsOutput](ctx, s.Services, &ec2.DescribeVpcsInput{VpcIds: []string{id}})
+	if err != nil {
+		return nil, err
+	}
+	v := out.Vpcs[0]
+	live := &vpc{CidrBlock: v.CidrBlock, InstanceTenancy: v.InstanceTenancy, Tags: ownTags(v.Tags, ec2TagPair)}
+	names, err := call.Do[ec2.DescribeVpcAttributeOutput](ctx, s.Services,
+		&ec2.DescribeVpcAttributeInput{VpcId: &id, Attribute: types.VpcAttributeNameEnableDnsHostnames})
+	if err != nil {
+		return nil, err
+	}
+	support, err := call.Do[ec2.DescribeVpcAttributeOutput](ctx, s.Services,
+		&ec2.DescribeVpcAttributeInput{VpcId: &id, Attribute: types.VpcAttributeNameEnableDnsSupport})
+	if err != nil {
+		return nil, err
+	}
+	live.EnableDnsHostnames, live.EnableDnsSupport = names.EnableDnsHostnames.Value, support.EnableDnsSupport.Value
+	return live, nil
+}
+
+func listVpcs(ctx context.Context, s Step, _ *vpc) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ec2.DescribeVpcsOutput](ctx, s.Services, &ec2.DescribeVpcsInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.Vpcs {
+			ids = append(ids, *x.VpcId)
+		}
+		return ids, out.NextToken, nil
+	})
 }

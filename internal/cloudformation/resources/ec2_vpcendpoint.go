@@ -29,6 +29,8 @@ type vpcEndpoint struct {
 
 var _ = add(&kind[*vpcEndpoint]{
 	name:       "AWS::EC2::VPCEndpoint",
+	live:       liveEndpoint,
+	identifier: []string{"Id"},
 	attributes: []string{"CreationTimestamp", "DnsEntries", "Id", "NetworkInterfaceIds"},
 	find:       findEC2[*vpcEndpoint],
 	create: func(ctx context.Context, s Step, e *vpcEndpoint) (string, error) {
@@ -111,4 +113,27 @@ func updateEndpoint(ctx context.Context, s Step, id string, before, after *vpcEn
 // others returns the elements of a list that another list doesn't have.
 func others(all, known []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(known, s) })
+}
+
+func liveEndpoint(ctx context.Context, s Step, id string, _ *vpcEndpoint) (*vpcEndpoint, error) {
+	out, err := call.Do[ec2.DescribeVpcEndpointsOutput](ctx, s.Services, &ec2.DescribeVpcEndpointsInput{VpcEndpointIds: []string{id}})
+	if err != nil {
+		return nil, err
+	}
+	e := out.VpcEndpoints[0]
+	live := &vpcEndpoint{
+		ServiceName:       e.ServiceName,
+		VpcId:             e.VpcId,
+		VpcEndpointType:   e.VpcEndpointType,
+		IpAddressType:     e.IpAddressType,
+		PolicyDocument:    parsed(e.PolicyDocument),
+		PrivateDnsEnabled: e.PrivateDnsEnabled,
+		RouteTableIds:     e.RouteTableIds,
+		SubnetIds:         e.SubnetIds,
+		Tags:              ownTags(e.Tags, ec2TagPair),
+	}
+	for _, g := range e.Groups {
+		live.SecurityGroupIds = append(live.SecurityGroupIds, *g.GroupId)
+	}
+	return live, nil
 }

@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -19,6 +20,8 @@ type vpcGatewayAttachment struct {
 
 var _ = add(&kind[*vpcGatewayAttachment]{
 	name:       "AWS::EC2::VPCGatewayAttachment",
+	live:       liveAttachment,
+	identifier: []string{"AttachmentType", "VpcId"},
 	attributes: []string{"AttachmentType"},
 	id:         func(_ Step, a *vpcGatewayAttachment) string { return "IGW|" + aws.ToString(a.VpcId) },
 	create: func(ctx context.Context, s Step, a *vpcGatewayAttachment) (string, error) {
@@ -58,4 +61,17 @@ func attachGateway(ctx context.Context, s Step, a *vpcGatewayAttachment) error {
 func detachGateway(ctx context.Context, s Step, _ string, a *vpcGatewayAttachment) error {
 	in := &ec2.DetachInternetGatewayInput{VpcId: a.VpcId, InternetGatewayId: a.InternetGatewayId}
 	return did[ec2.DetachInternetGatewayOutput](ctx, s, in)
+}
+
+func liveAttachment(ctx context.Context, s Step, id string, _ *vpcGatewayAttachment) (*vpcGatewayAttachment, error) {
+	_, network, _ := strings.Cut(id, "|")
+	in := &ec2.DescribeInternetGatewaysInput{Filters: []types.Filter{filter("attachment.vpc-id", network)}}
+	out, err := call.Do[ec2.DescribeInternetGatewaysOutput](ctx, s.Services, in)
+	if err == nil && len(out.InternetGateways) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &vpcGatewayAttachment{VpcId: &network, InternetGatewayId: out.InternetGateways[0].InternetGatewayId}, nil
 }

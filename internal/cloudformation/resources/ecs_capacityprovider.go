@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -26,8 +27,11 @@ type autoScalingGroupProvider struct {
 }
 
 var _ = add(&kind[*capacityProvider]{
-	name: "AWS::ECS::CapacityProvider",
-	id:   func(s Step, p *capacityProvider) string { return s.named(p.Name, 255) },
+	name:       "AWS::ECS::CapacityProvider",
+	live:       liveCapacityProvider,
+	list:       listCapacityProviders,
+	identifier: []string{"Name"},
+	id:         func(s Step, p *capacityProvider) string { return s.named(p.Name, 255) },
 	create: func(ctx context.Context, s Step, p *capacityProvider) (string, error) {
 		out, err := call.Do[ecs.CreateCapacityProviderOutput](ctx, s.Services, &ecs.CreateCapacityProviderInput{
 			Name: new(s.named(p.Name, 255)),
@@ -96,4 +100,47 @@ func describeCapacityProvider(ctx context.Context, s Step, name string) (*types.
 		return nil, errMissing
 	}
 	return &out.CapacityProviders[0], nil
+}
+
+func liveCapacityProvider(ctx context.Context, s Step, name string, asked *capacityProvider) (*capacityProvider, error) {
+	in := &ecs.DescribeCapacityProvidersInput{
+		CapacityProviders: []string{name},
+		Include:           []types.CapacityProviderField{types.CapacityProviderFieldTags},
+	}
+	out, err := call.Do[ecs.DescribeCapacityProvidersOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.CapacityProviders) == 0 || out.CapacityProviders[0].Status != types.CapacityProviderStatusActive {
+		return nil, errMissing
+	}
+	p := out.CapacityProviders[0]
+	live := &capacityProvider{Name: p.Name, Tags: ownTags(p.Tags, ecsTagPair)}
+	if g := p.AutoScalingGroupProvider; g != nil {
+		arn := *g.AutoScalingGroupArn
+		var given *string
+		if asked.AutoScalingGroupProvider != nil {
+			given = asked.AutoScalingGroupProvider.AutoScalingGroupArn
+		}
+		live.AutoScalingGroupProvider = &autoScalingGroupProvider{
+			AutoScalingGroupArn:          asGiven(given, arn, arn[strings.LastIndex(arn, "/")+1:]),
+			ManagedDraining:              g.ManagedDraining,
+			ManagedScaling:               g.ManagedScaling,
+			ManagedTerminationProtection: g.ManagedTerminationProtection,
+		}
+	}
+	return live, nil
+}
+
+func listCapacityProviders(ctx context.Context, s Step, _ *capacityProvider) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ecs.DescribeCapacityProvidersOutput](ctx, s.Services, &ecs.DescribeCapacityProvidersInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.CapacityProviders {
+			ids = append(ids, *x.Name)
+		}
+		return ids, out.NextToken, nil
+	})
 }

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -22,6 +23,9 @@ type cluster struct {
 
 var _ = add(&kind[*cluster]{
 	name:       "AWS::ECS::Cluster",
+	live:       liveCluster,
+	list:       listClusters,
+	identifier: []string{"ClusterName"},
 	attributes: []string{"Arn"},
 	id:         clusterName,
 	create: func(ctx context.Context, s Step, c *cluster) (string, error) {
@@ -88,5 +92,59 @@ func tagECS(ctx context.Context, s Step, arn string, before, after []Tag) error 
 		return did[ecs.UntagResourceOutput](ctx, s, &ecs.UntagResourceInput{ResourceArn: &arn, TagKeys: gone})
 	}, func() error {
 		return did[ecs.TagResourceOutput](ctx, s, &ecs.TagResourceInput{ResourceArn: &arn, Tags: tagList(after, ecsTag)})
+	})
+}
+
+func liveCluster(ctx context.Context, s Step, name string, asked *cluster) (*cluster, error) {
+	c, err := describeCluster(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	live := &cluster{
+		ClusterName:                     c.ClusterName,
+		CapacityProviders:               c.CapacityProviders,
+		ClusterSettings:                 c.Settings,
+		Configuration:                   c.Configuration,
+		DefaultCapacityProviderStrategy: c.DefaultCapacityProviderStrategy,
+		Tags:                            ownTags(c.Tags, ecsTagPair),
+	}
+	if d := c.ServiceConnectDefaults; d != nil && d.Namespace != nil {
+		var given *string
+		if asked.ServiceConnectDefaults != nil {
+			given = asked.ServiceConnectDefaults.Namespace
+		}
+		arn := *d.Namespace
+		namespace := asGiven(given, arn, arn[strings.LastIndex(arn, "/")+1:])
+		live.ServiceConnectDefaults = &types.ClusterServiceConnectDefaultsRequest{Namespace: namespace}
+	}
+	return live, nil
+}
+
+func describeCluster(ctx context.Context, s Step, name string) (*types.Cluster, error) {
+	out, err := call.Do[ecs.DescribeClustersOutput](ctx, s.Services, &ecs.DescribeClustersInput{
+		Clusters: []string{name},
+		Include:  []types.ClusterField{types.ClusterFieldConfigurations, types.ClusterFieldSettings, types.ClusterFieldTags},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Clusters) == 0 || *out.Clusters[0].Status != "ACTIVE" {
+		return nil, errMissing
+	}
+	return &out.Clusters[0], nil
+}
+
+func ecsTagPair(t types.Tag) (key, value *string) { return t.Key, t.Value }
+
+func listClusters(ctx context.Context, s Step, _ *cluster) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ecs.ListClustersOutput](ctx, s.Services, &ecs.ListClustersInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.ClusterArns {
+			ids = append(ids, x[strings.LastIndex(x, "/")+1:])
+		}
+		return ids, out.NextToken, nil
 	})
 }

@@ -15,7 +15,9 @@ type providerAssociations struct {
 }
 
 var _ = add(&kind[*providerAssociations]{
-	name: "AWS::ECS::ClusterCapacityProviderAssociations",
+	name:       "AWS::ECS::ClusterCapacityProviderAssociations",
+	live:       liveAssociations,
+	identifier: []string{"Cluster"},
 	create: func(ctx context.Context, s Step, a *providerAssociations) (string, error) {
 		return *a.Cluster, associate(ctx, s, a)
 	},
@@ -34,4 +36,16 @@ func associate(ctx context.Context, s Step, a *providerAssociations) error {
 		CapacityProviders:               append([]string{}, a.CapacityProviders...),
 		DefaultCapacityProviderStrategy: append([]types.CapacityProviderStrategyItem{}, a.DefaultCapacityProviderStrategy...),
 	})
+}
+
+func liveAssociations(ctx context.Context, s Step, name string, _ *providerAssociations) (*providerAssociations, error) {
+	c, err := describeCluster(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	return &providerAssociations{
+		Cluster:                         &name,
+		CapacityProviders:               c.CapacityProviders,
+		DefaultCapacityProviderStrategy: c.DefaultCapacityProviderStrategy,
+	}, nil
 }

@@ -45,6 +45,10 @@ type service struct {
 
 var _ = add(&kind[*service]{
 	name:       "AWS::ECS::Service",
+	live:       liveService,
+	list:       listServices,
+	identifier: []string{"ServiceArn", "Cluster"},
+	physical:   "ServiceArn",
 	attributes: []string{"Name", "ServiceArn"},
 	after:      []string{"AWS::ECS::ClusterCapacityProviderAssociations"}, // without them ECS refuses the strategy
 	id: func(s Step, v *service) string {
@@ -174,6 +178,9 @@ func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error)
 	if err != nil {
 		return false, err
 	}
+	if c := found.DeploymentController; c != nil && c.Type == types.DeploymentControllerTypeExternal {
+		return true, nil // its task sets are resources of their own
+	}
 	for _, d := range found.Deployments {
 		if d.RolloutState == types.DeploymentRolloutStateFailed || isTakenBack(d, aws.ToString(v.TaskDefinition)) {
 			return false, template.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+
@@ -189,4 +196,65 @@ func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error)
 func isTakenBack(d types.Deployment, taskDefinition string) bool {
 	wanted := state.NameOf(taskDefinition)
 	return aws.ToString(d.Status) == "PRIMARY" && strings.Contains(wanted, ":") && state.NameOf(aws.ToString(d.TaskDefinition)) != wanted
+}
+
+func liveService(ctx context.Context, s Step, arn string, asked *service) (*service, error) {
+	in := &ecs.DescribeServicesInput{Services: []string{arn}, Cluster: asked.Cluster, Include: []types.ServiceField{types.ServiceFieldTags}}
+	out, err := call.Do[ecs.DescribeServicesOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Services) == 0 || *out.Services[0].Status == "INACTIVE" {
+		return nil, errMissing
+	}
+	v := &out.Services[0]
+	revision := aws.ToString(v.TaskDefinition)
+	family, _, _ := strings.Cut(state.NameOf(revision), ":")
+	live := &service{
+		ServiceName:                   v.ServiceName,
+		Cluster:                       asGiven(asked.Cluster, *v.ClusterArn, state.NameOf(*v.ClusterArn)),
+		DeploymentController:          v.DeploymentController,
+		LaunchType:                    v.LaunchType,
+		Role:                          asGiven(asked.Role, aws.ToString(v.RoleArn), state.NameOf(aws.ToString(v.RoleArn))),
+		SchedulingStrategy:            v.SchedulingStrategy,
+		AvailabilityZoneRebalancing:   v.AvailabilityZoneRebalancing,
+		CapacityProviderStrategy:      v.CapacityProviderStrategy,
+		DeploymentConfiguration:       v.DeploymentConfiguration,
+		EnableECSManagedTags:          v.EnableECSManagedTags,
+		EnableExecuteCommand:          v.EnableExecuteCommand,
+		HealthCheckGracePeriodSeconds: v.HealthCheckGracePeriodSeconds,
+		LoadBalancers:                 v.LoadBalancers,
+		NetworkConfiguration:          v.NetworkConfiguration,
+		PlacementConstraints:          v.PlacementConstraints,
+		PlacementStrategies:           v.PlacementStrategy,
+		PlatformVersion:               v.PlatformVersion,
+		PropagateTags:                 v.PropagateTags,
+		ServiceRegistries:             v.ServiceRegistries,
+		TaskDefinition:                asGiven(asked.TaskDefinition, revision, state.NameOf(revision), family),
+		Tags:                          ownTags(v.Tags, ecsTagPair),
+	}
+	if v.SchedulingStrategy != types.SchedulingStrategyDaemon {
+		live.DesiredCount = &v.DesiredCount
+	}
+	for _, d := range v.Deployments {
+		if aws.ToString(d.Status) == "PRIMARY" {
+			live.ServiceConnectConfiguration = d.ServiceConnectConfiguration
+			live.VolumeConfigurations = d.VolumeConfigurations
+			live.VpcLatticeConfigurations = d.VpcLatticeConfigurations
+		}
+	}
+	return live, nil
+}
+
+func listServices(ctx context.Context, s Step, asked *service) ([]string, error) {
+	if asked.Cluster == nil {
+		return nil, template.Errorf("Missing or invalid ResourceModel property in AWS::ECS::Service list handler request input. Required property: [Cluster]")
+	}
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ecs.ListServicesOutput](ctx, s.Services, &ecs.ListServicesInput{NextToken: token, Cluster: asked.Cluster})
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.ServiceArns, out.NextToken, nil
+	})
 }

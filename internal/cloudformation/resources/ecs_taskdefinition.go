@@ -35,6 +35,9 @@ type taskDefinition struct {
 
 var _ = add(&kind[*taskDefinition]{
 	name:       "AWS::ECS::TaskDefinition",
+	live:       liveTaskDefinition,
+	list:       listTaskDefinitions,
+	identifier: []string{"TaskDefinitionArn"},
 	attributes: []string{"TaskDefinitionArn"},
 	find:       registered,
 	create: func(ctx context.Context, s Step, d *taskDefinition) (string, error) {
@@ -86,4 +89,48 @@ func registered(ctx context.Context, s Step, d *taskDefinition) (string, error) 
 		return "", nil
 	}
 	return arn, nil
+}
+
+func liveTaskDefinition(ctx context.Context, s Step, arn string, _ *taskDefinition) (*taskDefinition, error) {
+	out, err := call.Do[ecs.DescribeTaskDefinitionOutput](ctx, s.Services, &ecs.DescribeTaskDefinitionInput{
+		TaskDefinition: &arn,
+		Include:        []types.TaskDefinitionField{types.TaskDefinitionFieldTags},
+	})
+	if hasCode(err, "ClientException") || err == nil && out.TaskDefinition.Status != types.TaskDefinitionStatusActive {
+		return nil, errMissing // ECS has no other error for one that isn't there
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := out.TaskDefinition
+	return &taskDefinition{
+		ContainerDefinitions:    d.ContainerDefinitions,
+		Cpu:                     d.Cpu,
+		EnableFaultInjection:    d.EnableFaultInjection,
+		EphemeralStorage:        d.EphemeralStorage,
+		ExecutionRoleArn:        d.ExecutionRoleArn,
+		Family:                  d.Family,
+		InferenceAccelerators:   d.InferenceAccelerators,
+		IpcMode:                 d.IpcMode,
+		Memory:                  d.Memory,
+		NetworkMode:             d.NetworkMode,
+		PidMode:                 d.PidMode,
+		PlacementConstraints:    d.PlacementConstraints,
+		ProxyConfiguration:      d.ProxyConfiguration,
+		RequiresCompatibilities: d.RequiresCompatibilities,
+		RuntimePlatform:         d.RuntimePlatform,
+		TaskRoleArn:             d.TaskRoleArn,
+		Volumes:                 d.Volumes,
+		Tags:                    ownTags(out.Tags, ecsTagPair),
+	}, nil
+}
+
+func listTaskDefinitions(ctx context.Context, s Step, _ *taskDefinition) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ecs.ListTaskDefinitionsOutput](ctx, s.Services, &ecs.ListTaskDefinitionsInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.TaskDefinitionArns, out.NextToken, nil
+	})
 }

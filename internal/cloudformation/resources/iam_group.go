@@ -20,6 +20,9 @@ func (g *group) policies() policies { return policies{g.ManagedPolicyArns, g.Pol
 
 var _ = add(&kind[*group]{
 	name:       "AWS::IAM::Group",
+	live:       liveGroup,
+	list:       listGroups,
+	identifier: []string{"GroupName"},
 	attributes: []string{"Arn"},
 	id:         func(s Step, g *group) string { return s.named(g.GroupName, 128) },
 	create: func(ctx context.Context, s Step, g *group) (string, error) {
@@ -54,4 +57,29 @@ func deleteGroup(ctx context.Context, s Step, name string, g *group) error {
 		return err
 	}
 	return did[iam.DeleteGroupOutput](ctx, s, &iam.DeleteGroupInput{GroupName: &name})
+}
+
+func liveGroup(ctx context.Context, s Step, name string, _ *group) (*group, error) {
+	out, err := call.Do[iam.GetGroupOutput](ctx, s.Services, &iam.GetGroupInput{GroupName: &name})
+	if err != nil {
+		return nil, err
+	}
+	has, err := iamGroups.own(ctx, s, "Groups", name)
+	if err != nil {
+		return nil, err
+	}
+	return &group{GroupName: out.Group.GroupName, ManagedPolicyArns: has.managed, Path: out.Group.Path, Policies: has.inline}, nil
+}
+
+func listGroups(ctx context.Context, s Step, _ *group) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[iam.ListGroupsOutput](ctx, s.Services, &iam.ListGroupsInput{Marker: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.Groups {
+			ids = append(ids, *x.GroupName)
+		}
+		return ids, out.Marker, nil
+	})
 }

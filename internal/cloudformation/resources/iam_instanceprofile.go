@@ -19,6 +19,9 @@ type instanceProfile struct {
 
 var _ = add(&kind[*instanceProfile]{
 	name:       "AWS::IAM::InstanceProfile",
+	live:       liveProfile,
+	list:       listInstanceProfiles,
+	identifier: []string{"InstanceProfileName"},
 	attributes: []string{"Arn"},
 	id:         func(s Step, p *instanceProfile) string { return s.named(p.InstanceProfileName, 128) },
 	create: func(ctx context.Context, s Step, p *instanceProfile) (string, error) {
@@ -79,4 +82,29 @@ func deleteProfile(ctx context.Context, s Step, name string, p *instanceProfile)
 	}
 	in := &iam.DeleteInstanceProfileInput{InstanceProfileName: &name}
 	return did[iam.DeleteInstanceProfileOutput](ctx, s, in)
+}
+
+func liveProfile(ctx context.Context, s Step, name string, _ *instanceProfile) (*instanceProfile, error) {
+	out, err := call.Do[iam.GetInstanceProfileOutput](ctx, s.Services, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
+	if err != nil {
+		return nil, err
+	}
+	live := &instanceProfile{InstanceProfileName: out.InstanceProfile.InstanceProfileName, Path: out.InstanceProfile.Path}
+	for _, r := range out.InstanceProfile.Roles {
+		live.Roles = append(live.Roles, *r.RoleName)
+	}
+	return live, nil
+}
+
+func listInstanceProfiles(ctx context.Context, s Step, _ *instanceProfile) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[iam.ListInstanceProfilesOutput](ctx, s.Services, &iam.ListInstanceProfilesInput{Marker: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.InstanceProfiles {
+			ids = append(ids, *x.InstanceProfileName)
+		}
+		return ids, out.Marker, nil
+	})
 }

@@ -38,6 +38,7 @@ func (p *policy) inline() policies {
 
 var _ = add(&kind[*policy]{
 	name:       "AWS::IAM::Policy",
+	live:       livePolicy,
 	attributes: []string{"Id"},
 	create: func(ctx context.Context, s Step, p *policy) (string, error) {
 		id := s.generated(128)
@@ -93,6 +94,9 @@ type managedPolicy struct {
 
 var _ = add(&kind[*managedPolicy]{
 	name:       "AWS::IAM::ManagedPolicy",
+	live:       liveManagedPolicy,
+	list:       listManagedPolicies,
+	identifier: []string{"PolicyArn"},
 	attributes: []string{"PolicyArn", "PolicyId"},
 	id: func(s Step, p *managedPolicy) string {
 		path := "/"
@@ -202,4 +206,88 @@ func deletePolicy(ctx context.Context, s Step, arn string, p *managedPolicy) err
 		}
 	}
 	return did[iam.DeletePolicyOutput](ctx, s, &iam.DeletePolicyInput{PolicyArn: &arn})
+}
+
+// livePolicy reads the policy where it was put. The document is the one that isn't as it's to be, if there's one.
+func livePolicy(ctx context.Context, s Step, _ string, p *policy) (*policy, error) {
+	live := &policy{PolicyName: p.PolicyName}
+	lists := []*[]string{&live.Groups, &live.Roles, &live.Users}
+	for i, h := range holdersOf(p.Groups, p.Roles, p.Users) {
+		for _, name := range h.names {
+			text, err := h.kind.get(ctx, s, name, *p.PolicyName)
+			if isMissing(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			*lists[i] = append(*lists[i], name)
+			found := unescaped(text)
+			if live.PolicyDocument == nil || !reflect.DeepEqual(canonical(found), canonical(p.PolicyDocument)) {
+				live.PolicyDocument = found
+			}
+		}
+	}
+	if live.PolicyDocument == nil {
+		return nil, errMissing
+	}
+	return live, nil
+}
+
+func liveManagedPolicy(ctx context.Context, s Step, arn string, _ *managedPolicy) (*managedPolicy, error) {
+	out, err := call.Do[iam.GetPolicyOutput](ctx, s.Services, &iam.GetPolicyInput{PolicyArn: &arn})
+	if err != nil {
+		return nil, err
+	}
+	version, err := call.Do[iam.GetPolicyVersionOutput](ctx, s.Services,
+		&iam.GetPolicyVersionInput{PolicyArn: &arn, VersionId: out.Policy.DefaultVersionId})
+	if err != nil {
+		return nil, err
+	}
+	live := &managedPolicy{
+		ManagedPolicyName: out.Policy.PolicyName,
+		Description:       out.Policy.Description,
+		Path:              out.Policy.Path,
+		PolicyDocument:    unescaped(version.PolicyVersion.Document),
+	}
+	has, err := call.Do[iam.ListEntitiesForPolicyOutput](ctx, s.Services, &iam.ListEntitiesForPolicyInput{PolicyArn: &arn})
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range has.PolicyGroups {
+		live.Groups = append(live.Groups, *g.GroupName)
+	}
+	for _, r := range has.PolicyRoles {
+		live.Roles = append(live.Roles, *r.RoleName)
+	}
+	for _, u := range has.PolicyUsers {
+		live.Users = append(live.Users, *u.UserName)
+	}
+	live.Groups = withoutHolders(s, "AWS::IAM::Group", arn, live.Groups)
+	live.Roles = withoutHolders(s, "AWS::IAM::Role", arn, live.Roles)
+	live.Users = withoutHolders(s, "AWS::IAM::User", arn, live.Users)
+	return live, nil
+}
+
+// withoutHolders takes those out of a policy's holders who name it themselves in the stack's template.
+func withoutHolders(s Step, kind, arn string, names []string) []string {
+	for _, o := range s.others(kind) {
+		if listed(o.Properties["ManagedPolicyArns"], arn) {
+			names = slices.DeleteFunc(names, func(name string) bool { return name == o.ID })
+		}
+	}
+	return names
+}
+
+func listManagedPolicies(ctx context.Context, s Step, _ *managedPolicy) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[iam.ListPoliciesOutput](ctx, s.Services, &iam.ListPoliciesInput{Marker: token, Scope: types.PolicyScopeTypeLocal})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.Policies {
+			ids = append(ids, *x.Arn)
+		}
+		return ids, out.Marker, nil
+	})
 }

@@ -2,9 +2,13 @@ package resources
 
 import (
 	"context"
+	"net/url"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // principal is a kind of what has policies in IAM: roles, users and groups. All have the same four calls.
@@ -13,6 +17,10 @@ type principal struct {
 	detach func(ctx context.Context, s Step, name, arn string) error
 	put    func(ctx context.Context, s Step, name, policy string, document *string) error
 	drop   func(ctx context.Context, s Step, name, policy string) error
+	get    func(ctx context.Context, s Step, name, policy string) (document *string, err error)
+	// attached lists the managed policies that somebody has, and inline the names of those that are its own.
+	attached func(ctx context.Context, s Step, name string) ([]types.AttachedPolicy, error)
+	inline   func(ctx context.Context, s Step, name string) ([]string, error)
 }
 
 // policies are what a template gives a role, a user or a group.
@@ -54,6 +62,51 @@ func (k principal) clear(ctx context.Context, s Step, name string, before, after
 	return nil
 }
 
+// own returns the policies that somebody has, without those that other resources of the stack gave: member is where their properties name
+// whom they're for.
+func (k principal) own(ctx context.Context, s Step, member, name string) (has policies, err error) {
+	managed, err := k.attached(ctx, s, name)
+	if err != nil {
+		return has, err
+	}
+	given := s.others("AWS::IAM::ManagedPolicy")
+	for _, p := range managed {
+		isGiven := func(o Other) bool { return o.ID == *p.PolicyArn && listed(o.Properties[member], name) }
+		if !slices.ContainsFunc(given, isGiven) {
+			has.managed = append(has.managed, *p.PolicyArn)
+		}
+	}
+	names, err := k.inline(ctx, s, name)
+	if err != nil {
+		return has, err
+	}
+	given = s.others("AWS::IAM::Policy")
+	for _, policy := range names {
+		isGiven := func(o Other) bool { return o.Properties["PolicyName"] == policy && listed(o.Properties[member], name) }
+		if slices.ContainsFunc(given, isGiven) {
+			continue
+		}
+		text, err := k.get(ctx, s, name, policy)
+		if err != nil {
+			return has, err
+		}
+		has.inline = append(has.inline, inlinePolicy{&policy, unescaped(text)})
+	}
+	return has, nil
+}
+
+// unescaped returns a document as IAM answers it, which is escaped for URLs.
+func unescaped(text *string) any {
+	if text == nil {
+		return nil
+	}
+	plain, err := url.QueryUnescape(*text)
+	if err != nil {
+		plain = *text
+	}
+	return parsed(&plain)
+}
+
 var iamRoles = principal{
 	attach: func(ctx context.Context, s Step, name, arn string) error {
 		return did[iam.AttachRolePolicyOutput](ctx, s, &iam.AttachRolePolicyInput{RoleName: &name, PolicyArn: &arn})
@@ -66,6 +119,29 @@ var iamRoles = principal{
 	},
 	drop: func(ctx context.Context, s Step, name, policy string) error {
 		return did[iam.DeleteRolePolicyOutput](ctx, s, &iam.DeleteRolePolicyInput{RoleName: &name, PolicyName: &policy})
+	},
+	get: func(ctx context.Context, s Step, name, policy string) (*string, error) {
+		in := &iam.GetRolePolicyInput{RoleName: &name, PolicyName: &policy}
+		out, err := call.Do[iam.GetRolePolicyOutput](ctx, s.Services, in)
+		if err != nil {
+			return nil, err
+		}
+		return out.PolicyDocument, nil
+	},
+	attached: func(ctx context.Context, s Step, name string) ([]types.AttachedPolicy, error) {
+		in := &iam.ListAttachedRolePoliciesInput{RoleName: &name}
+		out, err := call.Do[iam.ListAttachedRolePoliciesOutput](ctx, s.Services, in)
+		if err != nil {
+			return nil, err
+		}
+		return out.AttachedPolicies, nil
+	},
+	inline: func(ctx context.Context, s Step, name string) ([]string, error) {
+		out, err := call.Do[iam.ListRolePoliciesOutput](ctx, s.Services, &iam.ListRolePoliciesInput{RoleName: &name})
+		if err != nil {
+			return nil, err
+		}
+		return out.PolicyNames, nil
 	},
 }
 
@@ -82,6 +158,29 @@ var iamUsers = principal{
 	drop: func(ctx context.Context, s Step, name, policy string) error {
 		return did[iam.DeleteUserPolicyOutput](ctx, s, &iam.DeleteUserPolicyInput{UserName: &name, PolicyName: &policy})
 	},
+	get: func(ctx context.Context, s Step, name, policy string) (*string, error) {
+		in := &iam.GetUserPolicyInput{UserName: &name, PolicyName: &policy}
+		out, err := call.Do[iam.GetUserPolicyOutput](ctx, s.Services, in)
+		if err != nil {
+			return nil, err
+		}
+		return out.PolicyDocument, nil
+	},
+	attached: func(ctx context.Context, s Step, name string) ([]types.AttachedPolicy, error) {
+		in := &iam.ListAttachedUserPoliciesInput{UserName: &name}
+		out, err := call.Do[iam.ListAttachedUserPoliciesOutput](ctx, s.Services, in)
+		if err != nil {
+			return nil, err
+		}
+		return out.AttachedPolicies, nil
+	},
+	inline: func(ctx context.Context, s Step, name string) ([]string, error) {
+		out, err := call.Do[iam.ListUserPoliciesOutput](ctx, s.Services, &iam.ListUserPoliciesInput{UserName: &name})
+		if err != nil {
+			return nil, err
+		}
+		return out.PolicyNames, nil
+	},
 }
 
 var iamGroups = principal{
@@ -96,5 +195,28 @@ var iamGroups = principal{
 	},
 	drop: func(ctx context.Context, s Step, name, policy string) error {
 		return did[iam.DeleteGroupPolicyOutput](ctx, s, &iam.DeleteGroupPolicyInput{GroupName: &name, PolicyName: &policy})
+	},
+	get: func(ctx context.Context, s Step, name, policy string) (*string, error) {
+		in := &iam.GetGroupPolicyInput{GroupName: &name, PolicyName: &policy}
+		out, err := call.Do[iam.GetGroupPolicyOutput](ctx, s.Services, in)
+		if err != nil {
+			return nil, err
+		}
+		return out.PolicyDocument, nil
+	},
+	attached: func(ctx context.Context, s Step, name string) ([]types.AttachedPolicy, error) {
+		in := &iam.ListAttachedGroupPoliciesInput{GroupName: &name}
+		out, err := call.Do[iam.ListAttachedGroupPoliciesOutput](ctx, s.Services, in)
+		if err != nil {
+			return nil, err
+		}
+		return out.AttachedPolicies, nil
+	},
+	inline: func(ctx context.Context, s Step, name string) ([]string, error) {
+		out, err := call.Do[iam.ListGroupPoliciesOutput](ctx, s.Services, &iam.ListGroupPoliciesInput{GroupName: &name})
+		if err != nil {
+			return nil, err
+		}
+		return out.PolicyNames, nil
 	},
 }

@@ -30,6 +30,9 @@ type inlinePolicy struct {
 
 var _ = add(&kind[*role]{
 	name:       "AWS::IAM::Role",
+	live:       liveRole,
+	list:       listRoles,
+	identifier: []string{"RoleName"},
 	attributes: []string{"Arn", "RoleId"},
 	id:         func(s Step, r *role) string { return s.named(r.RoleName, 64) },
 	create: func(ctx context.Context, s Step, r *role) (string, error) {
@@ -106,4 +109,45 @@ func deleteRole(ctx context.Context, s Step, name string, r *role) error {
 		return err
 	}
 	return did[iam.DeleteRoleOutput](ctx, s, &iam.DeleteRoleInput{RoleName: &name})
+}
+
+func liveRole(ctx context.Context, s Step, name string, _ *role) (*role, error) {
+	out, err := call.Do[iam.GetRoleOutput](ctx, s.Services, &iam.GetRoleInput{RoleName: &name})
+	if err != nil {
+		return nil, err
+	}
+	has, err := iamRoles.own(ctx, s, "Roles", name)
+	if err != nil {
+		return nil, err
+	}
+	r := out.Role
+	live := &role{
+		RoleName:                 r.RoleName,
+		Path:                     r.Path,
+		AssumeRolePolicyDocument: unescaped(r.AssumeRolePolicyDocument),
+		Description:              r.Description,
+		ManagedPolicyArns:        has.managed,
+		MaxSessionDuration:       r.MaxSessionDuration,
+		Policies:                 has.inline,
+		Tags:                     ownTags(r.Tags, iamTagPair),
+	}
+	if r.PermissionsBoundary != nil {
+		live.PermissionsBoundary = r.PermissionsBoundary.PermissionsBoundaryArn
+	}
+	return live, nil
+}
+
+func iamTagPair(t types.Tag) (key, value *string) { return t.Key, t.Value }
+
+func listRoles(ctx context.Context, s Step, _ *role) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[iam.ListRolesOutput](ctx, s.Services, &iam.ListRolesInput{Marker: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.Roles {
+			ids = append(ids, *x.RoleName)
+		}
+		return ids, out.Marker, nil
+	})
 }

@@ -20,6 +20,8 @@ type serviceLinkedRole struct {
 
 var _ = add(&kind[*serviceLinkedRole]{
 	name:       "AWS::IAM::ServiceLinkedRole",
+	live:       liveServiceLinkedRole,
+	identifier: []string{"RoleName"},
 	attributes: []string{"RoleName"},
 	find: func(ctx context.Context, s Step, r *serviceLinkedRole) (string, error) {
 		in := &iam.ListRolesInput{PathPrefix: new("/aws-service-role/" + *r.AWSServiceName + "/")}
@@ -53,3 +55,12 @@ var _ = add(&kind[*serviceLinkedRole]{
 		return Made{Attributes: map[string]any{"RoleName": name}}, nil
 	},
 })
+
+func liveServiceLinkedRole(ctx context.Context, s Step, name string, asked *serviceLinkedRole) (*serviceLinkedRole, error) {
+	out, err := call.Do[iam.GetRoleOutput](ctx, s.Services, &iam.GetRoleInput{RoleName: &name})
+	if err != nil {
+		return nil, err
+	}
+	service := strings.Trim(strings.TrimPrefix(*out.Role.Path, "/aws-service-role/"), "/")
+	return &serviceLinkedRole{AWSServiceName: &service, CustomSuffix: asked.CustomSuffix, Description: out.Role.Description}, nil
+}

@@ -23,6 +23,9 @@ func (u *user) policies() policies { return policies{u.ManagedPolicyArns, u.Poli
 
 var _ = add(&kind[*user]{
 	name:       "AWS::IAM::User",
+	live:       liveUser,
+	list:       listUsers,
+	identifier: []string{"UserName"},
 	attributes: []string{"Arn"},
 	id:         func(s Step, u *user) string { return s.named(u.UserName, 64) },
 	create: func(ctx context.Context, s Step, u *user) (string, error) {
@@ -112,4 +115,46 @@ func deleteUser(ctx context.Context, s Step, name string, u *user) error {
 		return err
 	}
 	return did[iam.DeleteUserOutput](ctx, s, &iam.DeleteUserInput{UserName: &name})
+}
+
+func liveUser(ctx context.Context, s Step, name string, _ *user) (*user, error) {
+	out, err := call.Do[iam.GetUserOutput](ctx, s.Services, &iam.GetUserInput{UserName: &name})
+	if err != nil {
+		return nil, err
+	}
+	has, err := iamUsers.own(ctx, s, "Users", name)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := call.Do[iam.ListGroupsForUserOutput](ctx, s.Services, &iam.ListGroupsForUserInput{UserName: &name})
+	if err != nil {
+		return nil, err
+	}
+	live := &user{
+		UserName:          out.User.UserName,
+		ManagedPolicyArns: has.managed,
+		Path:              out.User.Path,
+		Policies:          has.inline,
+		Tags:              ownTags(out.User.Tags, iamTagPair),
+	}
+	for _, g := range groups.Groups {
+		live.Groups = append(live.Groups, *g.GroupName)
+	}
+	if out.User.PermissionsBoundary != nil {
+		live.PermissionsBoundary = out.User.PermissionsBoundary.PermissionsBoundaryArn
+	}
+	return live, nil
+}
+
+func listUsers(ctx context.Context, s Step, _ *user) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[iam.ListUsersOutput](ctx, s.Services, &iam.ListUsersInput{Marker: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.Users {
+			ids = append(ids, *x.UserName)
+		}
+		return ids, out.Marker, nil
+	})
 }

@@ -20,6 +20,9 @@ type logGroup struct {
 
 var _ = add(&kind[*logGroup]{
 	name:       "AWS::Logs::LogGroup",
+	live:       liveLogGroup,
+	list:       listLogGroups,
+	identifier: []string{"LogGroupName"},
 	attributes: []string{"Arn"},
 	id:         func(s Step, g *logGroup) string { return s.named(g.LogGroupName, 512) },
 	create: func(ctx context.Context, s Step, g *logGroup) (string, error) {
@@ -70,4 +73,40 @@ func retain(ctx context.Context, s Step, name string, g *logGroup) error {
 	}
 	in := &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: &name, RetentionInDays: g.RetentionInDays}
 	return did[cloudwatchlogs.PutRetentionPolicyOutput](ctx, s, in)
+}
+
+func liveLogGroup(ctx context.Context, s Step, name string, _ *logGroup) (*logGroup, error) {
+	out, err := call.Do[cloudwatchlogs.DescribeLogGroupsOutput](ctx, s.Services, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &name})
+	if err != nil {
+		return nil, err
+	}
+	if len(out.LogGroups) == 0 || *out.LogGroups[0].LogGroupName != name {
+		return nil, errMissing
+	}
+	g := out.LogGroups[0]
+	arn := s.Account.ARN("logs", "log-group:"+name)
+	tags, err := call.Do[cloudwatchlogs.ListTagsForResourceOutput](ctx, s.Services, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: &arn})
+	if err != nil {
+		return nil, err
+	}
+	return &logGroup{
+		LogGroupName:              g.LogGroupName,
+		DeletionProtectionEnabled: g.DeletionProtectionEnabled,
+		LogGroupClass:             g.LogGroupClass,
+		RetentionInDays:           g.RetentionInDays,
+		Tags:                      ownTagMap(tags.Tags),
+	}, nil
+}
+
+func listLogGroups(ctx context.Context, s Step, _ *logGroup) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[cloudwatchlogs.DescribeLogGroupsOutput](ctx, s.Services, &cloudwatchlogs.DescribeLogGroupsInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.LogGroups {
+			ids = append(ids, *x.LogGroupName)
+		}
+		return ids, out.NextToken, nil
+	})
 }

@@ -15,8 +15,11 @@ type logStream struct {
 }
 
 var _ = add(&kind[*logStream]{
-	name: "AWS::Logs::LogStream",
-	id:   func(s Step, l *logStream) string { return s.named(l.LogStreamName, 512) },
+	name:       "AWS::Logs::LogStream",
+	live:       liveLogStream,
+	identifier: []string{"LogGroupName", "LogStreamName"},
+	physical:   "LogStreamName",
+	id:         func(s Step, l *logStream) string { return s.named(l.LogStreamName, 512) },
 	create: func(ctx context.Context, s Step, l *logStream) (string, error) {
 		name := s.named(l.LogStreamName, 512)
 		in := &cloudwatchlogs.CreateLogStreamInput{LogGroupName: l.LogGroupName, LogStreamName: &name}
@@ -38,3 +41,15 @@ var _ = add(&kind[*logStream]{
 		return Made{}, nil
 	},
 })
+
+func liveLogStream(ctx context.Context, s Step, name string, l *logStream) (*logStream, error) {
+	in := &cloudwatchlogs.DescribeLogStreamsInput{LogGroupName: l.LogGroupName, LogStreamNamePrefix: &name}
+	out, err := call.Do[cloudwatchlogs.DescribeLogStreamsOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.LogStreams) == 0 || *out.LogStreams[0].LogStreamName != name {
+		return nil, errMissing
+	}
+	return &logStream{LogGroupName: l.LogGroupName, LogStreamName: &name}, nil
+}

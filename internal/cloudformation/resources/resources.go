@@ -51,6 +51,7 @@ type Type interface {
 	Update(ctx context.Context, s Step, id string, before, after map[string]any) error
 	// Settled reports whether a resource that was created or updated has become what it's to be.
 	Settled(ctx context.Context, s Step, id string, properties map[string]any) (bool, error)
+	Reader
 	// Read returns what is known of a resource.
 	Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error)
 	// Delete deletes a resource. That it's gone already is success.
@@ -79,6 +80,8 @@ type Step struct {
 	Former []string
 	// HandleURL makes the URL to which a wait condition's signals are sent, if the resource is a handle.
 	HandleURL func() string
+	// Others returns the stack's other resources of a type. It's nil where there is no stack.
+	Others func(name string) []Other
 	// Heard returns the signals for a wait condition whose handle has a URL, in the order in which they came.
 	Heard func(handle string) ([]state.WaitSignal, error)
 }
@@ -108,6 +111,15 @@ type kind[P any] struct {
 	delete func(ctx context.Context, s Step, id string, p P) error
 	// read returns what is known of a resource. Without it, that is its ID.
 	read func(ctx context.Context, s Step, id string, p P) (Made, error)
+	// live returns a resource's properties as they are now. The asked ones say in which form, and at least what identifies the resource.
+	// Without it, nobody can tell whether a resource has drifted.
+	live func(ctx context.Context, s Step, id string, asked P) (P, error)
+	// list returns the IDs of the resources of the type. Without it, nobody can list them.
+	list func(ctx context.Context, s Step, asked P) ([]string, error)
+	// identifier names what tells a resource from others of its type, which are properties, or else attributes. All of them, joined by |, are
+	// the physical ID, unless physical says which one is.
+	identifier []string
+	physical   string
 	// settled reports whether a resource that was created or updated has become what it is to be. Without it, it has at once.
 	settled func(ctx context.Context, s Step, id string, p P) (bool, error)
 }

@@ -8,12 +8,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // bucket has the properties of AWS::S3::Bucket. Its physical ID is the name. Those that Pintle's S3 doesn't serve aren't there.
 type bucket struct {
 	BucketName                     *string `cfn:"create"`
-	AccessControl                  *string
+	AccessControl                  *string `cfn:"write"`
 	BucketEncryption               *bucketEncryption
 	CorsConfiguration              *bucketCORS
 	LifecycleConfiguration         *bucketLifecycle
@@ -26,6 +28,9 @@ type bucket struct {
 
 var _ = add(&kind[*bucket]{
 	name:       "AWS::S3::Bucket",
+	live:       liveBucket,
+	list:       listBuckets,
+	identifier: []string{"BucketName"},
 	attributes: []string{"Arn", "DomainName", "DualStackDomainName", "RegionalDomainName", "WebsiteURL"},
 	id:         bucketName,
 	create: func(ctx context.Context, s Step, b *bucket) (string, error) {
@@ -108,4 +113,35 @@ func setBucket(ctx context.Context, s Step, name string, before, after *bucket) 
 
 func deleteBucket(ctx context.Context, s Step, name string, _ *bucket) error {
 	return did[s3.DeleteBucketOutput](ctx, s, &s3.DeleteBucketInput{Bucket: &name})
+}
+
+func liveBucket(ctx context.Context, s Step, name string, _ *bucket) (*bucket, error) {
+	if err := did[s3.HeadBucketOutput](ctx, s, &s3.HeadBucketInput{Bucket: &name}); err != nil {
+		if hasCode(err, "NotFound") {
+			err = errMissing
+		}
+		return nil, err
+	}
+	live := &bucket{BucketName: &name}
+	for _, read := range []func(ctx context.Context, s Step, name string, live *bucket) error{
+		readVersioning, readEncryption, readPublicAccess, readOwnership, readCORS, readLifecycle, readNotifications, readBucketTags,
+	} {
+		if err := read(ctx, s, name, live); err != nil && !isNothing(err) {
+			return nil, err
+		}
+	}
+	return live, nil
+}
+
+func listBuckets(ctx context.Context, s Step, _ *bucket) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[s3.ListBucketsOutput](ctx, s.Services, &s3.ListBucketsInput{ContinuationToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.Buckets {
+			ids = append(ids, *x.Name)
+		}
+		return ids, out.ContinuationToken, nil
+	})
 }

@@ -18,9 +18,9 @@ import (
 type secret struct {
 	Name                 *string `cfn:"create"`
 	Description          *string
-	GenerateSecretString *generatedSecret
+	GenerateSecretString *generatedSecret `cfn:"write"`
 	KmsKeyId             *string
-	SecretString         *string
+	SecretString         *string `cfn:"write"`
 	Tags                 []Tag
 }
 
@@ -40,6 +40,9 @@ type generatedSecret struct {
 
 var _ = add(&kind[*secret]{
 	name:       "AWS::SecretsManager::Secret",
+	live:       liveSecret,
+	list:       listSecrets,
+	identifier: []string{"Id"},
 	attributes: []string{"Id"},
 	find:       findSecret,
 	create: func(ctx context.Context, s Step, c *secret) (string, error) {
@@ -174,12 +177,14 @@ func hasNewValue(before, after *secret) bool {
 // secretPolicy has the properties of AWS::SecretsManager::ResourcePolicy. Its physical ID is the secret's ARN.
 type secretPolicy struct {
 	SecretId          *string `cfn:"required,create"`
-	BlockPublicPolicy *bool
-	ResourcePolicy    any `cfn:"required"`
+	BlockPublicPolicy *bool   `cfn:"write"`
+	ResourcePolicy    any     `cfn:"required"`
 }
 
 var _ = add(&kind[*secretPolicy]{
 	name:       "AWS::SecretsManager::ResourcePolicy",
+	live:       liveSecretPolicy,
+	identifier: []string{"Id"},
 	attributes: []string{"Id"},
 	id:         func(_ Step, p *secretPolicy) string { return aws.ToString(p.SecretId) },
 	create: func(ctx context.Context, s Step, p *secretPolicy) (string, error) {
@@ -208,5 +213,45 @@ func putSecretPolicy(ctx context.Context, s Step, p *secretPolicy) error {
 		SecretId:          p.SecretId,
 		BlockPublicPolicy: p.BlockPublicPolicy,
 		ResourcePolicy:    document(p.ResourcePolicy),
+	})
+}
+
+func liveSecret(ctx context.Context, s Step, arn string, _ *secret) (*secret, error) {
+	out, err := call.Do[secretsmanager.DescribeSecretOutput](ctx, s.Services, &secretsmanager.DescribeSecretInput{SecretId: &arn})
+	if err == nil && out.DeletedDate != nil {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &secret{
+		Name:        out.Name,
+		Description: out.Description,
+		KmsKeyId:    out.KmsKeyId,
+		Tags:        ownTags(out.Tags, func(t types.Tag) (key, value *string) { return t.Key, t.Value }),
+	}, nil
+}
+
+func liveSecretPolicy(ctx context.Context, s Step, id string, _ *secretPolicy) (*secretPolicy, error) {
+	out, err := call.Do[secretsmanager.GetResourcePolicyOutput](ctx, s.Services, &secretsmanager.GetResourcePolicyInput{SecretId: &id})
+	if err == nil && out.ResourcePolicy == nil {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &secretPolicy{SecretId: &id, ResourcePolicy: parsed(out.ResourcePolicy)}, nil
+}
+
+func listSecrets(ctx context.Context, s Step, _ *secret) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[secretsmanager.ListSecretsOutput](ctx, s.Services, &secretsmanager.ListSecretsInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.SecretList {
+			ids = append(ids, *x.ARN)
+		}
+		return ids, out.NextToken, nil
 	})
 }

@@ -3,8 +3,11 @@ package resources
 import (
 	"context"
 	"strconv"
+	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -86,6 +89,9 @@ func (q *queue) isFIFO() bool { return q.FifoQueue != nil && *q.FifoQueue }
 
 var _ = add(&kind[*queue]{
 	name:       "AWS::SQS::Queue",
+	live:       liveQueue,
+	list:       listQueues,
+	identifier: []string{"QueueUrl"},
 	attributes: []string{"Arn", "QueueName", "QueueUrl"},
 	create: func(ctx context.Context, s Step, q *queue) (string, error) {
 		attributes := q.attributes()
@@ -120,8 +126,8 @@ var _ = add(&kind[*queue]{
 	delete: func(ctx context.Context, s Step, url string, _ *queue) error {
 		return did[sqs.DeleteQueueOutput](ctx, s, &sqs.DeleteQueueInput{QueueUrl: &url})
 	},
-	read: func(ctx context.Context, s Step, url string, q *queue) (Made, error) {
-		name := queueName(s, q)
+	read: func(ctx context.Context, s Step, url string, _ *queue) (Made, error) {
+		name := nameOfQueue(url)
 		if err := did[sqs.GetQueueUrlOutput](ctx, s, &sqs.GetQueueUrlInput{QueueName: &name}); err != nil {
 			return Made{}, err
 		}
@@ -141,5 +147,40 @@ func tagQueue(ctx context.Context, s Step, url string, before, after []Tag) erro
 		return did[sqs.UntagQueueOutput](ctx, s, &sqs.UntagQueueInput{QueueUrl: &url, TagKeys: gone})
 	}, func() error {
 		return did[sqs.TagQueueOutput](ctx, s, &sqs.TagQueueInput{QueueUrl: &url, Tags: tagMap(after)})
+	})
+}
+
+func liveQueue(ctx context.Context, s Step, url string, _ *queue) (*queue, error) {
+	in := &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}}
+	out, err := call.Do[sqs.GetQueueAttributesOutput](ctx, s.Services, in)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := call.Do[sqs.ListQueueTagsOutput](ctx, s.Services, &sqs.ListQueueTagsInput{QueueUrl: &url})
+	if err != nil {
+		return nil, err
+	}
+	is := map[string]any{"QueueName": nameOfQueue(url)}
+	for name, value := range out.Attributes {
+		if _, known := queueDefaults[name]; known || name == "FifoQueue" {
+			is[name] = value
+		}
+	}
+	live := of[*queue](is)
+	live.RedrivePolicy, live.RedriveAllowPolicy = parsed(some(out.Attributes["RedrivePolicy"])), parsed(some(out.Attributes["RedriveAllowPolicy"]))
+	live.Tags = ownTagMap(tags.Tags)
+	return live, nil
+}
+
+// nameOfQueue returns the name at the end of a queue's URL.
+func nameOfQueue(url string) string { return url[strings.LastIndex(url, "/")+1:] }
+
+func listQueues(ctx context.Context, s Step, _ *queue) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[sqs.ListQueuesOutput](ctx, s.Services, &sqs.ListQueuesInput{NextToken: token, MaxResults: aws.Int32(1000)})
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.QueueUrls, out.NextToken, nil
 	})
 }

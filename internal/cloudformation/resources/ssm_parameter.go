@@ -20,13 +20,16 @@ type parameter struct {
 	AllowedPattern *string
 	DataType       *string
 	Description    *string
-	Policies       *string
+	Policies       *string `cfn:"write"`
 	Tags           map[string]string
 	Tier           types.ParameterTier
 }
 
 var _ = add(&kind[*parameter]{
 	name:       "AWS::SSM::Parameter",
+	live:       liveParameter,
+	list:       listParameters,
+	identifier: []string{"Name"},
 	attributes: []string{"Type", "Value"},
 	id:         parameterName,
 	create: func(ctx context.Context, s Step, p *parameter) (string, error) {
@@ -95,3 +98,48 @@ func sortedTags(tags map[string]string) (list []Tag) {
 }
 
 func parameterTag(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} }
+
+func liveParameter(ctx context.Context, s Step, name string, _ *parameter) (*parameter, error) {
+	value, err := call.Do[ssm.GetParameterOutput](ctx, s.Services, &ssm.GetParameterInput{Name: &name})
+	if err != nil {
+		return nil, err
+	}
+	out, err := call.Do[ssm.DescribeParametersOutput](ctx, s.Services, &ssm.DescribeParametersInput{
+		ParameterFilters: []types.ParameterStringFilter{{Key: aws.String("Name"), Option: aws.String("Equals"), Values: []string{name}}},
+	})
+	if err == nil && len(out.Parameters) == 0 {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	tags, err := call.Do[ssm.ListTagsForResourceOutput](ctx, s.Services,
+		&ssm.ListTagsForResourceInput{ResourceId: &name, ResourceType: types.ResourceTypeForTaggingParameter})
+	if err != nil {
+		return nil, err
+	}
+	p := out.Parameters[0]
+	return &parameter{
+		Name:           p.Name,
+		Type:           p.Type,
+		Value:          value.Parameter.Value,
+		AllowedPattern: p.AllowedPattern,
+		DataType:       p.DataType,
+		Description:    p.Description,
+		Tags:           tagMap(ownTags(tags.TagList, func(t types.Tag) (key, value *string) { return t.Key, t.Value })),
+		Tier:           p.Tier,
+	}, nil
+}
+
+func listParameters(ctx context.Context, s Step, _ *parameter) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		out, err := call.Do[ssm.DescribeParametersOutput](ctx, s.Services, &ssm.DescribeParametersInput{NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range out.Parameters {
+			ids = append(ids, *x.Name)
+		}
+		return ids, out.NextToken, nil
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/cloudformation/resources"
+	"github.com/pintle/pintle/internal/cloudformation/stackpolicy"
 	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -34,22 +35,37 @@ func (l *Loop) build(ctx context.Context, s *state.Stack) (moved bool, err error
 			return true, l.abandon(ctx, s, err)
 		}
 	}
-	if failed := failures(v, s); len(failed) > 0 {
-		return true, l.giveUp(ctx, s, failed)
+	switch reason, err := l.obstacle(ctx, v, s); {
+	case err != nil:
+		return false, err
+	case reason != "":
+		return true, l.stop(ctx, s, reason)
 	}
-	if l.isLate(s) {
-		return true, l.abandon(ctx, s, template.Errorf("Stack creation time exceeded the specified timeout"))
+	return l.goTowards(ctx, s, src)
+}
+
+// goTowards does what can be done now to bring a stack's resources to what its source says, or ends that part of the operation.
+func (l *Loop) goTowards(ctx context.Context, s *state.Stack, src *source) (moved bool, err error) {
+	policy, err := guard(s)
+	if err != nil {
+		return false, err
 	}
-	b := &building{Loop: l, stack: s, src: src, done: map[string]bool{}}
+	b := &building{Loop: l, stack: s, src: src, policy: policy, done: map[string]bool{}}
+	if failed, err := b.keepProtected(ctx); failed || err != nil {
+		return failed, err
+	}
 	for i := range src.Resources {
 		if _, err := b.isDone(ctx, &src.Resources[i]); err != nil {
 			return false, err
 		}
 	}
-	if len(b.todo) == 0 {
-		return true, l.built(ctx, s, src)
+	if len(b.todo) > 0 {
+		return together(ctx, b.todo)
 	}
-	return together(ctx, b.todo)
+	if waits, moved, err := l.lingers(ctx, s); waits || err != nil {
+		return moved, err
+	}
+	return true, l.built(ctx, s, src)
 }
 
 // job is something that can be done for a resource now. It reports whether anything came of it.
@@ -78,8 +94,10 @@ type building struct {
 	*Loop
 	stack *state.Stack
 	src   *source
-	done  map[string]bool // by name, of those that were looked at
-	todo  []job
+	// policy is the stack policy that the resources' changes are held to, or nil.
+	policy *stackpolicy.Policy
+	done   map[string]bool // by name, of those that were looked at
+	todo   []job
 }
 
 // isDone reports whether a resource is as it's to be. If it isn't, and can be worked on, that is put on the list.
@@ -116,13 +134,16 @@ func (b *building) next(ctx context.Context, r *template.Resource) (job, error) 
 	if c.row != nil && isSkipped(b.stack, c.row) {
 		return nil, nil
 	}
-	if c.row != nil && isUnderWay(c.row) {
+	if c.row != nil && isUnderWay(c.row) && !isImport(c.row) {
 		c.since = c.row.At
 		return c.goOn, nil
 	}
 	var err error
 	if c.properties, c.shown, err = b.wanted(ctx, b.src, r); err != nil {
 		return c.refused(err), nil
+	}
+	if isImporting(b.stack) && (c.row == nil || isImport(c.row)) {
+		return c.imported(ctx), nil
 	}
 	if c.row == nil {
 		return c.begin, nil
@@ -159,12 +180,16 @@ func (c *construction) refused(err error) job {
 
 // fresh returns the row of a resource that isn't made yet.
 func (c *construction) fresh() *state.StackResource {
+	status := types.ResourceStatusCreateInProgress
+	if isImporting(c.stack) {
+		status = types.ResourceStatusImportInProgress
+	}
 	return c.stated(state.StackResource{
 		Stack:  *c.stack.StackId,
 		Name:   c.resource.Name,
 		Token:  state.NewID(),
 		Type:   c.resource.Type,
-		Status: types.ResourceStatusCreateInProgress,
+		Status: status,
 		At:     c.opts.Account.Now(),
 	})
 }
@@ -390,9 +415,11 @@ func (c *construction) change() (job, error) {
 	case err != nil:
 		return c.refused(err), nil
 	case c.row.Type != c.resource.Type || replaces:
-		return c.replace, nil
+		return c.allowed(stackpolicy.Replace, c.replace), nil
 	case len(changes) > 0 || c.row.Next != nil:
-		return c.modifyInPlace, nil
+		return c.allowed(stackpolicy.Modify, c.modifyInPlace), nil
+	case c.row.Status == types.ResourceStatusUpdateFailed:
+		return c.restore, nil
 	case c.isRestated():
 		return c.restate, nil
 	}
@@ -410,6 +437,13 @@ func (c *construction) isRestated() bool {
 func (c *construction) restate(ctx context.Context) (bool, error) {
 	row := c.stated(*c.row)
 	return true, c.note(ctx, row.Stack, func(tx *state.Tx, _ *state.Stack) { tx.StackResources.Put(row) })
+}
+
+// restore notes that a resource whose change was refused before a call was made is as it's to be.
+func (c *construction) restore(ctx context.Context) (bool, error) {
+	row := c.stated(*c.row)
+	row.Status, row.At, row.Reason = types.ResourceStatusUpdateComplete, c.opts.Account.Now(), ""
+	return true, c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, row, "", c.shown) })
 }
 
 const replacing = "Requested update requires the creation of a new physical resource; hence creating one."

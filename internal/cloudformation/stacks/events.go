@@ -9,6 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -97,21 +98,26 @@ func endExecution(tx *state.Tx, s *state.Stack) {
 
 // fail notes that a resource couldn't be made or changed. The reason shows what the template does where a service repeats a secret.
 func (c *construction) fail(ctx context.Context, row *state.StackResource, err error) error {
-	return c.failFor(ctx, row, err, c.conceal(ctx, reasonOf(err)))
+	failed, err := c.failFor(ctx, row, err, c.conceal(ctx, reasonOf(err)))
+	if failed != nil {
+		c.row = failed
+	}
+	return err
 }
 
 // fail notes that a resource couldn't be deleted.
 func (l *Loop) fail(ctx context.Context, row *state.StackResource, err error) error {
-	return l.failFor(ctx, row, err, reasonOf(err))
+	_, err = l.failFor(ctx, row, err, reasonOf(err))
+	return err
 }
 
-// failFor notes a failure and its reason. An error that isn't the call's is returned, to be tried again.
-func (l *Loop) failFor(ctx context.Context, row *state.StackResource, err error, reason string) error {
+// failFor notes a failure and its reason, and returns the row that says so. An error that isn't the call's is returned, to be tried again.
+func (l *Loop) failFor(ctx context.Context, row *state.StackResource, err error, reason string) (*state.StackResource, error) {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	if isServers(err) {
-		return err
+		return nil, err
 	}
 	failed := *row
 	failed.Status, failed.Failed, failed.At = failedStatus(row), true, l.opts.Account.Now()
@@ -119,8 +125,7 @@ func (l *Loop) failFor(ctx context.Context, row *state.StackResource, err error,
 	if failed.PhysicalID == "" {
 		failed.Next = nil // it was refused, so there is nothing
 	}
-	*row = failed
-	return l.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &failed, failed.Reason, "") })
+	return &failed, l.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &failed, failed.Reason, "") })
 }
 
 // isServers reports whether an error is the fault of the service that was called, so that the call may be tried again.
@@ -133,7 +138,7 @@ func isServers(err error) bool {
 func reasonOf(err error) string {
 	var refused smithy.APIError
 	if errors.As(err, &refused) {
-		return "Resource handler returned message: \"" + refused.ErrorMessage() + "\" (HandlerErrorCode: " + handlerCode(refused) + ")"
+		return "Resource handler returned message: \"" + refused.ErrorMessage() + "\" (HandlerErrorCode: " + resources.HandlerCode(refused) + ")"
 	}
 	return err.Error()
 }

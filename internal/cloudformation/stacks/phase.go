@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func isCleanup(s *state.Stack) bool {
 
 // isLate reports whether a creation takes longer than it may.
 func (l *Loop) isLate(s *state.Stack) bool {
-	if s.StackStatus != types.StackStatusCreateInProgress || s.TimeoutInMinutes == nil {
+	if s.StackStatus != types.StackStatusCreateInProgress || s.TimeoutInMinutes == nil || !s.Built.IsZero() {
 		return false
 	}
 	return l.opts.Account.Now().Sub(s.Since) > time.Duration(*s.TimeoutInMinutes)*time.Minute
@@ -49,8 +50,12 @@ func (l *Loop) built(ctx context.Context, s *state.Stack, src *source) error {
 		case types.StackStatusCreateInProgress:
 			s.Source, s.Target = s.Target, nil
 			l.Move(tx, s, types.StackStatusCreateComplete, "")
+		case types.StackStatusImportInProgress:
+			s.Source, s.Target = s.Target, nil
+			l.Move(tx, s, types.StackStatusImportComplete, "")
 		case types.StackStatusUpdateInProgress:
 			s.Source, s.Target = s.Target, nil
+			s.Policy, s.PolicyDuring, s.PolicyNext = cmp.Or(s.PolicyNext, s.Policy), "", ""
 			l.Move(tx, s, types.StackStatusUpdateCompleteCleanupInProgress, "")
 		case types.StackStatusUpdateRollbackInProgress:
 			s.Target, s.Skip = nil, nil
@@ -103,11 +108,27 @@ func (l *Loop) abandon(ctx context.Context, s *state.Stack, err error) error {
 	if !errors.As(err, &wrong) && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) { l.turn(tx, s, err.Error()+". ") })
+	return l.stop(ctx, s, err.Error()+". ")
 }
 
-// giveUp ends building because resources failed.
-func (l *Loop) giveUp(ctx context.Context, s *state.Stack, failed []*state.StackResource) error {
+// stop ends building before it's done.
+func (l *Loop) stop(ctx context.Context, s *state.Stack, reason string) error {
+	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) { l.turn(tx, s, reason) })
+}
+
+// obstacle returns why building is to end before it's done, or "" if it goes on.
+func (l *Loop) obstacle(ctx context.Context, v *state.View, s *state.Stack) (reason string, err error) {
+	if failed := failures(v, s); len(failed) > 0 {
+		return haveFailed(s, failed), nil
+	}
+	if l.isLate(s) {
+		return "Stack creation time exceeded the specified timeout. ", nil
+	}
+	return l.triggered(ctx, s)
+}
+
+// haveFailed is the reason of an operation that ends because resources failed.
+func haveFailed(s *state.Stack, failed []*state.StackResource) string {
 	var names []string
 	for _, r := range failed {
 		names = append(names, r.Name)
@@ -116,8 +137,10 @@ func (l *Loop) giveUp(ctx context.Context, s *state.Stack, failed []*state.Stack
 	if s.StackStatus == types.StackStatusCreateInProgress {
 		verb = "create"
 	}
-	reason := fmt.Sprintf("The following resource(s) failed to %s: [%s]. ", verb, strings.Join(names, ", "))
-	return l.update(ctx, *s.StackId, func(tx *state.Tx, s *state.Stack) { l.turn(tx, s, reason) })
+	if isImporting(s) {
+		verb = "import"
+	}
+	return fmt.Sprintf("The following resource(s) failed to %s: [%s]. ", verb, strings.Join(names, ", "))
 }
 
 // turn gives a building stack the status that follows a failure. What was still under way counts as cancelled.
@@ -138,6 +161,8 @@ func (l *Loop) turn(tx *state.Tx, s *state.Stack, reason string) {
 	case isBack(s):
 		l.Move(tx, s, types.StackStatusUpdateRollbackFailed, reason)
 		return
+	case isImporting(s):
+		l.Move(tx, s, types.StackStatusImportRollbackInProgress, strings.TrimSuffix(reason, " "))
 	case s.StackStatus == types.StackStatusUpdateInProgress && aws.ToBool(s.DisableRollback):
 		l.Move(tx, s, types.StackStatusUpdateFailed, reason)
 		return

@@ -166,20 +166,37 @@ func (c *construction) isNew() bool {
 	return false
 }
 
-// hear notes the signals of a group's instances that can't signal: those whose user data isn't run. Such an instance counts as having
-// signalled success once it's in service and has joined its cluster.
+// hear notes the signals of instances that can't signal: those whose user data isn't run. Such an instance counts as having signalled success
+// once it has joined its cluster, and one of a group once it's in service.
 func (c *construction) hear(ctx context.Context) error {
-	if c.row.Type != groupType || c.opts.RunsUserData {
+	if c.opts.RunsUserData {
 		return nil
 	}
 	var ready []string
 	v := c.rows.View()
-	for _, i := range v.ActiveMembers(c.row.PhysicalID) {
-		if _, has := c.row.Signals[*i.InstanceId]; !has && i.Member.InServiceAt != nil && i.UserData != "" && hasJoined(v, *i.InstanceId) {
+	for _, i := range c.machines(v) {
+		if _, has := c.row.Signals[*i.InstanceId]; !has && i.UserData != "" && hasJoined(v, *i.InstanceId) {
 			ready = append(ready, *i.InstanceId)
 		}
 	}
 	return c.signal(ctx, types.ResourceSignalStatusSuccess, ready)
+}
+
+// machines lists the instances that the resource is, or those in service that it has.
+func (c *construction) machines(v *state.View) (list []*state.Instance) {
+	switch c.row.Type {
+	case resources.Instance:
+		if i := v.Instances.Get(c.row.PhysicalID); i != nil {
+			list = append(list, i)
+		}
+	case groupType:
+		for _, i := range v.ActiveMembers(c.row.PhysicalID) {
+			if i.Member.InServiceAt != nil {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
 }
 
 // hasJoined reports whether an instance is an active container instance whose agent is connected.

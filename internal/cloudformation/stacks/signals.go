@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
@@ -104,26 +103,4 @@ func (src *source) metadata(r *template.Resource) string {
 		return ""
 	}
 	return string(text)
-}
-
-// handlerCode returns the code by which CloudFormation sorts services' errors.
-func handlerCode(refused smithy.APIError) string {
-	for _, c := range handlerCodes {
-		if c.match.MatchString(refused.ErrorCode()) {
-			return c.code
-		}
-	}
-	return "GeneralServiceException"
-}
-
-var handlerCodes = []struct {
-	match *regexp.Regexp
-	code  string
-}{
-	{regexp.MustCompile(`AlreadyExists|AlreadyOwnedByYou|InUse|Duplicate`), "AlreadyExists"},
-	{regexp.MustCompile(`NotFound|NoSuch|DoesNotExist|NonExistent`), "NotFound"},
-	{regexp.MustCompile(`AccessDenied|Unauthorized`), "AccessDenied"},
-	{regexp.MustCompile(`LimitExceeded|TooMany`), "ServiceLimitExceeded"},
-	{regexp.MustCompile(`Throttl`), "Throttling"},
-	{regexp.MustCompile(`Validation|Invalid|Malformed|ClientException`), "InvalidRequest"},
 }

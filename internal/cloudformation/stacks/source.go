@@ -1,11 +1,11 @@
 package stacks
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -21,6 +21,7 @@ import (
 // source is a stack's source with everything that evaluating it needs.
 type source struct {
 	*template.Template
+	evaluating *sync.Mutex // held while several jobs may evaluate; copies of the source share it
 	*template.Evaluation
 	shown *template.Evaluation // with the values of NoEcho parameters masked
 	row   *state.StackSource
@@ -47,7 +48,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 	if err != nil {
 		return nil, err
 	}
-	src := &source{Template: t, row: row, values: values, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
+	src := &source{Template: t, evaluating: new(sync.Mutex), row: row, values: values, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
 	scope.Parameters, scope.Ref, scope.Attribute = values, src.ref, src.attribute
 	scope.Import = func(name string) (any, error) { return src.imported(v, *s.StackId, name) }
 	if src.Evaluation, err = t.Evaluate(scope); err != nil {
@@ -173,13 +174,20 @@ func (l *Loop) zones(ctx context.Context) (names []string) {
 	return names
 }
 
+// propertiesOf evaluates a resource's properties, also as they are shown. Jobs may call it.
+func (src *source) propertiesOf(r *template.Resource) (properties, masked map[string]any, err error) {
+	src.evaluating.Lock()
+	defer src.evaluating.Unlock()
+	if properties, err = object(src.Evaluation, r.Properties); err != nil {
+		return nil, nil, err
+	}
+	masked, err = object(src.shown, r.Properties)
+	return properties, masked, err
+}
+
 // wanted evaluates a resource's properties: those that it gets, and those that are shown.
 func (l *Loop) wanted(ctx context.Context, src *source, r *template.Resource) (properties map[string]any, shown string, err error) {
-	properties, err = object(src.Evaluation, r.Properties)
-	if err != nil {
-		return nil, "", err
-	}
-	masked, err := object(src.shown, r.Properties)
+	properties, masked, err := src.propertiesOf(r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -233,26 +241,16 @@ func addTags(properties map[string]any, tags []types.Tag) {
 
 // seal encrypts what a stack must not show.
 func (l *Loop) seal(stack, what string, v any) ([]byte, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return l.opts.Vault.Encrypt(string(text), vault.Purpose("stack", stack, what)), nil
+	return l.opts.Vault.Seal(v, vault.Purpose("stack", stack, what))
 }
 
 // unseal decrypts what seal has encrypted.
 func (l *Loop) unseal(stack, what string, sealed []byte) (map[string]any, error) {
-	if len(sealed) == 0 {
-		return map[string]any{}, nil
-	}
-	text, err := l.opts.Vault.Decrypt(sealed, vault.Purpose("stack", stack, what))
+	v, err := l.opts.Vault.Unseal(sealed, vault.Purpose("stack", stack, what))
 	if err != nil {
 		return nil, fmt.Errorf("read the %s of a stack: %w", what, err)
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.UseNumber()
-	v := map[string]any{}
-	return v, d.Decode(&v)
+	return v, nil
 }
 
 // parameterValues are the values of a source's parameters: as references see them, and as they were given.

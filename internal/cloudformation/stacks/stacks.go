@@ -10,10 +10,13 @@ package stacks
 import (
 	"cmp"
 	"context"
+	"iter"
 	"log/slog"
-	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/cloudformation/underway"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/vault"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -40,77 +43,31 @@ type Loop struct {
 // New returns a loop.
 func New(rows *state.Store, opts Options) *Loop { return &Loop{rows, opts} }
 
-// Run carries out operations until ctx ends: each stack's in a goroutine of its own.
-func (l *Loop) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan string)
-	running := map[string]bool{}
-	defer func() {
-		cancel()
-		for range running {
-			<-ended
-		}
-	}()
-	for {
-		v := l.rows.Watch()
-		v.Stacks.WatchBy(state.BusyStacks, busy)
-		for s := range v.Stacks.By(state.BusyStacks, busy) {
-			if id := *s.StackId; !running[id] {
-				running[id] = true
-				go func() {
-					l.carry(ctx, id)
-					ended <- id
-				}()
-			}
-		}
-		changed, stop := context.WithCancel(ctx)
-		select {
-		case id := <-ended:
-			delete(running, id)
-		case err := <-v.ChangedCh(changed):
-			if err != nil {
-				stop()
-				return err
-			}
-		}
-		stop()
-	}
-}
-
 // busy is the value of the index of stacks with an operation under way.
 const busy = "busy"
 
-// How long the loop waits before it looks again at what isn't settled, or tries again what failed for reasons of its own.
-const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 3 * time.Second
-)
-
-// carry carries out a stack's operation to its end.
-func (l *Loop) carry(ctx context.Context, id string) {
-	pause := firstPause
-	for {
-		moved, err := l.Step(ctx, id)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
+// Run carries out operations until ctx ends: each stack's in a goroutine of its own.
+func (l *Loop) Run(ctx context.Context) error {
+	return underway.Run(ctx, l.rows, underway.Work{
+		Open: func(v *state.View) iter.Seq[string] {
+			v.Stacks.WatchBy(state.BusyStacks, busy)
+			return func(yield func(string) bool) {
+				for s := range v.Stacks.By(state.BusyStacks, busy) {
+					if !yield(*s.StackId) {
+						return
+					}
+				}
+			}
+		},
+		Step: l.Step,
+		IsOver: func(v *state.View, id string) bool {
+			s := v.Stacks.Get(id)
+			return s == nil || !s.Busy()
+		},
+		Failed: func(id string, err error) {
 			l.opts.Log.Error("a stack's operation is tried again", "stack", id, "error", err)
-		case moved:
-			pause = firstPause
-			continue
-		}
-		if s := l.rows.View().Stacks.Get(id); s == nil || !s.Busy() {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-			pause = min(2*pause, maxPause)
-		}
-	}
+		},
+	})
 }
 
 // Step does what can be done now for a stack, and reports whether anything was.
@@ -120,6 +77,9 @@ func (l *Loop) Step(ctx context.Context, id string) (moved bool, err error) {
 		return false, nil
 	}
 	ctx = l.as(ctx, s)
+	if s.StackStatus == types.StackStatusImportRollbackInProgress {
+		return true, l.unimport(ctx, s)
+	}
 	if isBuilding(s) {
 		return l.build(ctx, s)
 	}

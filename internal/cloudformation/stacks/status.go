@@ -12,7 +12,8 @@ import (
 // isBuilding reports whether a stack's operation makes and changes resources. Otherwise it deletes some.
 func isBuilding(s *state.Stack) bool {
 	switch s.StackStatus {
-	case types.StackStatusCreateInProgress, types.StackStatusUpdateInProgress, types.StackStatusUpdateRollbackInProgress:
+	case types.StackStatusCreateInProgress, types.StackStatusUpdateInProgress, types.StackStatusUpdateRollbackInProgress,
+		types.StackStatusImportInProgress:
 		return true
 	}
 	return false
@@ -41,7 +42,8 @@ func isComplete(r *state.StackResource) bool {
 
 // isUnderWay reports whether a resource is being made or changed.
 func isUnderWay(r *state.StackResource) bool {
-	return r.Status == types.ResourceStatusCreateInProgress || r.Status == types.ResourceStatusUpdateInProgress
+	return r.Status == types.ResourceStatusCreateInProgress || r.Status == types.ResourceStatusUpdateInProgress ||
+		r.Status == types.ResourceStatusImportInProgress
 }
 
 // isSkipped reports whether a rollback is to leave a resource as it is.
@@ -64,6 +66,8 @@ func failedStatus(r *state.StackResource) types.ResourceStatus {
 		return types.ResourceStatusCreateFailed
 	case strings.HasPrefix(string(r.Status), "DELETE_"):
 		return types.ResourceStatusDeleteFailed
+	case isImport(r):
+		return types.ResourceStatusImportFailed
 	}
 	return types.ResourceStatusUpdateFailed
 }

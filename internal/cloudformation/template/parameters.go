@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/dlclark/regexp2"
 )
 
 // Parameter is a parameter as it is declared.
@@ -24,14 +22,10 @@ type Parameter struct {
 	AllowedPattern        string
 	ConstraintDescription string
 
-	pattern              *regexp2.Regexp
+	pattern              *pattern
 	minLength, maxLength *float64
 	minValue, maxValue   *float64
 }
-
-// matchTime is how many nanoseconds a pattern may take. Patterns are Java's, with look-ahead, which published templates use, so an engine
-// that tries again and again must read them.
-const matchTime = 1e8
 
 // maxParameterValue is the most bytes of a parameter's value.
 const maxParameterValue = 4096
@@ -80,6 +74,7 @@ func (t *Template) readParameters(v *Value) error {
 		return malformed("Number of parameters, %d, is greater than maximum allowed, %d", len(v.Fields), maxParameters)
 	}
 	t.Parameters, t.parameters = make([]Parameter, len(v.Fields)), map[string]*Parameter{}
+	trying := maxTrying
 	for i, f := range v.Fields {
 		if !isAlphanumeric(f.Name) {
 			return malformed("Parameter name %s is non alphanumeric.", f.Name)
@@ -90,7 +85,7 @@ func (t *Template) readParameters(v *Value) error {
 		if f.Value.Kind != Object {
 			return malformed("Any Parameters member must be an object.")
 		}
-		if err := t.Parameters[i].read(f.Name, f.Value); err != nil {
+		if err := t.Parameters[i].read(f.Name, f.Value, &trying); err != nil {
 			return err
 		}
 		t.parameters[f.Name] = &t.Parameters[i]
@@ -98,8 +93,8 @@ func (t *Template) readParameters(v *Value) error {
 	return nil
 }
 
-// read reads a parameter's declaration.
-func (p *Parameter) read(name string, v *Value) error {
+// read reads a parameter's declaration. What trying is, pattern.problem tells.
+func (p *Parameter) read(name string, v *Value, trying *int) error {
 	p.Name = name
 	for _, f := range v.Fields {
 		if err := p.member(f.Name, f.Value); err != nil {
@@ -115,7 +110,7 @@ func (p *Parameter) read(name string, v *Value) error {
 	if p.Default == nil || p.Stored() != "" {
 		return nil
 	}
-	return p.check(*p.Default)
+	return p.check(*p.Default, trying)
 }
 
 // member reads one member of a declaration.
@@ -138,11 +133,11 @@ func (p *Parameter) member(name string, v *Value) (err error) {
 	case "ConstraintDescription":
 		p.ConstraintDescription = v.Text
 	case "AllowedPattern":
-		p.AllowedPattern = v.Text
-		if p.pattern, err = regexp2.Compile("^(?:"+v.Text+")$", regexp2.None); err != nil {
+		compiled, err := compile(v.Text)
+		if err != nil {
 			return malformed("Parameter '%s' AllowedPattern must be a valid regular expression.", p.Name)
 		}
-		p.pattern.MatchTimeout = matchTime
+		p.AllowedPattern, p.pattern = v.Text, &compiled
 	case "MinLength":
 		p.minLength, err = p.bound(name, v)
 	case "MaxLength":
@@ -191,7 +186,7 @@ func (t *Template) Values(given map[string]string) (map[string]any, error) {
 	if slices.Sort(unknown); len(unknown) > 0 {
 		return nil, fail("Parameters: %s do not exist in the template", list(unknown))
 	}
-	values := map[string]any{}
+	values, trying := map[string]any{}, maxTrying
 	for i := range t.Parameters {
 		p := &t.Parameters[i]
 		value, there := given[p.Name]
@@ -207,7 +202,7 @@ func (t *Template) Values(given map[string]string) (map[string]any, error) {
 			values[p.Name] = value
 			continue
 		}
-		if err := p.check(value); err != nil {
+		if err := p.check(value, &trying); err != nil {
 			return nil, err
 		}
 		values[p.Name] = p.Typed(value)
@@ -243,7 +238,7 @@ func elements(value string) []string {
 }
 
 // check checks a value against the parameter's constraints.
-func (p *Parameter) check(value string) error {
+func (p *Parameter) check(value string, trying *int) error {
 	if len(value) > maxParameterValue {
 		return fail("Parameter '%s' must not be longer than %d bytes", p.Name, maxParameterValue)
 	}
@@ -253,7 +248,7 @@ func (p *Parameter) check(value string) error {
 		items = elements(value)
 	}
 	for _, item := range items {
-		problem := p.problem(element, item)
+		problem := p.problem(element, item, trying)
 		switch {
 		case problem == "":
 		case p.ConstraintDescription != "":
@@ -266,7 +261,7 @@ func (p *Parameter) check(value string) error {
 }
 
 // problem says what is wrong with a value, or with an element of one.
-func (p *Parameter) problem(element, value string) string {
+func (p *Parameter) problem(element, value string, trying *int) string {
 	if p.AllowedValues != nil && !slices.Contains(p.AllowedValues, value) {
 		return "must be one of AllowedValues"
 	}
@@ -282,14 +277,7 @@ func (p *Parameter) problem(element, value string) string {
 	case p.pattern == nil:
 		return ""
 	}
-	matches, err := p.pattern.MatchString(value)
-	if err != nil {
-		return "has an AllowedPattern that takes too long"
-	}
-	if !matches {
-		return "must match pattern " + p.AllowedPattern
-	}
-	return ""
+	return p.pattern.problem(p.AllowedPattern, value, trying)
 }
 
 func (p *Parameter) numberProblem(value string) string {

@@ -367,7 +367,8 @@ func TestParameters(t *testing.T) {
 	tree, err := Parse([]byte(`Parameters:
   Name: {Type: String, AllowedPattern: '[a-z]+', MinLength: '2', MaxLength: 4}
   Kind: {Type: String, AllowedValues: [x, 1], Default: 1}
-  Slow: {Type: String, AllowedPattern: '(a+)+b', Default: ab}
+  Slow: {Type: String, AllowedPattern: '(?=a)(a+)+b', Default: ab}
+  Many: {Type: CommaDelimitedList, AllowedPattern: '(?!b).*', Default: a}
   Ahead: {Type: String, AllowedPattern: '(?=^.{3,63}$)(?!.*--)[a-z-]+', Default: a-b}
   Said: {Type: String, AllowedPattern: 'a.*', Default: a, ConstraintDescription: must begin with an a.}
   Count: {Type: Number, MinValue: 1, MaxValue: 5, Default: 2}
@@ -380,7 +381,7 @@ func TestParameters(t *testing.T) {
 	}
 	got, err := tree.Values(map[string]string{"Name": "abc"})
 	want := map[string]any{
-		"Name": "abc", "Kind": "1", "Slow": "ab", "Ahead": "a-b", "Said": "a", "Count": "2", "Ports": []any{"80", "443"}, "Image": "/aws/image",
+		"Name": "abc", "Kind": "1", "Slow": "ab", "Ahead": "a-b", "Many": []any{"a"}, "Said": "a", "Count": "2", "Ports": []any{"80", "443"}, "Image": "/aws/image",
 		"Subnets": []any{"subnet-1", "subnet-2"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -400,6 +401,8 @@ func TestParameters(t *testing.T) {
 		{"Kind", "y", "Parameter 'Kind' must be one of AllowedValues"},
 		{"Ahead", "a--b", "Parameter 'Ahead' must match pattern (?=^.{3,63}$)(?!.*--)[a-z-]+"},
 		{"Slow", strings.Repeat("a", 100), "Parameter 'Slow' has an AllowedPattern that takes too long"},
+		{"Many", strings.Repeat("a,", maxTrying+1), "Parameter 'Many' has an AllowedPattern that looks ahead or back, of which a template checks at most 250 values"},
+		{"Name", "abc\n", "Parameter 'Name' must match pattern [a-z]+"},
 		{"Said", "b", "Parameter Said failed to satisfy constraint: must begin with an a."},
 		{"Count", "x", "Parameter 'Count' must be a number."},
 		{"Count", "0", "Parameter 'Count' must be a number not less than 1"},

@@ -113,7 +113,7 @@ func (c call) eval(data *Data) (value, error) {
 			continue
 		}
 		var err error
-		if args[i], err = arg.eval(data); err != nil {
+		if args[i], err = data.eval(arg); err != nil {
 			return value{}, err
 		}
 	}

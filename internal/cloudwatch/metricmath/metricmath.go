@@ -49,6 +49,8 @@ type Data struct {
 	Found map[*Search][]Series
 	// Models are the models of the metrics and expressions that ANOMALY_DETECTION_BAND names, by id.
 	Models map[string]*anomaly.Model
+
+	work int // see maxWork
 }
 
 // Result is an expression's result: one time series, or an array of them.
@@ -80,7 +82,7 @@ func (e *Expression) Banded() []string { return e.banded }
 
 // Eval computes the expression. Its errors tell what's wrong and at which character.
 func (e *Expression) Eval(data *Data) (Result, error) {
-	v, err := e.root.eval(data)
+	v, err := data.eval(e.root)
 	if err != nil {
 		return Result{}, err
 	}
@@ -154,6 +156,22 @@ type node interface {
 	eval(*Data) (value, error)
 }
 
+// maxWork bounds the values of all parts of the expressions that are computed with one Data, those that only other parts see among them:
+// a second or two of work.
+const maxWork = 1 << 28
+
+// eval computes a part of an expression.
+func (d *Data) eval(n node) (value, error) {
+	v, err := n.eval(d)
+	if err != nil {
+		return value{}, err
+	}
+	if d.work += len(v.series) * d.Count; d.work > maxWork {
+		return value{}, fmt.Errorf("the expressions compute too many values. Ask for a shorter time, a longer Period or less in one request")
+	}
+	return v, nil
+}
+
 type literal float64
 
 func (n literal) eval(*Data) (value, error) { return number(float64(n)), nil }
@@ -190,7 +208,7 @@ const maxSeries = 1000
 func (n list) eval(data *Data) (value, error) {
 	var all []Series
 	for _, item := range n.items {
-		v, err := item.eval(data)
+		v, err := data.eval(item)
 		if err != nil {
 			return value{}, err
 		}
@@ -211,7 +229,7 @@ type negation struct {
 }
 
 func (n negation) eval(data *Data) (value, error) {
-	v, err := n.of.eval(data)
+	v, err := data.eval(n.of)
 	if err != nil || v.kind == scalar {
 		return number(-v.number), err
 	}
@@ -226,11 +244,11 @@ type binary struct {
 }
 
 func (n binary) eval(data *Data) (value, error) {
-	l, err := n.left.eval(data)
+	l, err := data.eval(n.left)
 	if err != nil {
 		return value{}, err
 	}
-	r, err := n.right.eval(data)
+	r, err := data.eval(n.right)
 	if err != nil {
 		return value{}, err
 	}

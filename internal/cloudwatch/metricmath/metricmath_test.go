@@ -324,6 +324,19 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// TestWorkIsBounded: expressions may be few and short, and still be much work.
+func TestWorkIsBounded(t *testing.T) {
+	long := Series{ID: "m1", Values: make([]float64, 1<<22)}
+	d := &Data{Grid: Grid{Count: len(long.Values)}, Metrics: []Series{long}}
+	e, err := Parse("m1" + strings.Repeat("+1", 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Eval(d); err == nil || !strings.Contains(err.Error(), "compute too many values") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func BenchmarkEval(b *testing.B) {
 	d := data("m1: "+strings.Repeat("1 2 - 3 ", 360), "m2: "+strings.Repeat("4 - 5 6 ", 360))
 	e, err := Parse("IF(FILL(m1, 0) > 1 AND m2 > 4, 100 * m1 / m2, AVG(m1))")

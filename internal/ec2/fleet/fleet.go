@@ -24,6 +24,8 @@ type Machine struct {
 	// What the user data tells the agent.
 	Cluster    string            `json:"cluster"`
 	Attributes map[string]string `json:"attributes,omitempty"`
+	// BlockIMDS keeps tasks in network mode awsvpc from the instance metadata service.
+	BlockIMDS bool `json:"blockImds,omitempty"`
 	// Where the agent finds the control plane.
 	Endpoint string `json:"endpoint"`
 	Region   string `json:"region"`
@@ -35,7 +37,8 @@ var ErrCapacity = errors.New("InsufficientInstanceCapacity")
 // setting matches a line of /etc/ecs/ecs.config, as user data writes it: with echo, or in a here-document.
 var setting = regexp.MustCompile(`\b(ECS_[A-Z_]+)=('[^']*'|"(?:[^"\\]|\\.)*"|\{[^}\n]*\}|[^\s;>"'|&]*)`)
 
-// Configure reads what the user data tells the agent, itself or through cfn-init: the cluster (default if it names none) and attributes.
+// Configure reads what the user data tells the agent, itself or through cfn-init: the cluster (default if it names none),
+// attributes, and whether tasks are kept from the instance metadata service.
 // See https://docs.aws.amazon.com/AmazonECS/latest/developerguide/bootstrap_container_instance.html
 func (m *Machine) Configure(metadata Metadata) {
 	m.Cluster = "default"
@@ -52,6 +55,8 @@ func (m *Machine) Configure(metadata Metadata) {
 			switch {
 			case s[1] == "ECS_CLUSTER" && value != "":
 				m.Cluster = value
+			case s[1] == "ECS_AWSVPC_BLOCK_IMDS":
+				m.BlockIMDS = strings.EqualFold(value, "true")
 			case s[1] == "ECS_INSTANCE_ATTRIBUTES":
 				attributes := map[string]string{}
 				if json.Unmarshal([]byte(strings.ReplaceAll(value, `\"`, `"`)), &attributes) == nil {

@@ -33,6 +33,18 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+// TestConfigureBlocksIMDS: user data may keep tasks from the instance metadata service.
+func TestConfigureBlocksIMDS(t *testing.T) {
+	for script, want := range map[string]bool{
+		"echo ECS_AWSVPC_BLOCK_IMDS=true >> /etc/ecs/ecs.config": true, "ECS_AWSVPC_BLOCK_IMDS=false": false, "": false,
+	} {
+		m := Machine{UserData: base64.StdEncoding.EncodeToString([]byte(script))}
+		if m.Configure(func(string, string) string { return "" }); m.BlockIMDS != want {
+			t.Errorf("%q: %t, want %t", script, m.BlockIMDS, want)
+		}
+	}
+}
+
 // TestCommand runs a program that keeps a file for each machine.
 func TestCommand(t *testing.T) {
 	dir := t.TempDir()

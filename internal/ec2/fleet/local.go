@@ -190,6 +190,9 @@ func (l *Local) start(m Machine) (ended <-chan struct{}, err error) {
 	if m.Zone != "" {
 		args = append(args, "--availability-zone", m.Zone)
 	}
+	if m.BlockIMDS {
+		args = append(args, "--awsvpc-block-imds")
+	}
 	for name, value := range m.Attributes {
 		args = append(args, "--attribute", name+"="+value)
 	}

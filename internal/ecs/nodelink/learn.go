@@ -84,7 +84,7 @@ func fault(f *acs.GPUFault) *state.GPUFault {
 	return &state.GPUFault{Reason: f.Reason, Since: f.Since}
 }
 
-// recordTaskNetwork shows a task's address as its elastic network interface.
+// recordTaskNetwork shows a task's address as its elastic network interface, or notes those of its containers.
 func (s *session) recordTaskNetwork(ctx context.Context, m *acs.PintleTaskNetwork) error {
 	return s.link.store.Update(ctx, func(tx *state.Tx) error {
 		old := tx.Tasks.Get(m.TaskArn)
@@ -92,6 +92,12 @@ func (s *session) recordTaskNetwork(ctx context.Context, m *acs.PintleTaskNetwor
 			return nil
 		}
 		t := *old
+		if m.PrivateIPv4 == "" {
+			if t.BridgeAddresses = m.Bridge; !slices.Equal(m.Bridge, old.BridgeAddresses) {
+				tx.Tasks.Put(&t)
+			}
+			return nil
+		}
 		t.Attachments = slices.Clone(t.Attachments)
 		t.Containers = slices.Clone(t.Containers)
 		for i, a := range t.Attachments {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -29,6 +30,10 @@ type Options struct {
 	Credentials func(t *state.Task, roleArn, roleType string) *acs.IAMRoleCredentials
 	// Observe receives the metrics and GPU telemetry of every node as they arrive. It must not block.
 	Observe func(instanceArn string, m acs.Message)
+	// Instance makes credentials of an EC2 instance's role for it; nil makes none.
+	Instance func(instanceID, roleArn, roleID string) *acs.IAMRoleCredentials
+	// Account is whose nodes these are.
+	Account account.Account
 	// Heartbeat is the time between our heartbeats. A node that misses three counts as disconnected. Default and maximum are 8 s, so
 	// that a dead machine gets no task after 30 s.
 	Heartbeat time.Duration

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -49,6 +50,7 @@ func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 	for _, c := range td.ContainerDefinitions {
 		out := container(withOverride(c, o), &p)
 		out.ContainerArn = containerArn(t, *c.Name)
+		out.RegistryAuthentication = registryAuthentication(c, *t.TaskArn, roleOf(t, td, acs.ExecutionRole) != "")
 		if usesDriver(c, types.LogDriverAwslogs) && aws.ToString(td.ExecutionRoleArn) != "" {
 			out.LogsAuthStrategy = acs.LogsByExecutionRole
 		}
@@ -173,24 +175,23 @@ func usesDriver(c types.ContainerDefinition, driver types.LogDriver) bool {
 // container builds a container of the task t, of which only the fields besides its containers are set.
 func container(c types.ContainerDefinition, t *acs.Task) acs.Container {
 	out := acs.Container{
-		Name:                   *c.Name,
-		Image:                  aws.ToString(c.Image),
-		Essential:              isEssential(c),
-		CPU:                    int64(c.Cpu),
-		Memory:                 number(c.Memory),
-		Command:                c.Command,
-		EntryPoint:             c.EntryPoint,
-		Environment:            map[string]string{},
-		Overrides:              "{}",
-		Links:                  c.Links,
-		StartTimeout:           number(c.StartTimeout),
-		StopTimeout:            number(c.StopTimeout),
-		RestartPolicy:          restartPolicy(c.RestartPolicy),
-		RegistryAuthentication: registryAuthentication(c.RepositoryCredentials),
-		Secrets:                secrets(c, regionOf(t.Arn)),
-		CredentialSpecs:        c.CredentialSpecs,
-		FirelensConfiguration:  firelens(c.FirelensConfiguration),
-		DockerConfig:           dockerConfig(c, t),
+		Name:                  *c.Name,
+		Image:                 aws.ToString(c.Image),
+		Essential:             isEssential(c),
+		CPU:                   int64(c.Cpu),
+		Memory:                number(c.Memory),
+		Command:               c.Command,
+		EntryPoint:            c.EntryPoint,
+		Environment:           map[string]string{},
+		Overrides:             "{}",
+		Links:                 c.Links,
+		StartTimeout:          number(c.StartTimeout),
+		StopTimeout:           number(c.StopTimeout),
+		RestartPolicy:         restartPolicy(c.RestartPolicy),
+		Secrets:               secrets(c, regionOf(t.Arn)),
+		CredentialSpecs:       c.CredentialSpecs,
+		FirelensConfiguration: firelens(c.FirelensConfiguration),
+		DockerConfig:          dockerConfig(c, t),
 	}
 	if c.HealthCheck != nil {
 		out.HealthCheckType = "docker" // lower case, or Amazon's agent reports no health
@@ -254,12 +255,22 @@ func restartPolicy(r *types.ContainerRestartPolicy) *acs.RestartPolicy {
 	return out
 }
 
-func registryAuthentication(r *types.RepositoryCredentials) *acs.RegistryAuthentication {
-	if r == nil {
+// registryAuthentication tells with what a container's image is pulled: with the task definition's credentials or, if it's of the account's own
+// registry, with a token, as the execution role if the task has one.
+func registryAuthentication(c types.ContainerDefinition, task string, hasRole bool) *acs.RegistryAuthentication {
+	if r := c.RepositoryCredentials; r != nil {
+		secret := aws.ToString(r.CredentialsParameter)
+		return &acs.RegistryAuthentication{Type: "asm", ASMAuthData: &acs.ASMAuthData{CredentialsParameter: secret, Region: regionOf(secret)}}
+	}
+	of, err := arn.Parse(task)
+	if err != nil || !strings.HasPrefix(aws.ToString(c.Image), of.AccountID+".dkr.ecr."+of.Region+".amazonaws.com/") {
 		return nil
 	}
-	secret := aws.ToString(r.CredentialsParameter)
-	return &acs.RegistryAuthentication{Type: "asm", ASMAuthData: &acs.ASMAuthData{CredentialsParameter: secret, Region: regionOf(secret)}}
+	return &acs.RegistryAuthentication{Type: "ecr", ECRAuthData: &acs.ECRAuthData{
+		Region:           of.Region,
+		RegistryID:       of.AccountID,
+		UseExecutionRole: hasRole,
+	}}
 }
 
 // secrets returns the secrets of the container and of its log driver.

@@ -306,3 +306,29 @@ func wholeContainer() types.ContainerDefinition {
 		},
 	}
 }
+
+// TestRegistryAuthentication: images of the account's own registry need a token, as the execution role if there is one; others need nothing.
+func TestRegistryAuthentication(t *testing.T) {
+	const own = "000000000000.dkr.ecr.us-east-1.amazonaws.com/app:v1"
+	for _, c := range []struct {
+		name, image string
+		hasRole     bool
+		want        *acs.ECRAuthData
+	}{
+		{"its own", own, false, &acs.ECRAuthData{Region: "us-east-1", RegistryID: "000000000000"}},
+		{"as the role", own, true, &acs.ECRAuthData{Region: "us-east-1", RegistryID: "000000000000", UseExecutionRole: true}},
+		{"another account's", "111111111111.dkr.ecr.us-east-1.amazonaws.com/app:v1", true, nil},
+		{"another region's", "000000000000.dkr.ecr.eu-west-1.amazonaws.com/app:v1", true, nil},
+		{"nobody's", "busybox", true, nil},
+	} {
+		got := registryAuthentication(types.ContainerDefinition{Image: &c.image}, "arn:aws:ecs:us-east-1:000000000000:task/default/one", c.hasRole)
+		if (got == nil) != (c.want == nil) || got != nil && (got.Type != "ecr" || *got.ECRAuthData != *c.want) {
+			t.Errorf("%s: got %+v", c.name, got)
+		}
+	}
+	secret := &types.RepositoryCredentials{CredentialsParameter: aws.String("arn:aws:secretsmanager:us-east-1:000000000000:secret:s")}
+	got := registryAuthentication(types.ContainerDefinition{Image: aws.String(own), RepositoryCredentials: secret}, "arn:aws:ecs:us-east-1:000000000000:task/default/one", true)
+	if got.Type != "asm" {
+		t.Errorf("with credentials of its own: %+v", got)
+	}
+}

@@ -22,6 +22,7 @@ import (
 type session struct {
 	*socket
 	link    *Link
+	ownKey  bool   // the node joined with a token, and has a key of its own
 	cluster string // its ARN
 	version *types.VersionInfo
 	log     *slog.Logger
@@ -35,12 +36,19 @@ type session struct {
 	granted  map[grant]time.Time  // when to renew each
 	settled  map[*state.Task]bool // rows with nothing left to send
 	renewAt  time.Time            // when to renew the first; zero until the session has granted all
+	machine  []byte               // what the node was told of its machine, encoded, without credentials
+	renewsAt time.Time            // when the credentials of the machine's role are due again
+	rules    map[string][]byte    // what each task's security groups let pass, encoded, as the node was told
+	rulesAt  time.Time            // when they were last looked at
+	late     bool                 // changed rules wait until rulesPause is over
+	// rulesPause is how long they wait, at least.
+	rulesPause time.Duration
 }
 
 // serveACS runs a node's session for as long as its web socket is open.
 func (l *Link) serveACS(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	row := l.admit(w, r, q.Get("clusterArn"), q.Get("containerInstanceArn"))
+	row, who := l.admit(w, r, q.Get("clusterArn"), q.Get("containerInstanceArn"))
 	if row == nil {
 		return
 	}
@@ -48,12 +56,14 @@ func (l *Link) serveACS(w http.ResponseWriter, r *http.Request) {
 		return (&session{
 			socket:  s,
 			link:    l,
+			ownKey:  who.Node,
 			cluster: row.ClusterArn,
 			version: versionInfo(q),
 			log:     l.opts.Log.With("container_instance", s.instance),
 			sent:    map[string]*sentTask{},
 			settled: map[*state.Task]bool{},
 			granted: map[grant]time.Time{},
+			rules:   map[string][]byte{},
 		}).run(ctx)
 	})
 }
@@ -116,10 +126,16 @@ func (s *session) sendUpdates(ctx context.Context) error {
 		if !isRegistered(v.ContainerInstances.Get(s.instance)) {
 			return errDeregistered
 		}
+		if err := s.sendInstance(ctx, v); err != nil {
+			return err
+		}
 		if err := s.sendTasks(ctx, v); err != nil {
 			return err
 		}
 		if err := s.renewCredentials(ctx, v); err != nil {
+			return err
+		}
+		if err := s.sendRules(ctx, v); err != nil {
 			return err
 		}
 		if err := s.wait(ctx, v, beat.C); err != nil {
@@ -128,14 +144,20 @@ func (s *session) sendUpdates(ctx context.Context) error {
 	}
 }
 
-// wait returns when the store has changed or a heartbeat was due. The heartbeat is also when unacknowledged messages
-// are looked at again.
+// wait returns when the store has changed or a heartbeat was due, or when rules are late. The heartbeat is also when
+// unacknowledged messages are looked at again.
 func (s *session) wait(ctx context.Context, v *state.View, beat <-chan time.Time) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	var due <-chan time.Time
+	if s.late {
+		due = time.After(s.rulesPause)
+	}
 	select {
 	case <-v.ChangedCh(watching):
 		return ctx.Err()
+	case <-due:
+		return nil
 	case <-beat:
 		return s.sendHeartbeat(ctx)
 	}

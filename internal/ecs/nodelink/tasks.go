@@ -113,6 +113,11 @@ func (s *session) payload(v *state.View, t *state.Task) (acs.Task, error) {
 	if p.DesiredStatus == "RUNNING" {
 		p.RoleCredentials = s.grant(t, td, acs.TaskRole)
 		p.ExecutionRoleCredentials = s.grant(t, td, acs.ExecutionRole)
+		p.NetworkRules = s.newResolver(v).of(t)
+		s.noteRules(p.Arn, p.NetworkRules)
+		if len(t.SecurityGroups) > 0 && p.NetworkRules == nil {
+			s.log.Warn("nobody has created a task's security groups: anything may reach it", "task", p.Arn, "groups", t.SecurityGroups)
+		}
 	}
 	return p, nil
 }

@@ -38,7 +38,7 @@ func (l *Link) Telemetry(instanceArn string) (Telemetry, bool) {
 // serveTCS receives a node's telemetry for as long as its web socket is open.
 func (l *Link) serveTCS(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	row := l.admit(w, r, q.Get("cluster"), q.Get("containerInstance"))
+	row, _ := l.admit(w, r, q.Get("cluster"), q.Get("containerInstance"))
 	if row == nil {
 		return
 	}
@@ -70,7 +70,7 @@ func (t *reporter) receive(ctx context.Context, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := t.link.verify(t.request, h, body, t.instance); err != nil {
+	if _, err := t.link.verify(t.request, h, body, t.instance); err != nil {
 		return fmt.Errorf("%w: %w", errUnsigned, err)
 	}
 	m, err := acs.Decode(body)

@@ -10,14 +10,16 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // admit checks who wants to open a web socket and returns the row of its container instance. It returns nil if it
 // refused the request, which it has then answered.
-func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance string) *state.ContainerInstance {
-	if err := l.verify(r, r.Header, nil, instance); err != nil {
+func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance string) (_ *state.ContainerInstance, who call.Identity) {
+	who, err := l.verify(r, r.Header, nil, instance)
+	if err != nil {
 		refuse(w, http.StatusForbidden, "AccessDeniedException", err.Error())
-		return nil
+		return nil, who
 	}
 	row := l.store.View().ContainerInstances.Get(instance)
 	switch {
@@ -33,9 +35,9 @@ func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance s
 		refuse(w, http.StatusBadRequest, "InstanceInUseException", "Another agent is connected as the container instance "+instance+
 			". Was its data directory copied? Start this agent with an empty one.")
 	default:
-		return row
+		return row, who
 	}
-	return nil
+	return nil, who
 }
 
 // isTaken reports whether another agent process is connected as this node. One whose machine has just died counts for as long as its
@@ -53,18 +55,18 @@ func (l *Link) isTakenLocked(instance, process string) bool {
 
 // verify checks a signature over the web socket's address, the headers and the body, and that the signer may speak for the
 // container instance. A task never may, and a node only for its own.
-func (l *Link) verify(r *http.Request, h http.Header, body []byte, instance string) error {
+func (l *Link) verify(r *http.Request, h http.Header, body []byte, instance string) (who call.Identity, err error) {
 	if l.opts.Verify == nil {
-		return nil
+		return who, nil
 	}
-	who, err := l.opts.Verify(r.Context(), r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Host, h, body)
+	who, err = l.opts.Verify(r.Context(), r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Host, h, body)
 	if err != nil {
-		return err
+		return who, err
 	}
 	if !who.Node && !who.IsOwner() || who.Node && who.Instance != instance {
-		return errors.New(account.NotAuthorized(who.Principal, "ecs:Poll", instance, ""))
+		return who, errors.New(account.NotAuthorized(who.Principal, "ecs:Poll", instance, ""))
 	}
-	return nil
+	return who, nil
 }
 
 // isRegistered reports whether the node is still registered. A draining node is.

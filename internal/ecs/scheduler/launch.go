@@ -229,6 +229,9 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 			t.Attributes = []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: architecture}}
 		}
 	}
+	if subnet := t.SubnetID(); subnet != "" {
+		t.SecurityGroups = tx.InterfaceGroups(subnet, t.SecurityGroups)
+	}
 	for i := range t.Containers {
 		for _, g := range p.GPUs {
 			if g.Container == *t.Containers[i].Name {
@@ -272,6 +275,7 @@ func newTask(l *Launch, id string) *state.Task {
 	}
 	if l.TaskDefinition.NetworkMode == types.NetworkModeAwsvpc {
 		t.LastStatus = aws.String("PROVISIONING")
+		t.SecurityGroups = groupsOf(l.Network)
 		t.Attachments = []types.Attachment{{
 			Id:      new(state.NewUUID()),
 			Type:    aws.String("ElasticNetworkInterface"),
@@ -304,6 +308,13 @@ func newContainer(t *state.Task, task string, c *types.ContainerDefinition) type
 		out.MemoryReservation = aws.String(strconv.Itoa(int(*c.MemoryReservation)))
 	}
 	return out
+}
+
+func groupsOf(n *types.NetworkConfiguration) []string {
+	if n == nil || n.AwsvpcConfiguration == nil {
+		return nil
+	}
+	return n.AwsvpcConfiguration.SecurityGroups
 }
 
 func subnetDetails(n *types.NetworkConfiguration) []types.KeyValuePair {

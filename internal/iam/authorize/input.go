@@ -29,14 +29,16 @@ var readers = map[string]struct {
 	member string
 	read   func(value string) string
 }{
-	"ChangeSetARN":      {"ChangeSetName", changeSetARN},
-	"CopySource":        {"CopySource", func(v string) string { source, _ := copySource(v); return source }},
-	"CopySourceVersion": {"CopySource", func(v string) string { _, version := copySource(v); return version }},
-	"QueueUrl":          {"QueueUrl", queueName},
-	"StackName":         {"StackName", stackName},
-	"TemplateObject":    {"TemplateURL", objectAt},
-	"TaskDefinition":    {"TaskDefinition", afterSlash},
-	"TaskDefinitions":   {"TaskDefinitions", afterSlash},
+	"ChangeSetARN":       {"ChangeSetName", changeSetARN},
+	"CopySource":         {"CopySource", func(v string) string { source, _ := copySource(v); return source }},
+	"CopySourceVersion":  {"CopySource", func(v string) string { _, version := copySource(v); return version }},
+	"QueueUrl":           {"QueueUrl", queueName},
+	"StackName":          {"StackName", stackName},
+	"PolicyObject":       {"StackPolicyURL", objectAt},
+	"UpdatePolicyObject": {"StackPolicyDuringUpdateURL", objectAt},
+	"TemplateObject":     {"TemplateURL", objectAt},
+	"TaskDefinition":     {"TaskDefinition", afterSlash},
+	"TaskDefinitions":    {"TaskDefinitions", afterSlash},
 }
 
 func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }

@@ -16,7 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// Issuer makes temporary credentials for tasks and for those who assume roles, and recognizes them later. It stores nothing. The session token has everything that
+// Issuer makes temporary credentials for tasks, for instances and for those who assume roles, and recognizes them later. It stores nothing. The session token has everything that
 // Lookup needs, sealed with the issuer's key. The secret is derived from the token.
 type Issuer struct {
 	key     []byte
@@ -49,6 +49,7 @@ type session struct {
 	Role        string `json:"r"`
 	Task        string `json:"t,omitempty"`
 	Name        string `json:"n,omitempty"` // of a session that nobody but AssumeRole made
+	Instance    string `json:"m,omitempty"` // whose role's they are
 	RoleID      string `json:"i,omitempty"` // of its role, if that's a row
 	Expires     int64  `json:"e"`           // seconds since 1970
 }
@@ -60,6 +61,13 @@ func (i *Issuer) Issue(taskArn, roleArn, roleID, roleType string) Credentials {
 	c := i.seal(session{AccessKeyID: keyID(id), Role: roleArn, RoleID: roleID, Task: taskArn, Expires: expires.Unix()})
 	c.ID = hex.EncodeToString(i.mac("id", taskArn, roleType)[:16])
 	return c
+}
+
+// IssueInstance makes credentials for an EC2 instance in its role. roleID is the role's unique id.
+func (i *Issuer) IssueInstance(instanceID, roleArn, roleID string) Credentials {
+	expires := i.account.Now().Add(lifetime).Truncate(time.Second).UTC()
+	id := i.mac("instance's access key", instanceID, expires.String())
+	return i.seal(session{AccessKeyID: keyID(id), Role: roleArn, RoleID: roleID, Instance: instanceID, Expires: expires.Unix()})
 }
 
 // Assumed is what AssumeRole knows of a session.
@@ -110,6 +118,7 @@ type Session struct {
 	SecretAccessKey string
 	Arn             string // of the session, as GetCallerIdentity tells it
 	Task            string // the ARN of the task that has the credentials, or had them when it called AssumeRole; else ""
+	Instance        string // the id of the instance that has the credentials, or ""
 	Role            string // the ARN of the role that they are for
 	RoleID          string // its unique id, if it had one
 	Expires         time.Time
@@ -134,6 +143,7 @@ func (i *Issuer) Lookup(accessKeyID, token string) (Session, error) {
 		SecretAccessKey: i.secret(token),
 		Arn:             i.arn(s),
 		Task:            s.Task,
+		Instance:        s.Instance,
 		Role:            s.Role,
 		RoleID:          s.RoleID,
 		Expires:         time.Unix(s.Expires, 0),
@@ -142,7 +152,7 @@ func (i *Issuer) Lookup(accessKeyID, token string) (Session, error) {
 
 // arn returns STS's ARN for the session of an assumed role.
 func (i *Issuer) arn(s session) string {
-	return i.account.GlobalARN("sts", "assumed-role/"+last(s.Role)+"/"+cmp.Or(s.Name, last(s.Task)))
+	return i.account.GlobalARN("sts", "assumed-role/"+last(s.Role)+"/"+cmp.Or(s.Name, last(s.Task), s.Instance))
 }
 
 func last(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
@@ -151,6 +161,9 @@ func last(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
 func (i *Issuer) NodeSecret(accessKeyID string) string {
 	return base64.StdEncoding.EncodeToString(i.mac("node secret", accessKeyID))
 }
+
+// RegistryMAC seals the passwords of the image registry.
+func (i *Issuer) RegistryMAC(text string) []byte { return i.mac("registry token", text) }
 
 func (i *Issuer) secret(token string) string {
 	return base64.StdEncoding.EncodeToString(i.mac("secret", token))

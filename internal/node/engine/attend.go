@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -43,7 +44,43 @@ func (t *task) attendContainer(ctx context.Context, c *acs.Container, id string)
 	if err != nil {
 		return err
 	}
+	if netns != "" {
+		if err := t.guardNew(netns, c.Name); err != nil {
+			return fmt.Errorf("apply the rules of security groups: %w", err)
+		}
+		t.tellBridge(ctx, c.Name, id)
+	}
 	return t.attend(c.Name, netns)
+}
+
+// tellBridge tells of a container's address in mode bridge, which members of its instance's security groups are known by.
+func (t *task) tellBridge(ctx context.Context, name, id string) {
+	if t.engine.opts.Bridged == nil || t.payload().NetworkRules == nil {
+		return
+	}
+	rt, ok := t.engine.opts.Runtime.(addressed)
+	if !ok {
+		return
+	}
+	ip, err := rt.Address(ctx, id)
+	if c, _ := t.container(name); err != nil || ip == c.IP {
+		return // Docker's containers have one once they run; this is called again then
+	}
+	t.update(func(r *Record) { r.Containers[name].IP = ip })
+	t.engine.opts.Bridged(t.arn(), t.bridgeAddresses())
+}
+
+// bridgeAddresses returns the addresses of the task's containers in mode bridge that haven't ended.
+func (t *task) bridgeAddresses() (all []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.rec.Containers {
+		if c.IP != "" && c.Status != Stopped {
+			all = append(all, c.IP)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // leave stops what attend started.

@@ -110,6 +110,9 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 // create prepares everything a container needs and creates it.
 func (t *task) create(ctx context.Context, c *acs.Container) (id string, err error) {
 	auth, err := t.registryAuth(ctx, c)
+	if err != nil && c.RegistryAuthentication.Type == "ecr" {
+		return "", failure("CannotPullECRContainerError", err)
+	}
 	if err != nil {
 		return "", fmt.Errorf("ResourceInitializationError: unable to pull secrets or registry auth: %w", err)
 	}

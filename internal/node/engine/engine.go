@@ -35,6 +35,9 @@ type Options struct {
 	Secrets func(ctx context.Context, role acs.IAMRoleCredentials, wanted []acs.Secret) (map[string]string, error)
 	// EnvironmentFile fetches a file of variables by its ARN with those credentials; nil if the node can't.
 	EnvironmentFile func(ctx context.Context, role acs.IAMRoleCredentials, arn string) (string, error)
+	// Registry gets a token of a registry of ECR's with the credentials of a task's execution role, or the node's if that is nil; nil if the
+	// node can't.
+	Registry func(ctx context.Context, role *acs.IAMRoleCredentials, from acs.ECRAuthData) (*runtime.RegistryAuth, error)
 	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
 	// checked. SimulatedGPUs says that they name no hardware.
 	CPU           int64
@@ -50,6 +53,11 @@ type Options struct {
 	Connected func(taskArn string, n Network)
 	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing.
 	Attend func(netns string, task *acs.Task) (stop func(), err error)
+	// Restrict makes what a task's security groups let pass hold in a network namespace, with the ports that its container publishes in
+	// mode bridge. nil means that the node can't.
+	Restrict func(netns string, task *acs.Task, ports []Port) error
+	// Bridged is called with the addresses that a task's containers have in mode bridge, if its instance has security groups.
+	Bridged func(taskArn string, addresses []string)
 	// InstanceID is EC2's id of the machine, which log routers add to what they route.
 	InstanceID string
 	// Keep is how long the engine remembers a stopped task, so that it never runs again, and keeps its containers for inspection.

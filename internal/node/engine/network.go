@@ -44,6 +44,9 @@ func (t *task) connect(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err == nil {
+		err = t.guardNew(n.NetNS, "")
+	}
+	if err == nil {
 		err = t.attend("", n.NetNS)
 	}
 	switch {

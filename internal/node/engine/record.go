@@ -50,6 +50,7 @@ type Container struct {
 	Ran      bool   // it was started at least once
 	Digest   string `json:",omitempty"`
 	Ports    []Port `json:",omitempty"`
+	IP       string `json:",omitempty"` // in mode bridge, if its instance has security groups
 
 	CreatedAt  time.Time
 	StartedAt  time.Time

@@ -70,8 +70,11 @@ func setVariable(spec *runtime.Spec, name, value string) {
 // registryAuth returns what a container's image is pulled with: the user name and password in a secret, or nil for nobody's.
 func (t *task) registryAuth(ctx context.Context, c *acs.Container) (*runtime.RegistryAuth, error) {
 	auth := c.RegistryAuthentication
-	if auth == nil {
+	switch {
+	case auth == nil:
 		return nil, nil
+	case auth.Type == "ecr" && auth.ECRAuthData != nil && t.engine.opts.Registry != nil:
+		return t.ecrAuth(ctx, auth.ECRAuthData)
 	}
 	if auth.Type != "asm" || auth.ASMAuthData == nil {
 		return nil, fmt.Errorf("this node can't authenticate to registries with the type %q", auth.Type)
@@ -86,6 +89,21 @@ func (t *task) registryAuth(ctx context.Context, c *acs.Container) (*runtime.Reg
 		return nil, fmt.Errorf("the secret %s isn't a JSON object with a username and a password", from)
 	}
 	return &runtime.RegistryAuth{Username: known.Username, Password: known.Password}, nil
+}
+
+// ecrAuth returns what an image of ECR is pulled with, as the task's execution role or as the node.
+func (t *task) ecrAuth(ctx context.Context, from *acs.ECRAuthData) (*runtime.RegistryAuth, error) {
+	var role *acs.IAMRoleCredentials
+	if from.UseExecutionRole {
+		as, err := t.executionRole()
+		if err != nil {
+			return nil, err
+		}
+		role = &as
+	}
+	ctx, cancel := context.WithTimeout(ctx, secretsTimeout)
+	defer cancel()
+	return t.engine.opts.Registry(ctx, role, *from)
 }
 
 // addFiles adds the variables of a container's files to its environment, unless the container has them itself. Of two files with a

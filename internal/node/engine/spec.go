@@ -43,6 +43,9 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 			s.GPUs = append(s.GPUs, a.Name)
 		}
 	}
+	if asked, ok := c.Environment["NVIDIA_VISIBLE_DEVICES"]; host.Privileged && len(s.GPUs) == 0 && (!ok || asked == "all") {
+		s.MachineGPUs = t.engine.opts.GPUs
+	}
 	var err error
 	if s.Mounts, err = t.mounts(c, map[string]bool{}); err != nil {
 		return nil, nil, err

@@ -29,10 +29,14 @@ type task struct {
 
 	group    string // the control group of its containers, or ""
 	attended attended
-	granted  <-chan struct{} // closed once the task has what it needs of the node
-	halted   context.Context // ends once the task is halting
-	halt     context.CancelFunc
-	shipping sync.WaitGroup
+	guarding sync.Mutex // held to apply the rules of security groups, so that the newest are applied last
+	// unguarded means that the rules couldn't be applied; mu guards it.
+	unguarded bool
+	warned    sync.Once       // that this node can't apply them
+	granted   <-chan struct{} // closed once the task has what it needs of the node
+	halted    context.Context // ends once the task is halting
+	halt      context.CancelFunc
+	shipping  sync.WaitGroup
 }
 
 func newTask(e *Engine, rec *Record) *task {
@@ -221,6 +225,9 @@ func (t *task) finish() {
 func (t *task) live(ctx context.Context) error {
 	if err := t.admit(ctx); err != nil {
 		return err
+	}
+	if t.isUnguardable() {
+		t.warnUnguarded()
 	}
 	if err := t.connect(ctx); err != nil {
 		return err

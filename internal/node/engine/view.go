@@ -87,6 +87,17 @@ func (e *Engine) Networks() map[string]Network {
 	return out
 }
 
+// Bridged lists the addresses of containers in mode bridge that were told, by task ARN.
+func (e *Engine) Bridged() map[string][]string {
+	out := map[string][]string{}
+	for _, t := range e.all() {
+		if all := t.bridgeAddresses(); len(all) > 0 {
+			out[t.arn()] = all
+		}
+	}
+	return out
+}
+
 // Pin says which container uses a GPU.
 type Pin struct {
 	TaskArn   string

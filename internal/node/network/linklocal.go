@@ -38,7 +38,7 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 		if metadata, api, err = listenIn(ns); err != nil {
 			return err
 		}
-		err := redirect(int(ns), address, 80, MetadataPort)
+		err := redirect(int(ns), "pintle", address, 80, MetadataPort)
 		if err == nil {
 			err = h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())})
 		}
@@ -56,11 +56,11 @@ func listenIn(ns netns.NsHandle) (metadata, api net.Listener, err error) {
 		if err := netns.Set(ns); err != nil {
 			return err
 		}
-		if metadata, err = listen(MetadataPort); err != nil {
+		if metadata, err = listen(LinkLocal, MetadataPort); err != nil {
 			return err
 		}
 		metadata = netutil.LimitListener(metadata, maxOpen)
-		if api, err = listen(APIPort); err != nil {
+		if api, err = listen(LinkLocal, APIPort); err != nil {
 			metadata.Close()
 		}
 		return err
@@ -74,12 +74,12 @@ const maxOpen = 64
 
 // listen opens a port that only the namespace's own processes reach. It binds to the loopback device, because Linux answers for a
 // loopback address on every other device too. The address need not be there yet.
-func listen(port int) (net.Listener, error) {
+func listen(address string, port int) (net.Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		controlErr := raw.Control(func(fd uintptr) {
 			err = errors.Join(unix.BindToDevice(int(fd), "lo"), unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1))
 		})
 		return errors.Join(controlErr, err)
 	}}
-	return c.Listen(context.Background(), "tcp4", net.JoinHostPort(LinkLocal, strconv.Itoa(port)))
+	return c.Listen(context.Background(), "tcp4", net.JoinHostPort(address, strconv.Itoa(port)))
 }

@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 
 	"github.com/vishvananda/netlink"
@@ -63,6 +64,21 @@ func within(path string, do func(ns netns.NsHandle, h *netlink.Handle, lo netlin
 		return err
 	}
 	return do(ns, h, lo)
+}
+
+// Subnets returns the networks that a namespace is connected to.
+func Subnets(netnsPath string) (out []netip.Prefix, err error) {
+	err = within(netnsPath, func(_ netns.NsHandle, h *netlink.Handle, lo netlink.Link) error {
+		all, err := h.AddrList(nil, netlink.FAMILY_ALL)
+		for _, a := range all {
+			p, parseErr := netip.ParsePrefix(a.IPNet.String())
+			if parseErr == nil && a.LinkIndex != lo.Attrs().Index {
+				out = append(out, p.Masked())
+			}
+		}
+		return err
+	})
+	return out, err
 }
 
 func loopbackUp(path string) error {

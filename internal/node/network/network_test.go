@@ -472,3 +472,53 @@ func TestMissingPluginIsNamed(t *testing.T) {
 		t.Error("an invalid configuration was accepted")
 	}
 }
+
+// TestInstanceMetadata serves the instance metadata service in a namespace, beside the task's own, and blocks it in another.
+func TestInstanceMetadata(t *testing.T) {
+	n := open(t, t.TempDir())
+	a := attach(t, n, "one")
+	metadata, api, err := Listen(a.NetNS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	serve(t, metadata, "of the task")
+	for range 2 { // as the next agent does
+		instance, err := ListenInstance(a.NetNS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "of the instance") })}
+		go s.Serve(instance)
+		restrict(t, a, Firewall{}) // leaves it alone
+		for address, want := range map[string]string{"169.254.169.254:80": "of the instance", "169.254.170.2:80": "of the task/"} {
+			var c net.Conn
+			inside(t, a, func() (err error) { c, err = net.DialTimeout("tcp4", address, patience); return err })
+			if got := get(address, "/", func() (net.Conn, error) { return c, nil }); got != want {
+				t.Errorf("%s answers %q, want %q", address, got, want)
+			}
+		}
+		s.Close()
+	}
+	greet(t, a, 80, "the container can have port 80 itself")
+	two := attach(t, n, "two")
+	for range 2 {
+		if err := BlockInstance(two.NetNS); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, err := onThreadDial(two, "169.254.169.254:80"); err == nil {
+		c.Close()
+		t.Error("what is blocked answers")
+	} else if strings.Contains(err.Error(), "timeout") {
+		t.Error("what is blocked keeps its callers waiting: ", err)
+	}
+}
+
+func onThreadDial(a Address, address string) (c net.Conn, err error) {
+	err = onThreadInside(a, func() (err error) {
+		c, err = net.DialTimeout("tcp4", address, patience)
+		return err
+	})
+	return c, err
+}

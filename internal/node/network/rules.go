@@ -76,14 +76,14 @@ func guardBridge(subnet netip.Prefix) error {
 	return c.Flush()
 }
 
-// redirect sends the connections that a namespace's own processes open to one port of an address to another port. It rewrites our table in
-// that namespace.
-func redirect(netns int, address netip.Addr, from, to uint16) error {
+// redirect sends the connections that a namespace's own processes open to one port of an address to another port. It rewrites the table with
+// this name in that namespace.
+func redirect(netns int, name string, address netip.Addr, from, to uint16) error {
 	c, err := nftables.New(nftables.WithNetNSFd(netns))
 	if err != nil {
 		return err
 	}
-	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "pintle"})
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: name})
 	c.FlushTable(table)
 	chain := c.AddChain(&nftables.Chain{
 		Name:     "output",

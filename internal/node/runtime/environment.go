@@ -20,3 +20,18 @@ func Environment(lists ...[]string) []string {
 	}
 	return out
 }
+
+// Visible returns a container's NVIDIA_VISIBLE_DEVICES, or "" if it keeps what it and its image ask for.
+func (s *Spec) Visible() string {
+	switch {
+	case len(s.GPUs) > 0:
+		return strings.Join(s.GPUs, ",")
+	case len(s.MachineGPUs) > 0 && s.SimulatedGPUs:
+		return strings.Join(s.MachineGPUs, ",")
+	case len(s.MachineGPUs) > 0:
+		return "all"
+	case s.Privileged:
+		return "" // it may look after all the machine's GPUs
+	}
+	return "void" // the NVIDIA runtime's word for none
+}

@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -111,6 +112,9 @@ type Spec struct {
 
 	// GPUs are the ids (NVML UUIDs) of the devices that the container sees. It sees no others.
 	GPUs []string
+	// MachineGPUs are all the devices of its node, which a privileged container sees if it has none of its own and doesn't ask for others. nil
+	// leaves it what it asks for.
+	MachineGPUs []string
 	// SimulatedGPUs says that GPUs name no hardware: they only appear in the environment.
 	SimulatedGPUs bool
 
@@ -181,8 +185,19 @@ type VolumesFrom struct {
 	ReadOnly bool
 }
 
-// RegistryAuth holds the credentials for a registry.
-type RegistryAuth struct{ Username, Password string }
+// RegistryAuth holds the credentials for a registry, and how to get there.
+type RegistryAuth struct {
+	Username string
+	Password string
+	Via      *Via // nil if the registry is where the image's name says
+}
+
+// Via is where a registry is.
+type Via struct {
+	Host  string // with the port
+	Plain bool   // whether it takes HTTP without TLS
+	TLS   *tls.Config
+}
 
 // Exit says how a container ended.
 type Exit struct {

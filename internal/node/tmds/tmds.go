@@ -47,6 +47,8 @@ type Options struct {
 	Region   string
 	Zone     string
 	Instance func() string // the container instance's ARN
+	// Metadata is the instance metadata service for containers that share the machine's network, or nil if it has none of Pintle's.
+	Metadata http.Handler
 	Log      *slog.Logger
 }
 
@@ -87,6 +89,7 @@ func newServer(o Options, only string) *Server {
 		s.get("/v2/stats"+path, s.identifyByNetwork, answer)
 	}
 	s.mux.HandleFunc("GET /v2/credentials/{id}", s.credentials)
+	s.mux.HandleFunc("/imds/{token}/", s.instance)
 	const protection = "/api/{token}/task-protection/v1/state"
 	s.mux.HandleFunc("GET "+protection, s.getProtection)
 	s.mux.HandleFunc("PUT "+protection, s.putProtection)
@@ -167,6 +170,17 @@ func (s *Server) identifyByNetwork(w http.ResponseWriter, r *http.Request) (call
 	}
 	write(w, http.StatusNotFound, "there is no task of mode awsvpc here, or no container with this id")
 	return caller{}, false
+}
+
+// instance is the instance metadata service, for whoever knows a container's token.
+func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
+	if s.opts.Metadata == nil {
+		write(w, http.StatusNotFound, "this machine has no instance metadata service of Pintle's")
+		return
+	}
+	if _, ok := s.identify(w, r); ok {
+		http.StripPrefix("/imds/"+r.PathValue("token"), s.opts.Metadata).ServeHTTP(w, r)
+	}
 }
 
 // write writes a response in JSON. An error here means that the container has gone.

@@ -366,3 +366,22 @@ func TestStats(t *testing.T) {
 		t.Errorf("it keeps %v", s.samples)
 	}
 }
+
+// TestInstanceService: the instance metadata service is there for whoever knows a container's token, if the machine has one.
+func TestInstanceService(t *testing.T) {
+	get := func(service http.Handler, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		New(Options{Tasks: newNode(), Metadata: service, Log: slog.New(slog.DiscardHandler)}).ServeHTTP(w, httptest.NewRequest("PUT", path, nil))
+		return w
+	}
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Method+" "+r.URL.Path) })
+	if w := get(echo, "/imds/web-token/latest/api/token"); w.Body.String() != "PUT /latest/api/token" {
+		t.Errorf("got %s", w.Body)
+	}
+	if w := get(echo, "/imds/nobody/latest/api/token"); w.Code != http.StatusNotFound {
+		t.Errorf("a stranger gets %d", w.Code)
+	}
+	if w := get(nil, "/imds/web-token/latest/api/token"); w.Code != http.StatusNotFound {
+		t.Errorf("without a service there is %d", w.Code)
+	}
+}

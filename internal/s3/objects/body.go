@@ -38,25 +38,10 @@ func appendSums(sums, b []byte) []byte {
 	return sums
 }
 
-// fill reads until the buffer is full or the reader ends. io.ReadFull can't tell that end from an io.ErrUnexpectedEOF of the reader's own.
-func fill(r io.Reader, buf []byte) (n int, ended bool, err error) {
-	for n < len(buf) {
-		read, err := r.Read(buf[n:])
-		n += read
-		if err == io.EOF {
-			return n, true, nil
-		}
-		if err != nil {
-			return n, false, err
-		}
-	}
-	return n, false, nil
-}
-
 // writeBlocks writes the n bytes that are in the buffer already, and then the rest of r.
 func writeBlocks(w io.Writer, buf *buffer, n int, r io.Reader) (size int64, sums []byte, err error) {
 	for {
-		more, ended, err := fill(r, buf[n:])
+		more, ended, err := file.Fill(r, buf[n:])
 		if err != nil {
 			return 0, nil, err
 		}

@@ -49,7 +49,7 @@ const small = 64 << 10
 func (s *Store) Write(r io.Reader) (f *File, err error) {
 	buf := buffers.Get().(*buffer)
 	defer buffers.Put(buf)
-	n, ended, err := fill(r, buf[:small+1])
+	n, ended, err := file.Fill(r, buf[:small+1])
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func TestTablesMatchBotocore(t *testing.T) {
 				unknown = append(unknown, line)
 			}
 		}
-		if len(lines) < 40 || len(unknown)*20 > len(lines) {
+		if len(lines) < 20 || len(unknown)*20 > len(lines) {
 			t.Errorf(
 				"%d of the %d lines of %s are not botocore's, run go generate ./internal/wire: %q", len(unknown), len(lines), s.folder,
 				unknown,

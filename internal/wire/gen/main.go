@@ -48,8 +48,10 @@ var services = []service{
 	{pkg: "sqs", folder: "sqs", tables: formNames},
 	{pkg: "ssm", folder: "ssm", constraints: "ssm"},
 	{pkg: "secretsmanager", folder: "secretsmanager", constraints: "secretsmanager"},
+	{pkg: "ecr", folder: "ecr", constraints: "ecr"},
 	{pkg: "s3", folder: "s3", tables: restPlaces},
 	{pkg: "cloudformation", folder: "cloudformation", constraints: "cloudformation", tables: statuses},
+	{pkg: "cloudcontrol", folder: "cloudformation/cloudcontrol", constraints: "cloudcontrol"},
 }
 
 func main() {

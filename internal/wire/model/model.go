@@ -65,6 +65,9 @@ type Constraints struct {
 	Only  []string // operations to check; nil for all
 
 	TooLong map[string]string // messages of their own for texts that are longer than their shape allows, by shape
+
+	// Worded makes the message of the first violation, for services that report only that: of a constraint that the member at a place breaks.
+	Worded func(place, constraint string) string
 }
 
 // QueryError is an error's form in Query.

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -47,13 +48,17 @@ func parseTarget(r *http.Request) (t target, err error) {
 }
 
 // bucketOfHost returns the bucket in a host's name, or "" if there is none: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost,
-// bucket.localhost, or bucket.s3.localhost.localstack.cloud, which tflocal and similar tools use.
+// bucket.localhost, or bucket.s3.localhost.localstack.cloud, which tflocal and similar tools use. The image registry's hosts, such as
+// 123456789012.dkr.ecr.us-east-1.localhost, are no bucket's.
 func bucketOfHost(hostPort string) string {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
 		host = hostPort
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".localstack.cloud")
+	if registryHost.MatchString(host) {
+		return ""
+	}
 	if rest, ok := strings.CutSuffix(host, ".localhost"); ok {
 		if rest == "s3" {
 			return ""
@@ -70,6 +75,8 @@ func bucketOfHost(hostPort string) string {
 	}
 	return ""
 }
+
+var registryHost = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.`)
 
 // routeTo returns the route for a request. If several match, the one with the most requirements wins.
 func routeTo(routes []model.Route, r *http.Request, t target) (*model.Route, error) {

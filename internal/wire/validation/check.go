@@ -71,6 +71,7 @@ type checking struct {
 	path       []step
 	violations []string
 	message    string // in place of the violations, if not empty
+	worded     func(place, constraint string) string
 }
 
 // step is a member, or an element of the list or map in the step before.
@@ -103,6 +104,9 @@ const maxViolations = 50
 
 // violated records that the value at the current position breaks a constraint. value comes from shown.
 func (w *checking) violated(value, constraint string) {
+	if w.worded != nil && len(w.violations) == 0 {
+		w.message = w.worded(w.place(), constraint)
+	}
 	if len(w.violations) < maxViolations {
 		w.violations = append(w.violations, "Value "+value+"at '"+w.place()+"' failed to satisfy constraint: "+constraint)
 	}

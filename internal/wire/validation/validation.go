@@ -24,6 +24,7 @@ type Service struct {
 	only  []string // the operations to check; nil for all
 
 	tooLong map[string]string // messages in place of the common one, by shape
+	worded  func(place, constraint string) string
 
 	once     sync.Once
 	shapes   map[string]*shape
@@ -37,7 +38,7 @@ func New(c model.Constraints) *Service {
 	if c.Table == "" {
 		return nil
 	}
-	return &Service{code: c.Code, table: c.Table, only: c.Only, tooLong: c.TooLong}
+	return &Service{code: c.Code, table: c.Table, only: c.Only, tooLong: c.TooLong, worded: c.Worded}
 }
 
 // Error says what is wrong with an input.
@@ -75,7 +76,7 @@ func (s *Service) Check(in any) error {
 	if c == nil {
 		return nil
 	}
-	w := checking{path: make([]step, 0, 8)}
+	w := checking{path: make([]step, 0, 8), worded: s.worded}
 	w.structure(c, v)
 	if len(w.violations) == 0 {
 		return nil

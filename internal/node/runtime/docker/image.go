@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/api/types/registry"
@@ -24,20 +26,31 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/image"
 )
 
-// imageName returns the engine's name for an image. An image from a file gets a name that is derived from its path.
+// imageName returns the engine's name for an image. An image from a file gets a name that is derived from its path, and one of ECR's with a
+// digest one that is derived from that.
 func imageName(ref string) string {
-	if !strings.HasPrefix(ref, image.RootfsPrefix) && !strings.HasPrefix(ref, image.LayoutPrefix) {
+	if !strings.HasPrefix(ref, image.RootfsPrefix) && !strings.HasPrefix(ref, image.LayoutPrefix) && !isPinnedInECR(ref) {
 		return ref
 	}
 	sum := sha256.Sum256([]byte(ref))
 	return "pintle.local/file:" + hex.EncodeToString(sum[:8])
 }
 
+var ecrHost = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/`)
+
+// isPinnedInECR reports whether a reference names an image of ECR by its digest. The engine knows no digest of one that it was given.
+func isPinnedInECR(ref string) bool { return strings.Contains(ref, "@") && ecrHost.MatchString(ref) }
+
 // Pull implements runtime.Runtime. If a pull fails but the engine has the image, Pull uses that, which is ECS's image pull behavior
 // "default". A file is read again each time, since it may have changed.
 func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
 	var err error
 	switch {
+	case auth != nil && auth.Via != nil:
+		var digest string
+		if digest, err = r.bring(ctx, ref, auth); err == nil {
+			return digest, nil
+		}
 	case strings.HasPrefix(ref, image.RootfsPrefix):
 		err = r.importRootfs(ctx, ref)
 	case strings.HasPrefix(ref, image.LayoutPrefix):
@@ -95,7 +108,32 @@ func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 			return err
 		}
 	}
-	return r.pullWatched(ctx, ref, options, image.Stall)
+	if err := r.pullWatched(ctx, ref, options, image.Stall); err != nil || !isPinnedInECR(ref) {
+		return err
+	}
+	_, err = r.api.ImageTag(ctx, client.ImageTagOptions{Source: ref, Target: imageName(ref)})
+	return err
+}
+
+// bring pulls an image and gives it to the engine, which needn't know the registry's address or its certificate, and returns its digest. What
+// the engine has already isn't pulled.
+func (r *Runtime) bring(ctx context.Context, ref string, auth *runtime.RegistryAuth) (digest string, err error) {
+	found, err := image.Find(ctx, ref, auth, image.Stall)
+	if err != nil {
+		return "", err
+	}
+	img, err := found.Image()
+	if err != nil {
+		return "", err
+	}
+	id, err := img.ConfigName()
+	if err != nil {
+		return "", err
+	}
+	if has, err := r.api.ImageInspect(ctx, imageName(ref)); err == nil && (has.ID == id.String() || has.ID == found.Digest.String()) {
+		return found.Digest.String(), nil
+	}
+	return found.Digest.String(), r.load(ctx, ref, img)
 }
 
 // pullWatched pulls an image, unless the engine reports no progress for a while.
@@ -140,6 +178,11 @@ func (r *Runtime) loadLayout(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
+	return r.load(ctx, ref, img)
+}
+
+// load gives the engine an image.
+func (r *Runtime) load(ctx context.Context, ref string, img v1.Image) error {
 	tag, err := name.NewTag(imageName(ref))
 	if err != nil {
 		return err

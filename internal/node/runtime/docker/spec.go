@@ -101,17 +101,20 @@ func hostConfig(s *runtime.Spec) *container.HostConfig {
 	}
 }
 
-// addGPUs shows the container its own devices and no others, since an image may ask for all of them.
+// addGPUs shows the container its own devices and no others, since an image may ask for all of them; or all of the machine's if it looks after
+// these.
 func addGPUs(s *runtime.Spec, config *container.Config, host *container.HostConfig) {
-	if len(s.GPUs) == 0 {
-		if !s.Privileged { // a privileged container may look after all the machine's GPUs
-			config.Env = append(config.Env, "NVIDIA_VISIBLE_DEVICES=void")
-		}
+	visible := s.Visible()
+	if visible == "" {
 		return
 	}
-	config.Env = append(config.Env, "NVIDIA_VISIBLE_DEVICES="+strings.Join(s.GPUs, ","))
-	if !s.SimulatedGPUs {
+	config.Env = runtime.Environment(config.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + visible})
+	switch {
+	case s.SimulatedGPUs:
+	case len(s.GPUs) > 0:
 		host.DeviceRequests = []container.DeviceRequest{{DeviceIDs: s.GPUs, Capabilities: [][]string{{"gpu"}}}}
+	case len(s.MachineGPUs) > 0:
+		host.DeviceRequests = []container.DeviceRequest{{Count: -1, Capabilities: [][]string{{"gpu"}}}}
 	}
 }
 

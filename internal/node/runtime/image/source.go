@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -26,19 +28,7 @@ const (
 
 // fetch gets an image from its registry, unless the store has the same one.
 func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
-	parsed, err := name.ParseReference(ref)
-	if err != nil {
-		return nil, err
-	}
-	credentials, err := Credentials(ctx, parsed, auth)
-	if err != nil {
-		return nil, err
-	}
-	found, err := remote.Get(
-		parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuth(credentials),
-		remote.WithTransport(watched{remote.DefaultTransport, s.stall}),
-		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), // the agent's engine tries again
-	)
+	found, err := Find(ctx, ref, auth, s.stall)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +40,52 @@ func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAut
 		return nil, err
 	}
 	return s.add(ctx, ref, found.Digest.String(), img)
+}
+
+// Find finds an image, for this platform, in its registry. It gives up on one that hangs.
+func Find(ctx context.Context, ref string, auth *runtime.RegistryAuth, stall time.Duration) (*remote.Descriptor, error) {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := Credentials(ctx, parsed, auth)
+	if err != nil {
+		return nil, err
+	}
+	transport := remote.DefaultTransport
+	if auth != nil && auth.Via != nil {
+		if parsed, err = along(parsed, auth.Via); err != nil {
+			return nil, err
+		}
+		transport = transportOf(auth.Via)
+	}
+	return remote.Get(
+		parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuth(credentials),
+		remote.WithTransport(watched{transport, stall}),
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), // the agent's engine tries again
+	)
+}
+
+// along returns a reference to the same image where its registry is.
+func along(ref name.Reference, via *runtime.Via) (name.Reference, error) {
+	separator := ":"
+	if _, isDigest := ref.(name.Digest); isDigest {
+		separator = "@"
+	}
+	var options []name.Option
+	if via.Plain {
+		options = append(options, name.Insecure)
+	}
+	return name.ParseReference(via.Host+"/"+ref.Context().RepositoryStr()+separator+ref.Identifier(), options...)
+}
+
+// transportOf returns the transport to a registry that has a certificate of its own.
+func transportOf(via *runtime.Via) http.RoundTripper {
+	t := remote.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = via.TLS
+	t.Proxy = nil // it's the control plane, which the agent calls all the time
+	t.DisableKeepAlives = true
+	return t
 }
 
 // Credentials returns the credentials for an image's registry. They're the task's if it has any, else those that docker login (or podman

@@ -19,24 +19,20 @@ import (
 // cdiKind is NVIDIA's name for GPUs in the Container Device Interface.
 const cdiKind = "nvidia.com/gpu="
 
-// gpus gives the container its GPUs and no others. Real GPUs come through the Container Device Interface: a file that NVIDIA's tools
-// generate says which parts of the driver each needs.
+// gpus gives the container its GPUs and no others, or all of the machine's if it looks after these. Real GPUs come through the Container
+// Device Interface: a file that NVIDIA's tools generate says which parts of the driver each needs.
 func (b *bundle) gpus(context.Context) error {
-	ids := "void" // the NVIDIA runtime's word for none
-	if len(b.spec.GPUs) > 0 {
-		ids = strings.Join(b.spec.GPUs, ",")
-		if err := b.injectGPUs(); err != nil {
-			return fmt.Errorf("%w: %w", runtime.ErrCannotStart, err)
-		}
+	if err := b.injectGPUs(); err != nil {
+		return fmt.Errorf("%w: %w", runtime.ErrCannotStart, err)
 	}
-	if len(b.spec.GPUs) > 0 || !b.spec.Privileged { // after the CDI file's own variables: NVIDIA's tools set void there
-		b.out.Process.Env = runtime.Environment(b.out.Process.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + ids})
+	if visible := b.spec.Visible(); visible != "" { // after the CDI file's own variables: NVIDIA's tools set void there
+		b.out.Process.Env = runtime.Environment(b.out.Process.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + visible})
 	}
 	return nil
 }
 
 func (b *bundle) injectGPUs() error {
-	if b.spec.SimulatedGPUs {
+	if b.spec.SimulatedGPUs || len(b.spec.GPUs)+len(b.spec.MachineGPUs) == 0 {
 		return nil
 	}
 	cache, err := b.runtime.cdi()
@@ -46,6 +42,14 @@ func (b *bundle) injectGPUs() error {
 	var names []string
 	for _, id := range b.spec.GPUs {
 		names = append(names, cdiKind+id)
+	}
+	for _, id := range b.spec.MachineGPUs { // those that are described: the container asked for none of them
+		if name := cdiKind + id; cache.GetDevice(name) != nil {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
 	}
 	missing, err := cache.InjectDevices(b.out, names...)
 	if len(missing) > 0 {

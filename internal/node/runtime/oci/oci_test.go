@@ -241,6 +241,14 @@ func TestRealGPUs(t *testing.T) {
 		GPUs:       []string{"GPU-1"},
 	}
 	checkOutput(t, r, spec, "nvidia7\n1 GPU-1\n")
+	spec.ID = unique("watches")
+	spec.GPUs = nil
+	spec.Privileged = true // so it has the machine's /dev, and needs the rest: the driver's files, for GPUs that are described
+	spec.MachineGPUs = []string{"GPU-1", "GPU-2", "GPU-3"}
+	spec.Entrypoint = []string{"/bin/sh", "-c", "echo $SEEN $NVIDIA_VISIBLE_DEVICES; ls -d /dev/nvidia[78] || echo as the machine"}
+	checkOutput(t, r, spec, "1 all\nls: /dev/nvidia[78]: No such file or directory\nas the machine\n")
+	spec.Privileged = false
+	spec.MachineGPUs = nil
 	spec.ID = "unknown-" + filepath.Base(r.opts.Dir)
 	spec.GPUs = []string{"GPU-3"}
 	if err := r.Create(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "nvidia.com/gpu=GPU-3") {

@@ -100,10 +100,15 @@ func lookPath(name, dir string) (string, error) {
 }
 
 // environment returns the spec's environment on top of the variables that every program needs. CUDA itself keeps to CUDA_VISIBLE_DEVICES,
-// and to none where that is empty; nothing else keeps a process from the machine's other GPUs.
+// and to none where that is empty; nothing else keeps a process from the machine's other GPUs. What a task definition says of the two doesn't
+// count.
 func environment(spec *runtime.Spec) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=" + os.Getenv("LANG")}
-	gpus := strings.Join(spec.GPUs, ",")
+	ids := spec.GPUs
+	if len(ids) == 0 {
+		ids = spec.MachineGPUs
+	}
+	gpus := strings.Join(ids, ",")
 	visible := gpus
 	if gpus == "" {
 		visible = "void" // the NVIDIA runtime's word for none

@@ -1,0 +1,126 @@
+package cloudformation
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/cloudformation/resources"
+	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// checkImport refuses change sets that import and don't say what, or the other way round.
+func checkImport(in *cloudformation.CreateChangeSetInput) error {
+	isImport := in.ChangeSetType == types.ChangeSetTypeImport
+	switch {
+	case aws.ToBool(in.ImportExistingResources):
+		return invalid("Pintle imports the resources that ResourcesToImport lists, and finds none by itself: leave ImportExistingResources out.")
+	case isImport && len(in.ResourcesToImport) == 0:
+		return invalid("ResourcesToImport must be specified for change sets of type IMPORT")
+	case !isImport && len(in.ResourcesToImport) > 0:
+		return invalid("ResourcesToImport can only be specified for change sets of type IMPORT")
+	}
+	return nil
+}
+
+// planImport notes in a source which resources it imports, and lists them as changes.
+func (s *Service) planImport(
+	ctx context.Context, v *state.View, stack *state.Stack, src *state.StackSource, asked []types.ResourceToImport,
+) ([]types.Change, error) {
+	t, err := s.loop.TemplateOf(ctx, v, stack, src)
+	if err != nil {
+		return nil, refused(err)
+	}
+	if err := keptByPolicy(t, asked); err != nil {
+		return nil, err
+	}
+	src.Imports = map[string]string{}
+	for _, r := range asked {
+		id, err := imported(v, t, r)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := src.Imports[*r.LogicalResourceId]; twice {
+			return nil, invalid("Resource %s is in ResourcesToImport twice", *r.LogicalResourceId)
+		}
+		for other, taken := range src.Imports {
+			if taken == id && t.Resource(other).Type == *r.ResourceType {
+				return nil, invalid("Resources %s and %s to import are the same", other, *r.LogicalResourceId)
+			}
+		}
+		src.Imports[*r.LogicalResourceId] = id
+	}
+	changes, err := s.loop.Imports(ctx, v, stack, src)
+	return changes, refused(err)
+}
+
+// keptByPolicy checks that a template says of each resource to import what becomes of it when it isn't the stack's any more.
+func keptByPolicy(t *template.Template, asked []types.ResourceToImport) error {
+	var careless []string
+	for _, r := range asked {
+		if is := t.Resource(*r.LogicalResourceId); is != nil && is.DeletionPolicy == "" {
+			careless = append(careless, *r.LogicalResourceId)
+		}
+	}
+	if len(careless) == 0 {
+		return nil
+	}
+	return invalid("The following resources to import [%s] must have DeletionPolicy attribute specified in the template.", strings.Join(careless, ", "))
+}
+
+// imported returns the physical ID of a resource to import.
+func imported(v *state.View, t *template.Template, r types.ResourceToImport) (string, error) {
+	is := t.Resource(*r.LogicalResourceId)
+	switch {
+	case is == nil:
+		return "", invalid("Resource %s to import is not in the template", *r.LogicalResourceId)
+	case is.Type != *r.ResourceType:
+		return "", invalid("Resource %s to import is of type %s in the template, not %s", is.Name, is.Type, *r.ResourceType)
+	}
+	kind := resources.Lookup(is.Type)
+	if !isImportable(kind) {
+		return "", invalid("ResourceTypes [%s] are not supported for Import", is.Type)
+	}
+	id := kind.PhysicalID(r.ResourceIdentifier)
+	if id == "" || len(r.ResourceIdentifier) != len(kind.Identifier()) {
+		return "", invalid("Resource %s to import must be identified by [%s]", is.Name, strings.Join(kind.Identifier(), ", "))
+	}
+	for other := range v.StackResources.All() {
+		if stack := v.Stacks.Get(other.Stack); other.PhysicalID == id && other.Type == is.Type && stack != nil && !stack.Gone() && isHeld(other) {
+			return "", invalid("Resource %s already exists in stack %s", id, other.Stack)
+		}
+	}
+	return id, nil
+}
+
+// isHeld reports whether a stack has a resource.
+func isHeld(r *state.StackResource) bool {
+	return r.Status != types.ResourceStatusDeleteComplete && r.Status != types.ResourceStatusDeleteSkipped
+}
+
+func isImportable(kind resources.Type) bool {
+	return kind != nil && kind.IsReadable() && len(kind.Identifier()) > 0
+}
+
+// identifiers tells by what the resources of a template can be imported.
+func identifiers(t *template.Template) (list []types.ResourceIdentifierSummary) {
+	for i := range t.Resources {
+		r := &t.Resources[i]
+		kind := resources.Lookup(r.Type)
+		if !isImportable(kind) {
+			continue
+		}
+		at := slices.IndexFunc(list, func(s types.ResourceIdentifierSummary) bool { return *s.ResourceType == r.Type })
+		if at < 0 {
+			at = len(list)
+			list = append(list, types.ResourceIdentifierSummary{ResourceType: &r.Type, ResourceIdentifiers: kind.Identifier()})
+		}
+		list[at].LogicalResourceIds = append(list[at].LogicalResourceIds, r.Name)
+	}
+	return list
+}

@@ -1,0 +1,99 @@
+package plane
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/ecr"
+	"github.com/pintle/pintle/internal/ecr/blobs"
+	"github.com/pintle/pintle/internal/ecr/registry"
+	"github.com/pintle/pintle/internal/ecr/retention"
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/connection"
+	"github.com/pintle/pintle/internal/wire/steady"
+)
+
+// openImages opens the store of the registry's blobs.
+func (p *Plane) openImages(dir string) (err error) {
+	p.images, err = blobs.Open(dir, blobs.Options{Now: p.now, Room: p.writable})
+	return err
+}
+
+func (p *Plane) keepImages(ctx context.Context) error {
+	return retention.New(p.State, p.images, retention.Options{Now: p.now, Log: p.log}).Run(ctx)
+}
+
+// registry returns the handler of the registry's API, which knows its callers by passwords and not by signatures. g decides what they may do.
+func (p *Plane) registry(g gate) http.Handler {
+	images := registry.New(p.ECR, p.images, registry.Options{
+		Allow: func(ctx context.Context, operation string, in any) error {
+			c := call.From(ctx)
+			c.Operation = operation
+			if err := g.check(call.With(ctx, c), in); err != nil {
+				return err
+			}
+			return p.admit(c.Service, operation)
+		},
+		Refusing: steady.EndUnread,
+		Failed:   func(err error) { p.log.Error("request failed", "service", "ecr", "error", err) },
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, ok := p.puller(r)
+		if !ok {
+			refusePuller(w, r)
+			return
+		}
+		connection.Know(r.Context())
+		steady.Relax(r)
+		ctx := call.With(r.Context(), call.Call{
+			RequestID: uuid.NewString(),
+			Service:   "ecr",
+			Peer:      r.RemoteAddr,
+			Endpoint:  call.EndpointOf(r),
+			Identity:  who,
+		})
+		images.ServeHTTP(steadyAnswer{w, steady.NewWriter(w, http.NewResponseController(w))}, r.WithContext(ctx))
+	})
+}
+
+// puller returns who sent a request to the registry. Where signatures aren't checked, it's the account's owner, or whom a token says if
+// policies are enforced all the same.
+func (p *Plane) puller(r *http.Request) (call.Identity, bool) {
+	user, password, _ := r.BasicAuth()
+	who, err := p.ECR.Bearer(password)
+	known := err == nil && user == ecr.User
+	if p.verifier == nil {
+		if known && p.options.EnforceIAM {
+			return who, true
+		}
+		return call.Identity{}, true
+	}
+	if r.Method == http.MethodGet && p.ECR.IsSigned(r.URL) {
+		return call.Identity{}, true // it opens one layer, and nothing is asked
+	}
+	return who, known && who.Principal != "" // tokens from when nothing was checked are nobody's
+}
+
+// refusePuller asks for a password.
+func refusePuller(w http.ResponseWriter, r *http.Request) {
+	steady.EndUnread(w, r)
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Docker-Distribution-Api-Version", "registry/2.0")
+	h.Set("Www-Authenticate", `Basic realm="`+call.EndpointOf(r)+`/",service="ecr.amazonaws.com"`)
+	w.WriteHeader(http.StatusUnauthorized)
+	json.NewEncoder(w).Encode(map[string]any{ //nolint:errcheck // nobody is left to tell
+		"errors": []map[string]string{{"code": "UNAUTHORIZED", "message": "Not Authorized"}},
+	})
+}
+
+// steadyAnswer is an answer whose writes have a deadline each.
+type steadyAnswer struct {
+	http.ResponseWriter
+	body *steady.Writer
+}
+
+func (s steadyAnswer) Write(b []byte) (int, error) { return s.body.Write(b) }

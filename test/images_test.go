@@ -1,0 +1,199 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+const imageHost = "000000000000.dkr.ecr.us-east-1.amazonaws.com/"
+
+// registry returns an image's reference at the control plane's own address.
+func (p *Pintle) registry(image string) name.Reference {
+	p.t.Helper()
+	r, err := name.ParseReference(strings.TrimPrefix(p.Endpoint, "http://") + "/" + image)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r
+}
+
+// login logs in as docker login does with the AWS CLI's password.
+func (p *Pintle) login() remote.Option {
+	p.t.Helper()
+	return remote.WithAuth(&authn.Basic{Username: "AWS", Password: p.AWS("ecr", "get-login-password")})
+}
+
+// busybox is an image of one layer.
+func busybox(t *testing.T) v1.Image {
+	t.Helper()
+	layer, err := tarball.LayerFromFile(rootfs(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err = mutate.Config(image, v1.Config{Env: []string{"PATH=/bin", "FROM=image"}, Cmd: []string{"sh", "-c", "echo no command"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// TestImages pushes an image, kills the control plane, and runs tasks of the image as ECR names it, where every signature is checked: by its
+// tag, by its digest, and as a role that may not pull it.
+func TestImages(t *testing.T) {
+	t.Run("oci", func(t *testing.T) { testImages(t, UpSigned(t, "g4dn.xlarge", "--runtime", "oci")) })
+	t.Run("docker", func(t *testing.T) {
+		testImages(t, UpSigned(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t)))
+	})
+}
+
+func testImages(t *testing.T, p *Pintle) {
+	p.AWS("ecr", "create-repository", "--repository-name", "team/app")
+	image := busybox(t)
+	if err := remote.Write(p.registry("team/app:v1"), image, p.login(), remote.WithContext(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	p.Start()
+	digest, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []string{"puller", "nobody"} {
+		p.AWS("iam", "create-role", "--role-name", role, "--assume-role-policy-document",
+			`{"Statement":{"Effect":"Allow","Principal":{"Service":"ecs-tasks.amazonaws.com"},"Action":"sts:AssumeRole"}}`)
+	}
+	p.AWS("iam", "attach-role-policy", "--role-name", "puller", "--policy-arn", "arn:aws:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy")
+	for _, c := range []struct{ family, image, role, want string }{
+		{"nobody", "team/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/nobody"`, "CannotPullECRContainerError"},
+		{"tag", "team/app:v1", "", "0"},
+		{"digest", "team/app@" + digest.String(), "", "0"},
+		{"role", "team/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/puller"`, "0"},
+		{"none", "team/app:v2", "", "CannotPullContainerError"},
+	} {
+		p.AWS("ecs", "register-task-definition", "--cli-input-json", fmt.Sprintf(
+			`{"family":%q,"containerDefinitions":[{"name":"main","image":%q,"command":["sh","-c","test $FROM = image"],"memory":32}]%s}`,
+			c.family, imageHost+c.image, c.role))
+		task, _ := p.run(t, c.family, `{}`)
+		p.Await(task, "STOPPED")
+		got := p.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].containers[0].[exitCode,imageDigest,reason,stoppedReason]", "--output", "text")
+		if !strings.Contains(got, c.want) || c.want == "0" && !strings.Contains(got, digest.String()) {
+			t.Errorf("%s: %s", c.family, got)
+		}
+	}
+}
+
+// TestUploadAfterKill: an upload of a layer goes on after a SIGKILL where it was.
+func TestUploadAfterKill(t *testing.T) {
+	p := Up(t, "c5.large")
+	p.AWS("ecr", "create-repository", "--repository-name", "app")
+	ask := func(method, path string, body io.Reader, want int) http.Header {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, p.Endpoint+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Body.Close()
+		if out.StatusCode != want {
+			t.Fatalf("%s %s: %s", method, path, out.Status)
+		}
+		return out.Header
+	}
+	layer, err := random.Layer(5<<20, "application/vnd.oci.image.layer.v1.tar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := layer.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := layer.Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := ask("POST", "/v2/app/blobs/uploads/", nil, 202).Get("Location")
+	for n := 0; n < len(b); n += 1 << 20 {
+		ask("PATCH", at, bytes.NewReader(b[n:min(len(b), n+1<<20)]), 202)
+		p.Kill()
+		p.Start()
+		if has := ask("GET", at, nil, 204).Get("Range"); has != fmt.Sprintf("0-%d", min(len(b), n+1<<20)-1) {
+			t.Fatalf("after %d bytes and a kill there are %s", n+1<<20, has)
+		}
+	}
+	ask("PUT", at+"?digest="+digest.String(), nil, 201)
+	p.Kill()
+	p.Start()
+	ask("GET", "/v2/app/blobs/"+digest.String(), nil, 200)
+}
+
+// TestDockerPushes: docker login, push and pull with the AWS CLI's password.
+func TestDockerPushes(t *testing.T) {
+	host := dockerd(t)
+	p := UpSigned(t, "c5.large")
+	docker := func(stdin string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "docker", append([]string{"--config", p.data + "/docker", "-H", host}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("docker %v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	p.AWS("ecr", "create-repository", "--repository-name", "team/app")
+	var packed bytes.Buffer
+	tag, err := name.NewTag("box:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tarball.Write(tag, busybox(t), &packed); err != nil {
+		t.Fatal(err)
+	}
+	docker(packed.String(), "load")
+	image := p.registry("team/app:v1").Name()
+	docker(p.AWS("ecr", "get-login-password"), "login", "--username", "AWS", "--password-stdin", p.registry("team/app").Context().RegistryStr())
+	docker("", "tag", "box:1", image)
+	docker("", "push", image)
+	docker("", "rmi", image, "box:1")
+	docker("", "pull", image)
+	pulled, err := remote.Image(p.registry("team/app:v1"), p.login(), remote.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Image(pulled); err != nil {
+		t.Error(err)
+	}
+	digest, err := pulled.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.AWS("ecr", "describe-images", "--repository-name", "team/app", "--query", "imageDetails[].[imageDigest,imageTags[0]]", "--output", "text"); got != digest.String()+"\tv1" {
+		t.Errorf("ECR describes %q", got)
+	}
+}
