@@ -306,8 +306,12 @@ func (c stores) readQueues(ctx context.Context, k kept, _ map[string]error) erro
 				k["sqs/"+url[strings.LastIndexByte(url, '/')+1:]+"/"+*m.Body] += "1"
 				gone = append(gone, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
 			}
-			if _, err := c.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: gone}); err != nil {
+			deleted, err := c.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: gone})
+			if err != nil {
 				return err
+			}
+			if len(deleted.Failed) > 0 { // they would be received again, for ever
+				return fmt.Errorf("%s: %s", url, *deleted.Failed[0].Message)
 			}
 		}
 	}

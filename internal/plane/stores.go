@@ -14,6 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store"
@@ -37,7 +38,11 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 		return err
 	}
 	p.open = append(p.open, p.Metrics)
-	if p.Queues, err = queues.Open(folder("queues"), queues.Options{Now: p.now, NoSync: p.options.Simulated != nil}); err != nil {
+	if p.Queues, err = queues.Open(folder("queues"), queues.Options{
+		Now:     p.now,
+		NoSync:  p.options.Simulated != nil,
+		Recover: sqs.Recover,
+	}); err != nil {
 		return err
 	}
 	p.open = append(p.open, p.Queues)

@@ -236,6 +236,13 @@ func defaultAttributes(fifo bool) map[string]string {
 	return out
 }
 
+// Recover gives a queue whose own record was lost the attributes of a new one, so that its messages can be received and deleted. Its messages
+// are kept for as long as the store has said.
+func Recover(q *queues.Queue) {
+	q.Attributes = defaultAttributes(q.FIFO)
+	q.Attributes["MessageRetentionPeriod"] = strconv.FormatInt(q.Retention/1000, 10)
+}
+
 // isFIFO reports whether a new queue is FIFO. Its name and its attributes must agree.
 func isFIFO(name string, values map[string]string) (bool, error) {
 	fifo := values["FifoQueue"] == "true"

@@ -65,6 +65,8 @@ type Options struct {
 	Slack int64
 	// NoSync gives up durability, for a store that is thrown away.
 	NoSync bool
+	// Recover gives a queue whose own record was lost to damage what the service keeps of each queue.
+	Recover func(*Queue)
 }
 
 // Store keeps all queues. Its methods may be called from any goroutine.

@@ -115,5 +115,8 @@ func (s *Store) findName(q *queue) {
 	if is.FIFO && !strings.HasSuffix(is.Name, ".fifo") {
 		is.Name += ".fifo"
 	}
+	if s.opts.Recover != nil {
+		s.opts.Recover(&is)
+	}
 	s.putQueue(is)
 }
