@@ -322,3 +322,86 @@ func TestStaticTrust(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// userDataStack is a stack of a group whose instances run cfn-init and tell how it went.
+const userDataStack = `
+Parameters:
+  Command: {Type: String}
+Resources:
+  Template:
+    Type: AWS::EC2::LaunchTemplate
+    Properties:
+      LaunchTemplateData:
+        ImageId: ami-12345678
+        InstanceType: g4dn.xlarge
+        UserData:
+          Fn::Base64: !Sub |
+            #!/bin/bash
+            env > DIR/environment
+            /opt/aws/bin/cfn-init -v --stack ${AWS::StackName} --resource Group --region ${AWS::Region}
+            /opt/aws/bin/cfn-signal -e $? --stack ${AWS::StackName} --resource Group --region ${AWS::Region}
+            cfn-signal --stack another --resource Group || echo refused > DIR/refused
+  Group:
+    Type: AWS::AutoScaling::AutoScalingGroup
+    CreationPolicy:
+      ResourceSignal: {Count: 1, Timeout: PT2M}
+    Metadata:
+      AWS::CloudFormation::Init:
+        config:
+          files:
+            DIR/ecs.config: {content: !Sub "ECS_CLUSTER=${AWS::StackName}\n", mode: "000600"}
+          commands:
+            "01": {command: !Ref Command}
+    Properties:
+      MinSize: "1"
+      MaxSize: "1"
+      AvailabilityZones: [!Select [0, !GetAZs ""]]
+      LaunchTemplate: {LaunchTemplateId: !Ref Template, Version: "1"}
+`
+
+// TestUserDataIsRun: on machines whose owner allows it, user data is run for real: cfn-init does what the stack's metadata say, and the signal of
+// cfn-signal is the one that the stack waits for, good or bad. The scripts get none of the agent's credentials, and no other stack.
+func TestUserDataIsRun(t *testing.T) {
+	t.Parallel()
+	p := upWithPool(t, map[string]any{"name": "venus", "agent": []string{
+		"--runtime=process", "--instance-type=g4dn.xlarge", "--metrics=", "--run-user-data",
+	}})
+	template := filepath.Join(p.dir, "stack.yaml")
+	write(t, template, strings.ReplaceAll(userDataStack, "DIR", p.dir))
+	deploy := func(name, command string) {
+		p.AWS("cloudformation", "create-stack", "--stack-name", name, "--template-body", "file://"+template,
+			"--parameters", "ParameterKey=Command,ParameterValue="+command)
+	}
+	status := func(name string) string {
+		return p.AWS("cloudformation", "describe-stacks", "--stack-name", name, "--query", "Stacks[0].StackStatus", "--output", "text")
+	}
+	events := func(name string) string {
+		return p.AWS("cloudformation", "describe-stack-events", "--stack-name", name, "--query",
+			"StackEvents[].[LogicalResourceId,ResourceStatus,ResourceStatusReason]", "--output", "text")
+	}
+	deploy("good", "echo done > "+p.dir+"/command")
+	Eventually(t, "the stack", func() bool { return status("good") == "CREATE_COMPLETE" })
+	if all := events("good"); strings.Count(all, "Received SUCCESS signal with UniqueId i-") != 1 {
+		t.Errorf("the events are %s", all)
+	}
+	for name, want := range map[string]string{"ecs.config": "ECS_CLUSTER=good\n", "command": "done\n", "refused": "refused\n"} {
+		Eventually(t, name, func() bool {
+			b, _ := os.ReadFile(filepath.Join(p.dir, name))
+			return string(b) == want
+		})
+	}
+	environment, _ := os.ReadFile(filepath.Join(p.dir, "environment"))
+	if strings.Contains(string(environment), "AWS_SECRET_ACCESS_KEY") || !strings.Contains(string(environment), "AWS_REGION=us-east-1") {
+		t.Errorf("the user data's environment is %s", environment)
+	}
+	p.AWS("cloudformation", "delete-stack", "--stack-name", "good")
+	p.awaitNothingLeft()
+
+	deploy("bad", "exit 3")
+	Eventually(t, "the rollback", func() bool { return status("bad") == "ROLLBACK_COMPLETE" })
+	if all := events("bad"); !strings.Contains(all, "Received FAILURE signal with UniqueId i-") ||
+		!strings.Contains(all, "Received 1 FAILURE signal(s) out of 1.") {
+		t.Errorf("the events are %s", all)
+	}
+	p.awaitNothingLeft()
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -22,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/bootstrap"
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
@@ -108,6 +111,7 @@ type agentCmd struct {
 	Instance  string
 	Join      string
 	Ephemeral bool
+	UserData  bool
 	LockFD    int
 	Verbose   bool
 }
@@ -131,6 +135,11 @@ func (c *agentCmd) define(f flags) {
 	f.StringVar(&c.Instance, "instance-id", "", "The machine's id, in EC2's form; default a generated one.")
 	f.placeholder("instance-id", "ID")
 	f.BoolVar(&c.Ephemeral, "ephemeral", false, "Stop the node's tasks on interruption, as if the machine were switched off.")
+	f.BoolVar(
+		&c.UserData, "run-user-data", false,
+		"Run the scripts of the instance's user data on this machine, once, before it joins: whoever may launch instances runs programs "+
+			"here then. For agents of --fleet local and static.",
+	)
 	f.IntVar(&c.LockFD, "lock-fd", 0, "File descriptor of the directory's lock, which the parent process holds.")
 	f.hidden("lock-fd")
 	f.BoolVarP(&c.Verbose, "verbose", "v", false, "Log more.")
@@ -175,6 +184,12 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.UserData {
+		if c.Attributes == nil {
+			c.Attributes = map[string]string{}
+		}
+		c.Attributes[fleet.UserDataAttribute] = "run"
+	}
 	m, err := c.machine(setup, c.Data)
 	if err != nil {
 		return err
@@ -195,11 +210,54 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err := file.Sign(lock); err != nil { // tells a waiting fleet that the node can run
 		return err
 	}
+	if err := c.runUserData(ctx, config, log); err != nil {
+		return err
+	}
 	err = c.serve(ctx, a, log)
 	if !c.Ephemeral || ctx.Err() == nil {
 		return err
 	}
 	return errors.Join(err, c.switchOff(a))
+}
+
+// runUserData runs the user data of the fleet's instance that this node is, if it may.
+func (c *agentCmd) runUserData(ctx context.Context, config aws.Config, log *slog.Logger) error {
+	if !c.UserData {
+		return nil
+	}
+	m, err := fleet.ReadMachine(c.Data)
+	if err != nil {
+		return fmt.Errorf("--run-user-data is for agents of --fleet local and static: %w", err)
+	}
+	text, err := base64.StdEncoding.DecodeString(m.UserData)
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	relay := bootstrap.Relay{
+		Stacks:   bootstrap.Direct{Client: cloudformation.NewFromConfig(config)},
+		Stack:    m.Stack,
+		Instance: m.InstanceID,
+	}
+	socket, stop, err := relay.Serve()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	err = bootstrap.UserData{Text: text, Dir: c.Data, Program: program, Log: log, Env: []string{
+		bootstrap.SocketVariable + "=" + socket,
+		bootstrap.InstanceVariable + "=" + m.InstanceID,
+		"AWS_ENDPOINT_URL=" + m.Endpoint,
+		"AWS_REGION=" + m.Region,
+		"AWS_DEFAULT_REGION=" + m.Region,
+	}}.Run(ctx)
+	if ctx.Err() != nil { // the node ends as usual, and has nothing to stop
+		return nil
+	}
+	return err
 }
 
 // lock takes the node's lock, which it holds as long as it runs.

@@ -59,6 +59,8 @@ func newRoot() *cobra.Command {
 		new(stopCmd).verb(),
 		new(simCmd).verb(),
 		newStack(),
+		new(cfnInitCmd).verb(),
+		new(cfnSignalCmd).verb(),
 		newGpus(),
 		new(metricsCmd).verb(),
 		new(workerCmd).verb(),
@@ -176,7 +178,9 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cmd, err := newRoot().ExecuteContextC(ctx)
+	root := newRoot()
+	root.SetArgs(calledAs(os.Args))
+	cmd, err := root.ExecuteContextC(ctx)
 	os.Exit(report(cmd, err))
 }
 

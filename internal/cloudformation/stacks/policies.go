@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	ecs "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/cloudformation/template"
@@ -199,14 +201,21 @@ func (c *construction) machines(v *state.View) (list []*state.Instance) {
 	return list
 }
 
-// hasJoined reports whether an instance is an active container instance whose agent is connected.
+// hasJoined reports whether an instance is an active container instance whose agent is connected, and that doesn't run its user data.
 func hasJoined(v *state.View, id string) bool {
 	for node := range v.ContainerInstances.By(state.InstancesByMachine, id) {
 		if node.AgentConnected && *node.Status == "ACTIVE" {
-			return true
+			return !runsUserData(node)
 		}
 	}
 	return false
+}
+
+// runsUserData reports whether a container instance runs its user data, and so signals by itself.
+func runsUserData(node *state.ContainerInstance) bool {
+	return slices.ContainsFunc(node.Attributes, func(a ecs.Attribute) bool {
+		return aws.ToString(a.Name) == "pintle.user-data" && aws.ToString(a.Value) == "run"
+	})
 }
 
 // signal notes the same signal from several instances.

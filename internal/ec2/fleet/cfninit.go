@@ -1,11 +1,12 @@
 package fleet
 
 import (
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pintle/pintle/internal/cloudformation/cfninit"
 )
 
 // Metadata returns the metadata of a resource of a stack of CloudFormation's as JSON; "" if there are none. The stack is given by its name or
@@ -22,13 +23,6 @@ var (
 // ecsConfig is the agent's configuration file.
 const ecsConfig = "/etc/ecs/ecs.config"
 
-// initConfig is what counts here of a config of AWS::CloudFormation::Init.
-// See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-init.html
-type initConfig struct {
-	Files    map[string]struct{ Content any }
-	Commands map[string]struct{ Command any }
-}
-
 // initialized returns what the calls of cfn-init in a script would write to the agent's configuration, and the commands that they would run,
 // which may write to it. Of each call all configs count.
 func initialized(script string, metadata Metadata) string {
@@ -39,24 +33,16 @@ func initialized(script string, metadata Metadata) string {
 		if stack == nil || resource == nil {
 			continue
 		}
-		var m struct {
-			Init map[string]json.RawMessage `json:"AWS::CloudFormation::Init"`
-		}
-		if json.Unmarshal([]byte(metadata(stack[1], resource[1])), &m) != nil {
-			continue // nobody else would understand it
-		}
-		for _, name := range slices.Sorted(maps.Keys(m.Init)) {
-			var config initConfig
-			if json.Unmarshal(m.Init[name], &config) == nil { // the list of config sets is none
-				text = append(text, config.text()...)
-			}
+		configs := cfninit.All(metadata(stack[1], resource[1]))
+		for _, name := range slices.Sorted(maps.Keys(configs)) {
+			text = append(text, textOf(configs[name])...)
 		}
 	}
 	return strings.Join(text, "\n")
 }
 
-// text returns a config's text, in the order in which cfn-init takes it.
-func (c *initConfig) text() (text []string) {
+// textOf returns a config's text, in the order in which cfn-init takes it.
+func textOf(c cfninit.Config) (text []string) {
 	content, _ := c.Files[ecsConfig].Content.(string)
 	text = append(text, content)
 	for _, name := range slices.Sorted(maps.Keys(c.Commands)) {

@@ -24,6 +24,8 @@ type Machine struct {
 	// What the user data tells the agent.
 	Cluster    string            `json:"cluster"`
 	Attributes map[string]string `json:"attributes,omitempty"`
+	// Stack is the ARN of the stack that has made the instance or its group, or "".
+	Stack string `json:"stackId,omitempty"`
 	// BlockIMDS keeps tasks in network mode awsvpc from the instance metadata service.
 	BlockIMDS bool `json:"blockImds,omitempty"`
 	// Where the agent finds the control plane.
@@ -33,6 +35,9 @@ type Machine struct {
 
 // ErrCapacity means that there is no machine for an instance at the moment. It is EC2's error code.
 var ErrCapacity = errors.New("InsufficientInstanceCapacity")
+
+// UserDataAttribute is the attribute of container instances on which user data is run. Its value is run.
+const UserDataAttribute = "pintle.user-data"
 
 // setting matches a line of /etc/ecs/ecs.config, as user data writes it: with echo, or in a here-document.
 var setting = regexp.MustCompile(`\b(ECS_[A-Z_]+)=('[^']*'|"(?:[^"\\]|\\.)*"|\{[^}\n]*\}|[^\s;>"'|&]*)`)

@@ -365,8 +365,11 @@ func (l *Local) Stop(ctx context.Context) error {
 	return errors.Join(append(failed, err)...)
 }
 
-func (l *Local) machine(id string) (m Machine, err error) {
-	err = file.ReadJSON(filepath.Join(l.dir(id), machineFile), &m)
+func (l *Local) machine(id string) (Machine, error) { return ReadMachine(l.dir(id)) }
+
+// ReadMachine returns the machine that an instance's directory is of.
+func ReadMachine(dir string) (m Machine, err error) {
+	err = file.ReadJSON(filepath.Join(dir, machineFile), &m)
 	return m, err
 }
 

@@ -202,6 +202,7 @@ func (l *Loop) machine(row *state.Instance) fleet.Machine {
 		UserData:     row.UserData,
 		Endpoint:     l.opts.Endpoint,
 		Region:       l.opts.Region,
+		Stack:        stackOf(l.store.View(), row),
 	}
 	for _, t := range row.Tags {
 		if m.Tags == nil {
@@ -214,6 +215,21 @@ func (l *Loop) machine(row *state.Instance) fleet.Machine {
 	}
 	m.Configure(l.metadata)
 	return m
+}
+
+// stackOf returns the ARN of the stack that has made an instance or its group, or "".
+func stackOf(v *state.View, row *state.Instance) string {
+	if row.UserData == "" { // nobody asks
+		return ""
+	}
+	for r := range v.StackResources.All() {
+		isInstance := r.Type == "AWS::EC2::Instance" && r.PhysicalID == *row.InstanceId
+		isGroup := r.Type == "AWS::AutoScaling::AutoScalingGroup" && row.Member != nil && r.PhysicalID == row.Member.Group
+		if isInstance || isGroup {
+			return r.Stack
+		}
+	}
+	return ""
 }
 
 // metadata returns the metadata of a resource of a stack, as cfn-init would be told it.
