@@ -2,12 +2,16 @@ package cloudformation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // nestable are the templates that stacks in stacks are made from.
@@ -15,6 +19,8 @@ var nestable = bucket{
 	"b one.yml": nestedText("one", ""),
 	"b two.yml": nestedText("two", ""),
 	"b bad.yml": nestedText("two", "  X: {Type: AWS::SSM::Parameter, DependsOn: A, Properties: {Name: taken, Type: String, Value: x}}\n"),
+	"b middle.yml": "Parameters: {Given: {Type: String}}\nResources: {M: {Type: AWS::CloudFormation::Stack, Properties: " +
+		"{TemplateURL: 'https://b.s3.amazonaws.com/one.yml', Parameters: {Given: !Ref Given}}}}\nOutputs: {Value: {Value: !GetAtt M.Outputs.Value}}",
 	"b own.yml": "Resources: {N: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: 'https://b.s3.amazonaws.com/own.yml'}}}",
 }
 
@@ -39,6 +45,21 @@ Resources:
   After: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !GetAtt N.Outputs.Value}}
 Outputs: {Nested: {Value: !GetAtt N.Outputs.Value}}
 `
+
+// changed is nesting that says something else of its own, and changedBad fails after what it nests.
+var (
+	changed    = strings.Replace(nesting, "Value: parent", "Value: father", 1)
+	changedBad = strings.Replace(nestingBad, "two.yml", "one.yml", 1)
+)
+
+// Of these, the nested stack has one of its own.
+var (
+	deeper           = strings.Replace(nesting, "one.yml", "middle.yml", 1)
+	changedDeeperBad = strings.Replace(changedBad, "one.yml", "middle.yml", 1)
+)
+
+// put puts another template where that of nested stacks lies.
+func (w *world) put(name string) { w.texts["b one.yml"] = nestable["b "+name+".yml"] }
 
 // at is nesting with another template for its nested stack, and nestingBad fails once that is updated.
 func at(template string) string { return strings.Replace(nesting, "one.yml", template, 1) }
@@ -162,5 +183,131 @@ func TestIncludeNestedStacks(t *testing.T) {
 	made, err := w.DescribeChangeSet(t.Context(), &cloudformation.DescribeChangeSetInput{StackName: in.StackName, ChangeSetName: in.ChangeSetName})
 	if err != nil || !*made.IncludeNestedStacks {
 		t.Errorf("got %v, %v", made, err)
+	}
+}
+
+// TestNestedTemplateChanges: an update looks at what a nested stack's URL leads to now, however deep, and its rollback takes that back.
+func TestNestedTemplateChanges(t *testing.T) {
+	for _, middle := range []bool{false, true} {
+		deep := func(text string) string {
+			if middle {
+				return strings.Replace(text, "one.yml", "middle.yml", 1)
+			}
+			return text
+		}
+		for _, c := range []struct {
+			name, object, text, want string
+			status                   types.StackStatus
+		}{
+			{"changed", "two", nesting, "the parent is two, the parent is two, parent", types.StackStatusUpdateComplete},
+			{"both changed", "two", changed, "father, the father is two, the father is two", types.StackStatusUpdateComplete},
+			{"the same", "one", changed, "father, the father is one, the father is one", types.StackStatusUpdateComplete},
+			{"failing in it", "bad", changed, "mine, parent, the parent is one, the parent is one", types.StackStatusUpdateRollbackComplete},
+			{"failing after it", "two", changedBad, "mine, parent, the parent is one, the parent is one", types.StackStatusUpdateRollbackComplete},
+		} {
+			t.Run(fmt.Sprint(c.name, ", deeper ", middle), func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.create("s", deep(nesting))
+				w.take("taken")
+				w.put(c.object)
+				w.become("s", deep(c.text))
+				s := find(w.store.View(), "s")
+				values := strings.Split(w.parameters(), ", ")
+				slices.Sort(values)
+				want := strings.Split(c.want, ", ")
+				if c.status == types.StackStatusUpdateComplete {
+					want = append(want, "mine")
+				}
+				slices.Sort(want)
+				if s.StackStatus != c.status || !slices.Equal(values, want) {
+					t.Errorf("it is %s with %q, want %q: %s", s.StackStatus, values, want, w.reasons())
+				}
+				for s := range w.store.View().Stacks.All() {
+					if s.Former != nil || s.FormerOf != "" || s.StackStatus != c.status {
+						t.Errorf("%s is %s, and keeps %v of %s", *s.StackName, s.StackStatus, s.Former, s.FormerOf)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestNestedStackIsAlwaysAChange: nobody knows before an update what became of a nested stack's template.
+func TestNestedStackIsAlwaysAChange(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", nesting)
+	in := &cloudformation.CreateChangeSetInput{StackName: aws.String("s"), ChangeSetName: aws.String("c"), TemplateBody: aws.String(nesting)}
+	if _, err := w.CreateChangeSet(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	set, err := w.DescribeChangeSet(t.Context(), &cloudformation.DescribeChangeSetInput{StackName: in.StackName, ChangeSetName: in.ChangeSetName})
+	if err != nil || len(set.Changes) != 2 {
+		t.Fatalf("got %+v, %v", set, err)
+	}
+	n := set.Changes[1].ResourceChange
+	if *n.LogicalResourceId != "N" || n.Replacement != types.ReplacementFalse || n.Details[0].ChangeSource != types.ChangeSourceAutomatic ||
+		n.Details[0].Evaluation != types.EvaluationTypeDynamic {
+		t.Errorf("got %+v", n)
+	}
+	w.executes()
+	w.expect(types.StackStatusUpdateComplete)
+	nested := find(w.store.View(), w.ids()["N"])
+	if nested.StackStatus != types.StackStatusUpdateComplete {
+		t.Errorf("the nested stack is %s", nested.StackStatus)
+	}
+}
+
+// TestNestedStackProtected: a stack policy keeps a nested stack as it is, whatever became of its template.
+func TestNestedStackProtected(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", nesting)
+	body := `{"Statement": [{"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "*"},
+		{"Effect": "Deny", "Action": "Update:*", "Principal": "*", "Resource": "LogicalResourceId/N"}]}`
+	if _, err := w.SetStackPolicy(t.Context(), &cloudformation.SetStackPolicyInput{StackName: aws.String("s"), StackPolicyBody: &body}); err != nil {
+		t.Fatal(err)
+	}
+	w.put("two")
+	w.become("s", strings.Replace(nesting, "Outputs: {", "Outputs: {More: {Value: more}, ", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	if got := w.parameters(); got != "the parent is one, the parent is one, parent" {
+		t.Errorf("there are %s", got)
+	}
+}
+
+// TestContinueNestedRollback: a rollback that failed in a nested stack goes on there, too.
+func TestContinueNestedRollback(t *testing.T) {
+	w := newWorld(t, nil)
+	nested := "Resources: {C: {Type: AWS::ECS::Cluster, Properties: {ClusterName: c, ClusterSettings: [{Name: containerInsights, Value: %s}]}}}"
+	text := "Resources: {N: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: 'https://b.s3.amazonaws.com/one.yml'}}}"
+	w.texts["b one.yml"] = fmt.Sprintf(nested, "disabled")
+	w.create("s", text)
+	w.texts["b one.yml"] = fmt.Sprintf(nested, "enabled")
+	_, err := w.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{
+		StackName: aws.String("s"), TemplateBody: &text, RollbackConfiguration: &types.RollbackConfiguration{MonitoringTimeInMinutes: aws.Int32(60)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	var cluster *state.Cluster
+	for cluster = range w.store.View().Clusters.All() {
+	}
+	statetest.Update(t, w.store, func(tx *state.Tx) { tx.Clusters.Delete(*cluster.ClusterArn) }) // so that it can't be changed back
+	if _, err := w.CancelUpdateStack(t.Context(), &cloudformation.CancelUpdateStackInput{StackName: aws.String("s")}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.expect(types.StackStatusUpdateRollbackFailed)
+	statetest.Update(t, w.store, func(tx *state.Tx) { tx.Clusters.Put(cluster) })
+	if _, err := w.ContinueUpdateRollback(t.Context(), &cloudformation.ContinueUpdateRollbackInput{StackName: aws.String("s")}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.expect(types.StackStatusUpdateRollbackComplete)
+	if s := find(w.store.View(), w.ids()["N"]); s.StackStatus != types.StackStatusUpdateRollbackComplete {
+		t.Errorf("the nested stack is %s", s.StackStatus)
+	}
+	if got := w.store.View().Clusters.Get(*cluster.ClusterArn); *got.Settings[0].Value != "disabled" {
+		t.Errorf("the setting is %s", *got.Settings[0].Value)
 	}
 }

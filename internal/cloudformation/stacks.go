@@ -80,6 +80,9 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	return &cloudformation.CreateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}, nil
 }
 
+// errNoUpdates refuses updates without changes. Clients know the sentence.
+var errNoUpdates = invalid("No updates are to be performed.")
+
 // nest notes the stack that a new stack is a resource of, if it's one.
 func (s *Service) nest(ctx context.Context, stack *state.Stack) {
 	c := call.From(ctx)
@@ -134,6 +137,9 @@ func (s *Service) begin(ctx context.Context, tx *state.Tx, stack *state.Stack, s
 	who := call.From(ctx).Identity
 	stack.By = state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role}
 	stack.Since, stack.Built = s.opts.Account.Now(), time.Time{}
+	if status != types.StackStatusUpdateRollbackInProgress {
+		stack.Operation = state.NewUUID()
+	}
 	stacks.Forgive(tx, stack)
 	s.loop.Move(tx, stack, status, "User Initiated")
 	tx.Stacks.Put(stack)
@@ -177,6 +183,10 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err != nil {
 		return nil, err
 	}
+	parent := parentOf(ctx, v, stack)
+	if isOver, err := s.withParent(ctx, stack, parent); isOver || err != nil {
+		return &cloudformation.UpdateStackOutput{StackId: stack.StackId}, err
+	}
 	if !isUpdatable(stack) {
 		return nil, notNow(stack, "updated")
 	}
@@ -191,16 +201,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err := refuseNotifications(in.NotificationARNs); err != nil {
 		return nil, err
 	}
-	target, err := s.source(ctx, stack, deployment{
-		body:             in.TemplateBody,
-		location:         in.TemplateURL,
-		previous:         aws.ToBool(in.UsePreviousTemplate),
-		parameters:       in.Parameters,
-		tags:             in.Tags,
-		notificationARNs: in.NotificationARNs,
-		capabilities:     in.Capabilities,
-		resourceTypes:    in.ResourceTypes,
-	})
+	target, err := s.target(ctx, stack, in)
 	if err != nil {
 		return nil, err
 	}
@@ -208,10 +209,11 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err != nil {
 		return nil, err
 	}
-	if len(changes) == 0 && isSame(stack.Source, target) {
-		return nil, invalid("No updates are to be performed.")
+	if len(changes) == 0 && isSame(stack.Source, target) && parent == nil {
+		return nil, errNoUpdates
 	}
 	err = s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
+		keepFormer(stack, parent)
 		stack.Target = target
 		stack.DisableRollback = in.DisableRollback
 		stack.Token = aws.ToString(in.ClientRequestToken)
@@ -228,6 +230,20 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 		return nil, err
 	}
 	return &cloudformation.UpdateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}, nil
+}
+
+// target checks what an update makes of a stack and returns it.
+func (s *Service) target(ctx context.Context, stack *state.Stack, in *cloudformation.UpdateStackInput) (*state.StackSource, error) {
+	return s.source(ctx, stack, deployment{
+		body:             in.TemplateBody,
+		location:         in.TemplateURL,
+		previous:         aws.ToBool(in.UsePreviousTemplate),
+		parameters:       in.Parameters,
+		tags:             in.Tags,
+		notificationARNs: in.NotificationARNs,
+		capabilities:     in.Capabilities,
+		resourceTypes:    in.ResourceTypes,
+	})
 }
 
 // isSame reports whether two sources differ in nothing that isn't a resource's: outputs, tags, parameters, metadata.

@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -263,21 +264,25 @@ var after = strings.NewReplacer("10.0.1.0", "10.0.2.0", "FromPort: 80, ToPort: 8
 func TestKilledAtEachWrite(t *testing.T) {
 	bad := strings.Replace(after, "  C:", "  X: {Type: AWS::SSM::Parameter, DependsOn: T, Properties: {Name: taken, Type: String, Value: x}}\n  C:", 1)
 	for _, c := range []struct {
-		name  string
-		begin func(*world)
-		want  types.StackStatus
+		name   string
+		begin  func(*world)
+		want   types.StackStatus
+		object string // what the nested stack's template is by then
 	}{
-		{"create", func(w *world) { w.create("s", before) }, types.StackStatusCreateComplete},
-		{"create, failing", func(w *world) { w.create("s", bad) }, types.StackStatusRollbackComplete},
-		{"update", func(w *world) { w.create("s", before); w.become("s", after) }, types.StackStatusUpdateComplete},
-		{"update, failing", func(w *world) { w.create("s", before); w.become("s", bad) }, types.StackStatusUpdateRollbackComplete},
-		{"delete", func(w *world) { w.create("s", before); w.remove("s") }, types.StackStatusDeleteComplete},
-		{"create, nested", func(w *world) { w.create("s", nesting) }, types.StackStatusCreateComplete},
-		{"create, failing in the nested one", func(w *world) { w.create("s", at("bad.yml")) }, types.StackStatusRollbackComplete},
-		{"update, nested", func(w *world) { w.create("s", nesting); w.become("s", at("two.yml")) }, types.StackStatusUpdateComplete},
-		{"update, failing in the nested one", func(w *world) { w.create("s", nesting); w.become("s", at("bad.yml")) }, types.StackStatusUpdateRollbackComplete},
-		{"update, failing after the nested one", func(w *world) { w.create("s", nesting); w.become("s", nestingBad) }, types.StackStatusUpdateRollbackComplete},
-		{"delete, nested", func(w *world) { w.create("s", nesting); w.remove("s") }, types.StackStatusDeleteComplete},
+		{"create", func(w *world) { w.create("s", before) }, types.StackStatusCreateComplete, ""},
+		{"create, failing", func(w *world) { w.create("s", bad) }, types.StackStatusRollbackComplete, ""},
+		{"update", func(w *world) { w.create("s", before); w.become("s", after) }, types.StackStatusUpdateComplete, ""},
+		{"update, failing", func(w *world) { w.create("s", before); w.become("s", bad) }, types.StackStatusUpdateRollbackComplete, ""},
+		{"delete", func(w *world) { w.create("s", before); w.remove("s") }, types.StackStatusDeleteComplete, ""},
+		{"create, nested", func(w *world) { w.create("s", nesting) }, types.StackStatusCreateComplete, ""},
+		{"create, failing in the nested one", func(w *world) { w.create("s", at("bad.yml")) }, types.StackStatusRollbackComplete, ""},
+		{"update, nested", func(w *world) { w.create("s", nesting); w.become("s", at("two.yml")) }, types.StackStatusUpdateComplete, ""},
+		{"update, failing in the nested one", func(w *world) { w.create("s", nesting); w.become("s", at("bad.yml")) }, types.StackStatusUpdateRollbackComplete, ""},
+		{"update, failing after the nested one", func(w *world) { w.create("s", nesting); w.become("s", nestingBad) }, types.StackStatusUpdateRollbackComplete, ""},
+		{"delete, nested", func(w *world) { w.create("s", nesting); w.remove("s") }, types.StackStatusDeleteComplete, ""},
+		{"update, of a nested one's template", func(w *world) { w.create("s", nesting); w.put("two"); w.become("s", changed) }, types.StackStatusUpdateComplete, "two"},
+		{"update, failing in a nested one's template", func(w *world) { w.create("s", nesting); w.put("bad"); w.become("s", changed) }, types.StackStatusUpdateRollbackComplete, "bad"},
+		{"update, failing after a nested one's template", func(w *world) { w.create("s", deeper); w.put("two"); w.become("s", changedDeeperBad) }, types.StackStatusUpdateRollbackComplete, "two"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -292,6 +297,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 				if s := again.onlyStack(); s == "" || !again.goesOn(s, c.want) {
 					continue // killed before the last operation had begun
 				}
+				again.put(cmp.Or(c.object, "one"))
 				again.settle()
 				if got := again.summary(); got != want {
 					t.Fatalf("killed after write %d of %d:\n%s\n\nwithout:\n%s", i+1, len(w.wrote), got, want)

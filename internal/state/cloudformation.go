@@ -39,6 +39,12 @@ type Stack struct {
 	PolicyNext   string `json:",omitempty"`
 	// Built is since when the operation that runs has built everything and only waits, for its alarms or for somebody who looks at it.
 	Built time.Time `json:",omitzero"`
+	// Operation is the ID of the operation that runs, or ran last. The rollback of an update is a part of that update.
+	Operation string `json:",omitempty"`
+	// Former is what a nested stack was made from before its parent's operation FormerOf updated it. The template's URL may lead to another
+	// one by now. Both are kept until the update of the stack at the root is over.
+	Former   *StackSource `json:",omitempty"`
+	FormerOf string       `json:",omitempty"`
 }
 
 // KeepsFailures reports whether the stack stays as a failure leaves it, in place of being rolled back.
@@ -94,6 +100,8 @@ type StackResource struct {
 	Signals map[string]types.ResourceSignalStatus `json:",omitempty"`
 	// Heard are the signals that were sent to the URL of a wait condition's handle, in the order in which they came.
 	Heard []WaitSignal `json:",omitempty"`
+	// Operation is, of a nested stack, its parent's in which it was made or updated; "" once a rollback has taken that back.
+	Operation string `json:",omitempty"`
 	// Rolling is the rolling update of an Auto Scaling group that is under way, or failed.
 	Rolling *RollingUpdate `json:",omitempty"`
 }

@@ -147,9 +147,13 @@ func isNestedSettled(ctx context.Context, s Step, id string, _ *nestedStack) (bo
 		return true, nil
 	case types.StackStatusCreateInProgress, types.StackStatusUpdateInProgress, types.StackStatusUpdateCompleteCleanupInProgress:
 		return false, nil
-	case types.StackStatusUpdateRollbackComplete:
+	case types.StackStatusUpdateRollbackComplete, types.StackStatusImportComplete, types.StackStatusImportRollbackComplete:
 		if s.Back {
 			return true, nil
+		}
+	case types.StackStatusUpdateRollbackInProgress, types.StackStatusUpdateRollbackCompleteCleanupInProgress:
+		if s.Back {
+			return false, nil
 		}
 	}
 	reason := strings.TrimSpace(strings.TrimSuffix(aws.ToString(found.StackStatusReason), "Rollback requested by user."))

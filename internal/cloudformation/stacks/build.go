@@ -184,7 +184,7 @@ func (c *construction) fresh() *state.StackResource {
 	if isImporting(c.stack) {
 		status = types.ResourceStatusImportInProgress
 	}
-	return c.stated(state.StackResource{
+	row := c.stated(state.StackResource{
 		Stack:  *c.stack.StackId,
 		Name:   c.resource.Name,
 		Token:  state.NewID(),
@@ -192,6 +192,8 @@ func (c *construction) fresh() *state.StackResource {
 		Status: status,
 		At:     c.opts.Account.Now(),
 	})
+	row.Operation = operationFor(c.stack, row)
+	return row
 }
 
 // stated returns a row with what the template says of the resource besides its properties, which no call tells anybody.
@@ -400,6 +402,9 @@ func (c *construction) settle(ctx context.Context) (bool, error) {
 	row := *c.row
 	row.Status, row.At, row.Reason, row.Rolling = completeStatus(&row), c.opts.Account.Now(), "", nil
 	row.Ref, row.Attributes = made.Ref, made.Attributes
+	if isBack(c.stack) {
+		row.Operation = ""
+	}
 	return true, c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, &row, "", c.shown) })
 }
 
@@ -418,6 +423,8 @@ func (c *construction) change() (job, error) {
 		return c.allowed(stackpolicy.Replace, c.replace), nil
 	case len(changes) > 0 || c.row.Next != nil:
 		return c.allowed(stackpolicy.Modify, c.modifyInPlace), nil
+	case isDue(c.stack, c.row) && c.forbids(stackpolicy.Modify, c.row) == nil:
+		return c.modifyInPlace, nil
 	case c.row.Status == types.ResourceStatusUpdateFailed:
 		return c.restore, nil
 	case c.isRestated():
@@ -464,6 +471,9 @@ func (c *construction) modifyInPlace(ctx context.Context) (bool, error) {
 		row.Properties = row.Next // of an update that failed halfway, which is what there is to change
 	}
 	row.Status, row.At, row.Reason, row.Next = types.ResourceStatusUpdateInProgress, c.opts.Account.Now(), "", sealed
+	if !isBack(c.stack) {
+		row.Operation = operationFor(c.stack, row)
+	}
 	if err := c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, row, "", c.shown) }); err != nil {
 		return false, err
 	}

@@ -15,6 +15,11 @@ import (
 // Changes checks a source and lists what it would change in a stack. Errors are of type *template.Error or *Late, or of
 // the resources' types.
 func (l *Loop) Changes(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) ([]types.Change, error) {
+	return l.changes(ctx, v, s, row, true)
+}
+
+// changes is Changes, in which nested stacks may be left out of which nothing changes but perhaps the template behind its URL.
+func (l *Loop) changes(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource, automatic bool) ([]types.Change, error) {
 	src, err := l.parsed(ctx, v, s, row)
 	if err != nil {
 		return nil, err
@@ -22,7 +27,7 @@ func (l *Loop) Changes(ctx context.Context, v *state.View, s *state.Stack, row *
 	if err := l.checkParameters(ctx, src); err != nil {
 		return nil, err
 	}
-	p := &preview{Loop: l, src: src, stands: src.rows, seen: map[string]bool{}}
+	p := &preview{Loop: l, src: src, stands: src.rows, seen: map[string]bool{}, automatic: automatic}
 	src.rows = map[string]*state.StackResource{}
 	for i := range src.Resources {
 		if err := p.look(&src.Resources[i]); err != nil {
@@ -42,6 +47,8 @@ type preview struct {
 	stands map[string]*state.StackResource
 	seen   map[string]bool
 	list   []types.Change
+	// automatic is whether nested stacks are listed that an update only looks at.
+	automatic bool
 }
 
 // look compares a resource, after those that it needs.
@@ -113,6 +120,9 @@ func (p *preview) compare(r *template.Resource, kind resources.Type, row *state.
 	if row.Type != r.Type || replaces && !resources.IsReplacement(changes) {
 		c.Replacement = types.ReplacementTrue
 	}
+	if r.Type == resources.NestedStack && len(c.Details) == 0 && p.automatic {
+		c.Details, c.Scope = []types.ResourceChangeDetail{looked}, []types.ResourceAttribute{types.ResourceAttributeProperties}
+	}
 	slices.Sort(c.Scope)
 	c.Scope = slices.Compact(c.Scope)
 	if len(c.Details) == 0 && row.Type == r.Type && row.Next == nil {
@@ -140,6 +150,16 @@ func worse(r types.Replacement, c resources.Change, unknown bool) types.Replacem
 		return types.ReplacementConditional
 	}
 	return types.ReplacementTrue
+}
+
+// looked is the detail of a nested stack that changes in nothing that its parent says.
+var looked = types.ResourceChangeDetail{
+	ChangeSource: types.ChangeSourceAutomatic,
+	Evaluation:   types.EvaluationTypeDynamic,
+	Target: &types.ResourceTargetDefinition{
+		Attribute:          types.ResourceAttributeProperties,
+		RequiresRecreation: types.RequiresRecreationNever,
+	},
 }
 
 func scopeOf(c resources.Change) types.ResourceAttribute {

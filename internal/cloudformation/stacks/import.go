@@ -26,7 +26,7 @@ func (l *Loop) TemplateOf(ctx context.Context, v *state.View, s *state.Stack, ro
 // Imports checks a source that imports resources, and lists what it would change, which is nothing else. The resources are in the source by
 // their logical IDs.
 func (l *Loop) Imports(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) ([]types.Change, error) {
-	changes, err := l.Changes(ctx, v, s, row)
+	changes, err := l.changes(ctx, v, s, row, false)
 	if err != nil {
 		return nil, err
 	}

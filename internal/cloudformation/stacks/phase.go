@@ -206,9 +206,11 @@ func (l *Loop) cleared(ctx context.Context, s *state.Stack, left []*state.StackR
 		switch s.StackStatus {
 		case types.StackStatusUpdateCompleteCleanupInProgress:
 			forget(tx, left)
+			dropFormer(tx, s)
 			l.Move(tx, s, types.StackStatusUpdateComplete, "")
 		case types.StackStatusUpdateRollbackCompleteCleanupInProgress:
 			forget(tx, left)
+			dropFormer(tx, s)
 			l.Move(tx, s, types.StackStatusUpdateRollbackComplete, "")
 		case types.StackStatusRollbackInProgress:
 			l.Move(tx, s, ending(reason, types.StackStatusRollbackComplete, types.StackStatusRollbackFailed), reason)
