@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
 
@@ -35,7 +37,12 @@ type deployment struct {
 // source checks what a stack is to be made of and returns it. Of a stack that has a source already, parameters and the template can be
 // used again.
 func (s *Service) source(ctx context.Context, stack *state.Stack, d deployment) (*state.StackSource, error) {
-	t, text, err := s.template(ctx, stack, d)
+	src := &state.StackSource{
+		Tags:             d.tags,
+		NotificationARNs: d.notificationARNs,
+		Capabilities:     d.capabilities,
+	}
+	t, err := s.template(ctx, stack, src, d)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +55,7 @@ func (s *Service) source(ctx context.Context, stack *state.Stack, d deployment) 
 	if err := checkTags(d.tags); err != nil {
 		return nil, err
 	}
-	src := &state.StackSource{
-		Template:         text,
-		Description:      t.Description,
-		Tags:             d.tags,
-		NotificationARNs: d.notificationARNs,
-		Capabilities:     d.capabilities,
-	}
+	src.Description = t.Description
 	if stack.Source != nil && d.tags == nil {
 		src.Tags = stack.Source.Tags
 	}
@@ -64,34 +65,58 @@ func (s *Service) source(ctx context.Context, stack *state.Stack, d deployment) 
 	return src, s.fill(ctx, stack, src, t, d.parameters)
 }
 
-// template returns the template that a call gives, parsed and as it was written.
-func (s *Service) template(ctx context.Context, stack *state.Stack, d deployment) (*template.Template, string, error) {
+// template returns the template that a call gives, and puts it into the source: as it was written, and with the parts that it includes.
+func (s *Service) template(ctx context.Context, stack *state.Stack, src *state.StackSource, d deployment) (*template.Template, error) {
 	var text []byte
 	if d.previous {
 		switch {
 		case d.body != nil || d.location != nil:
-			return nil, "", invalid("You cannot specify both usePreviousTemplate and a template.")
+			return nil, invalid("You cannot specify both usePreviousTemplate and a template.")
 		case stack.Source == nil:
-			return nil, "", invalid("UsePreviousTemplate cannot be used for a stack that has no template.")
+			return nil, invalid("UsePreviousTemplate cannot be used for a stack that has no template.")
 		}
 		text = []byte(stack.Source.Template)
 	} else {
 		var err error
 		if text, err = s.text(ctx, d.body, d.location); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
 	if err := expandable(text, d); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	given, err := s.given(stack, d.parameters)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	t, err := template.ParseFor(text, s.loop.ScopeOf(ctx, stack, d.notificationARNs), func(t *template.Template) (map[string]any, error) {
-		return t.Values(given)
-	})
-	return t, string(text), refused(err)
+	scope := s.loop.ScopeOf(ctx, stack, d.notificationARNs)
+	values := func(t *template.Template) (map[string]any, error) { return t.Values(given) }
+	expanded, err := template.Include(text, scope, values, func(bucket, key string) ([]byte, error) { return s.part(ctx, bucket, key) })
+	if err != nil {
+		return nil, refused(err)
+	}
+	src.Template, src.Expanded = string(text), string(expanded)
+	if expanded != nil {
+		text = expanded
+	}
+	t, err := template.ParseFor(text, scope, values)
+	return t, refused(err)
+}
+
+// part reads a part that a template includes, if the caller may.
+func (s *Service) part(ctx context.Context, bucket, key string) ([]byte, error) {
+	out, err := call.Do[s3.GetObjectOutput](ctx, s.opts.Services, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	var answered smithy.APIError
+	switch {
+	case errors.As(err, &answered) && answered.ErrorCode() == "NoSuchBucket":
+		return nil, template.IncludeErrorf("S3 bucket [%s] does not exist.", bucket)
+	case errors.As(err, &answered):
+		return nil, template.IncludeErrorf("%s", answered.ErrorMessage())
+	case err != nil:
+		return nil, err
+	}
+	defer out.Body.Close()
+	return io.ReadAll(io.LimitReader(out.Body, maxObject+1)) // a longer one is refused for its length
 }
 
 // expandable checks that a template's transforms were acknowledged. For a change set, which is looked at first, they needn't be.

@@ -248,7 +248,7 @@ func (s *Service) target(ctx context.Context, stack *state.Stack, in *cloudforma
 
 // isSame reports whether two sources differ in nothing that isn't a resource's: outputs, tags, parameters, metadata.
 func isSame(a, b *state.StackSource) bool {
-	return a.Template == b.Template && sameTags(a.Tags, b.Tags)
+	return a.Template == b.Template && a.Expanded == b.Expanded && sameTags(a.Tags, b.Tags)
 }
 
 func sameTags(a, b []types.Tag) bool {

@@ -86,7 +86,7 @@ func newWorldWith(t testing.TB, kept *metrics.Store, rows journaltest.Rows, more
 	all := &exchange{}
 	w.services = all
 	w.loop = stacks.New(store, stacks.Options{Account: owner, Services: overheard{all, new(sync.Mutex), w.calls}, Vault: v, Log: slog.New(slog.DiscardHandler), Endpoint: "http://127.0.0.1:4566"})
-	w.Service = New(store, w.loop, Options{Account: owner, Services: all, Objects: w.texts})
+	w.Service = New(store, w.loop, Options{Account: owner, Services: withObjects{all, w.texts}, Objects: w.texts})
 	services, err := wire.New(wire.Options{}, append(more,
 		API(w.Service),
 		ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),

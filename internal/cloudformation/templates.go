@@ -20,7 +20,7 @@ func (s *Service) ValidateTemplate(
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudformation.ValidateTemplateOutput{Description: optional(t.Description), DeclaredTransforms: transforms(t)}
+	out := &cloudformation.ValidateTemplateOutput{Description: optional(t.Description), DeclaredTransforms: t.Transforms}
 	out.Capabilities, out.CapabilitiesReason = capabilities(t)
 	for i := range t.Parameters {
 		p := &t.Parameters[i]
@@ -46,7 +46,7 @@ func (s *Service) GetTemplateSummary(
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudformation.GetTemplateSummaryOutput{Description: optional(t.Description), Version: optional(t.Version), DeclaredTransforms: transforms(t)}
+	out := &cloudformation.GetTemplateSummaryOutput{Description: optional(t.Description), Version: optional(t.Version), DeclaredTransforms: t.Transforms}
 	out.Capabilities, out.CapabilitiesReason = capabilities(t)
 	if t.Metadata != nil {
 		metadata, err := json.Marshal(t.Metadata)
@@ -96,8 +96,8 @@ func declaration(p *template.Parameter) types.ParameterDeclaration {
 // capabilities returns what must be acknowledged before the template is deployed, and why.
 func capabilities(t *template.Template) (needed []types.Capability, reason *string) {
 	names, resources := t.Capabilities()
-	if t.Processed != nil {
-		names, resources = append(names, string(types.CapabilityCapabilityAutoExpand)), append(resources, template.LanguageExtensions)
+	if len(t.Transforms) > 0 {
+		names, resources = append(names, string(types.CapabilityCapabilityAutoExpand)), append(resources, t.Transforms...)
 	}
 	if names == nil {
 		return nil, nil
@@ -114,12 +114,4 @@ func optional(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// transforms lists the transforms of a template.
-func transforms(t *template.Template) []string {
-	if t.Processed == nil {
-		return nil
-	}
-	return []string{template.LanguageExtensions}
 }

@@ -62,6 +62,7 @@ type StackCaller struct {
 // StackSource is what a stack is made from.
 type StackSource struct {
 	Template         string
+	Expanded         string             `json:",omitempty"` // the template with the parts that it includes, if it includes some
 	Description      string             `json:",omitempty"`
 	Values           []byte             `json:",omitempty"` // the parameters' values as JSON, encrypted
 	Parameters       []types.Parameter  `json:",omitempty"` // as they are shown

@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,7 +45,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 		return nil, err
 	}
 	scope := l.ScopeOf(ctx, s, row.NotificationARNs)
-	t, err := template.ParseFor([]byte(row.Template), scope, func(*template.Template) (map[string]any, error) { return values, nil })
+	t, err := template.ParseFor([]byte(cmp.Or(row.Expanded, row.Template)), scope, func(*template.Template) (map[string]any, error) { return values, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (l *Loop) ScopeOf(ctx context.Context, s *state.Stack, notificationARNs []s
 func (l *Loop) Processed(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) (string, error) {
 	src, err := l.parsed(ctx, v, s, row)
 	if err != nil || src.Template.Processed == nil {
-		return row.Template, err
+		return cmp.Or(row.Expanded, row.Template), err
 	}
 	text, err := json.Marshal(src.Template.Processed)
 	return string(text), err

@@ -19,13 +19,13 @@ const (
 	maxLoopDepth = 5       // loops in loops (the user guide's page about Fn::ForEach)
 )
 
-// Transforms lists the transforms that a template declares.
+// Transforms lists the transforms that a template declares, and those that its sections call.
 func Transforms(text []byte) ([]string, error) {
 	root, err := parseText(text)
 	if err != nil {
 		return nil, err
 	}
-	return root.transforms()
+	return root.allTransforms()
 }
 
 // transforms lists the transforms that a template declares: one, or a list of them.

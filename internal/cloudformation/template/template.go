@@ -18,6 +18,7 @@ type Template struct {
 	Resources   []Resource
 	Outputs     []Output
 	Processed   *Value // the whole template after its transform, or nil if it has none
+	Transforms  []string
 
 	resources  map[string]*Resource
 	needs      map[string][]string // by resource
@@ -60,7 +61,7 @@ const (
 )
 
 // Parse parses a template, in JSON or YAML, and checks its structure and its references. Errors are of type *Error.
-// What loops over parameters without a default stand for is left out.
+// What loops over parameters without a default stand for is left out, and of a template that includes parts all but its parameters.
 func Parse(text []byte) (*Template, error) { return ParseFor(text, Scope{}, nil) }
 
 // ParseFor is Parse for a stack, whose parameters have values: the transform AWS::LanguageExtensions depends on them.
@@ -75,16 +76,26 @@ func ParseFor(text []byte, scope Scope, values func(*Template) (map[string]any, 
 	if err := refuseNulls("", root); err != nil {
 		return nil, err
 	}
-	t := &Template{}
-	if names, err := root.transforms(); err != nil {
+	names, err := root.allTransforms()
+	if err != nil {
 		return nil, err
-	} else if slices.Equal(names, []string{LanguageExtensions}) {
+	}
+	t := &Template{Transforms: names}
+	if values == nil && slices.Contains(names, IncludeTransform) {
+		return t, t.read(root, "AWSTemplateFormatVersion", "Description", "Parameters")
+	}
+	for _, name := range names {
+		if name != LanguageExtensions {
+			return nil, fail("No transform named %s found.", name)
+		}
+	}
+	if declared, err := root.transforms(); err == nil && slices.Equal(declared, []string{LanguageExtensions}) {
 		var isWhole bool
 		if root, isWhole, err = extended(root, scope, values); err != nil {
 			return nil, err
 		}
 		if t.Processed = root; !isWhole {
-			return t, t.declarations(root)
+			return t, t.read(root, "AWSTemplateFormatVersion", "Description", "Metadata", "Parameters", "Mappings", "Resources")
 		}
 	}
 	if err := t.sections(root); err != nil {
@@ -172,11 +183,11 @@ func (t *Template) sections(root *Value) error {
 	return nil
 }
 
-// declarations reads what can be read of a template of which a part is known only with the parameters' values.
-func (t *Template) declarations(root *Value) error {
+// read reads some sections of a template of which others aren't known yet.
+func (t *Template) read(root *Value, names ...string) error {
 	for _, s := range sections {
 		v := root.Get(s.name)
-		if v == nil || slices.Contains([]string{"Conditions", "Rules", "Outputs"}, s.name) {
+		if v == nil || !slices.Contains(names, s.name) {
 			continue
 		}
 		if err := s.read(t, v); err != nil {
@@ -199,15 +210,12 @@ func description(v *Value) (string, error) {
 	return v.Text, nil
 }
 
-// refuseTransform refuses macros and AWS's own transforms, of which none is here, by CloudFormation's words for one that it lacks.
+// refuseTransform refuses macros and those of AWS's own transforms that aren't here, by CloudFormation's words for one that it lacks.
 func refuseTransform(v *Value) error {
-	if v.Kind == List && len(v.Items) > 0 {
-		v = v.Items[0]
+	if calls := v.each(); len(calls) > 0 {
+		v = calls[0]
 	}
-	if name := v.Get("Name"); name != nil {
-		v = name
-	}
-	return fail("No transform named %s found.", v.Text)
+	return fail("No transform named %s found.", v.transform())
 }
 
 func (t *Template) readMappings(v *Value) error {
