@@ -88,6 +88,7 @@ type StackResource struct {
 	Next        []byte `json:",omitempty"` // as they will be once the change in progress is complete, or were to be if it failed
 	Ref         string `json:",omitempty"`
 	Attributes  map[string]any
+	Secrets     []byte   `json:",omitempty"` // those of its attributes that must not be shown, as JSON, encrypted
 	Needs       []string `json:",omitempty"` // the names of the resources that must stay while this one is there
 	Description string   `json:",omitempty"`
 	Metadata    string   `json:",omitempty"` // JSON

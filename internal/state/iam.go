@@ -104,6 +104,7 @@ type AccessKey struct {
 	Secret   []byte // encrypted
 	Inactive bool   `json:",omitempty"`
 	Created  time.Time
+	Token    string `json:",omitempty"` // of the call of CloudFormation's that created it
 }
 
 // AccessKeysByUser finds a user's keys by the user's name.

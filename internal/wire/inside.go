@@ -50,6 +50,7 @@ func (h *Handler) Call(ctx context.Context, in any) (out any, err error) {
 		Identity:  from.Identity,
 		Via:       from.Service,
 		Stack:     from.Stack,
+		Token:     from.Token,
 	})
 	return found.op.Call(ctx, in)
 }

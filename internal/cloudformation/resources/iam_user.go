@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
@@ -138,7 +139,12 @@ func liveUser(ctx context.Context, s Step, name string, _ *user) (*user, error) 
 		Tags:              ownTags(out.User.Tags, iamTagPair),
 	}
 	for _, g := range groups.Groups {
-		live.Groups = append(live.Groups, *g.GroupName)
+		isAdded := func(o Other) bool {
+			return o.Properties["GroupName"] == *g.GroupName && listed(o.Properties["Users"], name)
+		}
+		if !slices.ContainsFunc(s.others("AWS::IAM::UserToGroupAddition"), isAdded) {
+			live.Groups = append(live.Groups, *g.GroupName)
+		}
 	}
 	if out.User.PermissionsBoundary != nil {
 		live.PermissionsBoundary = out.User.PermissionsBoundary.PermissionsBoundaryArn

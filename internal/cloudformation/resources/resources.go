@@ -72,6 +72,8 @@ type Step struct {
 	Since time.Time
 	// Back is whether an update is being rolled back, and NoRollback whether the stack stays as a failure leaves it.
 	Back, NoRollback bool
+	// Keep keeps an attribute that is told only as the resource is created, and that isn't to be shown. It's nil where there is no stack.
+	Keep func(attribute, secret string)
 	// Capabilities are those that the stack's caller has acknowledged.
 	Capabilities []types.Capability
 	// Depth is how many stacks the stack is in, with itself.

@@ -164,7 +164,8 @@ type construction struct {
 	row        *state.StackResource // nil if there is none yet
 	properties map[string]any       // as they are to be
 	shown      string
-	since      time.Time // when an earlier process began to make it
+	kept       map[string]string // the attributes of the resource just created that aren't to be shown
+	since      time.Time         // when an earlier process began to make it
 }
 
 // refused returns the job that notes that a resource's properties can't be evaluated.
@@ -257,6 +258,8 @@ func (c *construction) refuseTaken(ctx context.Context, row *state.StackResource
 
 func (c *construction) step(row *state.StackResource) resources.Step {
 	s := c.stepOf(c.stack, row)
+	c.kept = map[string]string{}
+	s.Keep = func(attribute, secret string) { c.kept[attribute] = secret }
 	if s.Since = c.since; s.Since.IsZero() {
 		return s
 	}
@@ -335,6 +338,11 @@ func (c *construction) act(ctx context.Context) error {
 	}
 	made := c.row.PhysicalID == ""
 	row.Properties, row.Next = row.Next, nil
+	if len(c.kept) > 0 {
+		if row.Secrets, err = c.seal(row.Stack, secretsOf(&row), c.kept); err != nil {
+			return err
+		}
+	}
 	c.row = &row
 	return c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
 		tx.StackResources.Put(&row)

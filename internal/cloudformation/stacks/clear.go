@@ -133,7 +133,7 @@ func (l *Loop) delete(ctx context.Context, s *state.Stack, row *state.StackResou
 // struck notes that a resource isn't the stack's any more. Those of a stack that stays are forgotten.
 func (l *Loop) struck(ctx context.Context, row *state.StackResource, status types.ResourceStatus) error {
 	row.Status, row.At = status, l.opts.Account.Now()
-	row.Properties, row.Next, row.Attributes, row.Signals, row.Heard = nil, nil, nil, nil, nil
+	row.Properties, row.Next, row.Attributes, row.Secrets, row.Signals, row.Heard = nil, nil, nil, nil, nil, nil
 	return l.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
 		if row.PhysicalID != "" {
 			event(tx, s, row, "", "")

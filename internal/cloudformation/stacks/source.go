@@ -31,6 +31,8 @@ type source struct {
 	rows   map[string]*state.StackResource // the resources that stand, by name
 	// needs has the resources that must be there before one is made, and gone after it, by its name.
 	needs map[string][]string
+	// secrets returns those of a resource's attributes that aren't to be shown.
+	secrets func(r *state.StackResource) (map[string]any, error)
 	// imports are the exports that were asked for so far.
 	imports map[string]bool
 }
@@ -50,6 +52,9 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 		return nil, err
 	}
 	src := &source{Template: t, evaluating: new(sync.Mutex), row: row, values: values, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
+	src.secrets = func(r *state.StackResource) (map[string]any, error) {
+		return l.unseal(r.Stack, secretsOf(r), r.Secrets)
+	}
 	scope.Parameters, scope.Ref, scope.Attribute = values, src.ref, src.attribute
 	scope.Import = func(name string) (any, error) { return src.imported(v, *s.StackId, name) }
 	if src.Evaluation, err = t.Evaluate(scope); err != nil {
@@ -64,6 +69,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 			scope.Parameters[p.Name] = Masked
 		}
 	}
+	scope.Attribute = src.shownAttribute
 	src.shown, err = t.Evaluate(scope)
 	return src, err
 }
@@ -123,10 +129,30 @@ func (src *source) attribute(name, attribute string) (any, error) {
 	if !there {
 		got, there = r.Attributes[known] // of a family that isn't known yet
 	}
-	if !there {
+	if there {
+		return got, nil
+	}
+	secrets, err := src.secrets(r)
+	if err != nil {
+		return nil, err
+	}
+	if got, there = secrets[attribute]; !there {
 		return nil, template.Errorf("Attribute %s of resource %s has no value", attribute, name)
 	}
 	return got, nil
+}
+
+// shownAttribute returns an attribute of a resource as events show it.
+func (src *source) shownAttribute(name, attribute string) (any, error) {
+	got, err := src.attribute(name, attribute)
+	if r := src.rows[name]; err != nil || r == nil || len(r.Secrets) == 0 {
+		return got, err
+	}
+	secrets, err := src.secrets(src.rows[name])
+	if _, isSecret := secrets[attribute]; isSecret {
+		return Masked, nil
+	}
+	return got, err
 }
 
 // imported returns what another stack exports.
@@ -239,6 +265,9 @@ func addTags(properties map[string]any, tags []types.Tag) {
 		properties["Tags"] = own
 	}
 }
+
+// secretsOf names the attributes of a resource that aren't to be shown. Those of a resource that takes another's place are others.
+func secretsOf(r *state.StackResource) string { return "secrets of " + r.Name + " " + r.Token }
 
 // seal encrypts what a stack must not show.
 func (l *Loop) seal(stack, what string, v any) ([]byte, error) {

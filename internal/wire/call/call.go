@@ -19,7 +19,10 @@ type Call struct {
 	Trace       string // the header X-Amzn-Trace-Id
 	Via         string // the service in this process that makes the call for its caller, as aws:CalledVia has it; empty for all other calls
 	Stack       string // the ID of the stack of which CloudFormation makes a resource by the call; empty for all other calls
-	Identity           // of the caller
+	// Token is the same for a call that CloudFormation makes once more, because it was killed before it noted how the first ended. It's empty
+	// for calls that have such a token among their parameters, and for all that come from outside.
+	Token    string
+	Identity // of the caller
 }
 
 // EndpointOf returns the URL at which a request reached us, as its Host header has it, or "" if the header is missing.
