@@ -121,7 +121,7 @@ func (w *world) rollOut() {
 var ofAllTypes = map[string]string{
 	"running": running, "stored": stored, "entitled": entitled, "peopled": peopled, "secretive": secretive, "scaled": scaled,
 	"networked": networked, "fleet": fleet, "before": before, "stocked": stocked, "rolled": rolled, "alone": alone,
-	"keyed": keyed,
+	"keyed": keyed, "walled": walled,
 }
 
 // TestIdentified: what identifies a resource leads to its physical ID and back, and is all that's needed to read it.
@@ -198,7 +198,7 @@ func TestNoDrift(t *testing.T) {
 	}
 	unreadable := []string{
 		"AWS::CloudWatch::AnomalyDetector", "AWS::ECS::PrimaryTaskSet",
-		"AWS::CDK::Metadata", "AWS::CloudFormation::Stack", "AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle",
+		"AWS::SecretsManager::SecretTargetAttachment", "AWS::CDK::Metadata", "AWS::CloudFormation::Stack", "AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle",
 	}
 	for _, name := range resources.Names() {
 		if resources.Lookup(name).IsReadable() == slices.Contains(unreadable, name) {

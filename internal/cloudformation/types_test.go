@@ -128,6 +128,12 @@ Resources:
     Properties:
       Queues: [!Ref Q]
       PolicyDocument: {Version: '2012-10-17', Statement: [{Effect: Allow, Action: 'sqs:SendMessage', Principal: '*', Resource: !GetAtt Q.Arn}]}
+  QI:
+    Type: AWS::SQS::QueueInlinePolicy
+    Properties:
+      Queue: !Ref R
+      PolicyDocument: {Version: '2012-10-17', Statement: [{Effect: Allow, Action: 'sqs:SendMessage', Principal: '*', Resource: !GetAtt R.Arn}]}
+  R: {Type: AWS::SQS::Queue}
 Outputs:
   Domain: {Value: !GetAtt B.RegionalDomainName}
 `
