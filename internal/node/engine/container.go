@@ -78,7 +78,7 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	}
 }
 
-// start pulls, creates and starts a container. starting limits everything before the start itself.
+// start pulls, creates and starts a container, or starts one again that has ended. starting limits everything before the start itself.
 func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	id, err := t.create(starting, c)
 	if err != nil {
@@ -90,12 +90,8 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	if t.halted.Err() != nil {
 		return t.halted.Err()
 	}
-	limit := defaultStartTimeout
-	if c.StartTimeout > 0 {
-		limit = startTimeout(c)
-	}
 	err = whenUp(starting, func() error {
-		return within(ctx, limit, "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
+		return within(ctx, startLimit(c), "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
 	})
 	if err != nil {
 		return failure("CannotStartContainerError", err)
@@ -107,8 +103,31 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	return nil
 }
 
+// startLimit is how long a container's start may take.
+func startLimit(c *acs.Container) time.Duration {
+	if c.StartTimeout > 0 {
+		return startTimeout(c)
+	}
+	return defaultStartTimeout
+}
+
+// revive makes a container that its policy restarts ready to start again, with what it wrote.
+func (t *task) revive(ctx context.Context, c *acs.Container) (id string, err error) {
+	rc, id := t.container(c.Name)
+	err = whenUp(ctx, func() error {
+		return within(ctx, startLimit(c), "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Revive(ctx, id, rc.EndedAt) })
+	})
+	if err != nil {
+		return "", failure("CannotStartContainerError", err)
+	}
+	return id, nil
+}
+
 // create prepares everything a container needs and creates it.
 func (t *task) create(ctx context.Context, c *acs.Container) (id string, err error) {
+	if rc, _ := t.container(c.Name); rc.isRestart() {
+		return t.revive(ctx, c)
+	}
 	auth, err := t.registryAuth(ctx, c)
 	if err != nil && c.RegistryAuthentication.Type == "ecr" {
 		return "", failure("CannotPullECRContainerError", err)
@@ -238,6 +257,7 @@ func failure(name string, err error) error {
 // task fails.
 func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string, code *int) {
 	t.leave(c.Name)
+	t.awaitShipped(ctx, c.Name)
 	_, id := t.container(c.Name)
 	// This agent or an earlier one may have created it, or a slow start may still succeed. Until it's gone, nobody else may have
 	// what the task holds.
@@ -267,7 +287,7 @@ func (t *task) watch(ctx context.Context, c *acs.Container) {
 		t.engine.opts.Log.Warn("a running container cannot be served", "container", id, "error", err)
 	}
 	defer t.leave(c.Name)
-	shipped := t.startShipping(ctx, c)
+	t.startShipping(ctx, c)
 	watching, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
 	helpers.Go(func() { t.checkHealth(watching, c, id) })
@@ -279,10 +299,9 @@ func (t *task) watch(ctx context.Context, c *acs.Container) {
 	exit, err := t.wait(ctx, id)
 	cancel()
 	helpers.Wait()
-	if err != nil || !t.ended(c, exit) {
-		return
+	if err == nil {
+		t.ended(c, exit)
 	}
-	t.shipping.Go(func() { t.removeOld(ctx, id, shipped) })
 }
 
 // wait waits for a container's exit. It retries a runtime that fails to answer, unless that says the container doesn't exist.
@@ -314,11 +333,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // ended notes a container's end, or that its policy restarts it.
-func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
+func (t *task) ended(c *acs.Container, exit runtime.Exit) {
 	t.update(func(r *Record) {
 		rc := r.Containers[c.Name]
-		if restart = restarts(r, c, exit); restart {
-			*rc = Container{Token: rc.Token, Ran: true, Ports: rc.Ports, Restarts: rc.Restarts + 1}
+		if restarts(r, c, exit) {
+			*rc = Container{
+				Status: Created, Token: rc.Token, Ran: true, Digest: rc.Digest, Ports: rc.Ports, CreatedAt: rc.CreatedAt,
+				Restarts: rc.Restarts + 1, Remade: rc.Remade, EndedAt: exit.FinishedAt,
+			}
 			return
 		}
 		rc.Status, rc.FinishedAt, rc.Reason = Stopped, exit.FinishedAt, cmp.Or(exit.Error, rc.Reason)
@@ -332,14 +354,13 @@ func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
 			r.ExecutionStoppedAt = time.Now().UTC()
 		}
 	})
-	return restart
 }
 
-// restarts reports whether a container's restart policy starts it again: it has run for the policy's period (five minutes by default),
-// and the policy doesn't ignore its exit code.
+// restarts reports whether a container's restart policy starts it again: it is still there, has run for the policy's period (five minutes by
+// default), and the policy doesn't ignore its exit code.
 func restarts(r *Record, c *acs.Container, exit runtime.Exit) bool {
 	p := c.RestartPolicy
-	if p == nil || !p.Enabled || r.Halting() || slices.Contains(p.IgnoredExitCodes, int64(exit.Code)) {
+	if p == nil || !p.Enabled || r.Halting() || exit.Code < 0 || slices.Contains(p.IgnoredExitCodes, int64(exit.Code)) {
 		return false
 	}
 	period := time.Duration(p.RestartAttemptPeriod) * time.Second
@@ -347,19 +368,6 @@ func restarts(r *Record, c *acs.Container, exit runtime.Exit) bool {
 		period = 5 * time.Minute
 	}
 	return exit.FinishedAt.Sub(r.Containers[c.Name].StartedAt) >= period
-}
-
-// removeOld removes the container that a restart replaced, once its output is shipped.
-func (t *task) removeOld(ctx context.Context, id string, shipped <-chan struct{}) {
-	select {
-	case <-shipped:
-	case <-ctx.Done():
-		return // the next agent removes it as an orphan
-	}
-	if err := t.engine.opts.Runtime.Remove(ctx, id); err != nil {
-		t.engine.opts.Log.Warn("cannot remove a container", "container", id, "error", err)
-	}
-	t.engine.removeCursor(id)
 }
 
 // bringDown stops a container once the task is halting and no running container depends on it. watch notices the end and ends ctx.

@@ -95,7 +95,7 @@ func (s scenario) play(t *testing.T, dir string) (wrong []string) {
 		time.Sleep(s.pauses[life])
 		synctest.Wait()
 		if life == len(s.lives)-1 {
-			wrong = w.check(s.tasks, stopAcked)
+			wrong = append(w.check(s.tasks, stopAcked), a.miscounted()...)
 		}
 		a.kill()
 	}
@@ -108,11 +108,6 @@ func (w *world) check(tasks []acs.Task, stopped []bool) (wrong []string) {
 	defer w.mu.Unlock()
 	if w.clash != "" {
 		wrong = append(wrong, "two tasks had "+w.clash)
-	}
-	for id, n := range w.starts {
-		if n != 1 {
-			wrong = append(wrong, fmt.Sprintf("%s was started %d times", id, n))
-		}
 	}
 	for i, task := range tasks {
 		var statuses []string
@@ -133,6 +128,22 @@ func (w *world) check(tasks []acs.Task, stopped []bool) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s does not stop: %v", task.Arn, statuses))
 		case !ended && len(running) == 0 && !w.gpusInUse(tasks): // else it may wait for one
 			wrong = append(wrong, fmt.Sprintf("%s neither runs nor ends: %v", task.Arn, statuses))
+		}
+	}
+	return wrong
+}
+
+// miscounted lists the containers that were started more often than their policies say, or less.
+func (a *agent) miscounted() (wrong []string) {
+	for _, t := range a.engine.all() {
+		for name := range t.rec.Containers {
+			c, id := t.container(name)
+			a.mu.Lock()
+			n := a.starts[id]
+			a.mu.Unlock()
+			if n > c.Restarts+1 || n < c.Restarts || n == c.Restarts && c.Status == Running {
+				wrong = append(wrong, fmt.Sprintf("%s was started %d times, with %d restarts", id, n, c.Restarts))
+			}
 		}
 	}
 	return wrong

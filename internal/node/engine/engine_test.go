@@ -319,17 +319,11 @@ func TestRestartPolicy(t *testing.T) {
 			alone(t, func(t *testing.T, a *agent) {
 				a.take(t, c.task)
 				later(5 * time.Minute)
-				n := 0
-				for id, starts := range a.starts {
-					if n += starts; starts != 1 {
-						t.Errorf("%s was started %d times", id, starts)
-					}
+				if a.starts["t-a"] != c.starts || len(a.containers) != 1 {
+					t.Errorf("%d starts, want %d, and %d containers", a.starts["t-a"], c.starts, len(a.containers))
 				}
-				if n != c.starts {
-					t.Errorf("%d starts, want %d", n, c.starts)
-				}
-				if len(a.containers) != 1 {
-					t.Errorf("%d containers are left", len(a.containers))
+				if r, _ := a.engine.Task(arnPrefix + "t"); r.Containers["a"].Restarts != c.starts-1 {
+					t.Errorf("%d restarts, want %d", r.Containers["a"].Restarts, c.starts-1)
 				}
 			})
 		})
@@ -345,7 +339,7 @@ func TestARestartWaitsForNobody(t *testing.T) {
 		later(30 * time.Second)
 		a.exited("t-b", runtime.Exit{})
 		later(time.Minute)
-		if c := a.containers["t-a-1"]; c == nil || c.status != runtime.Running {
+		if c := a.containers["t-a"]; c == nil || c.status != runtime.Running {
 			t.Errorf("%s: %+v", a.story(), a.last(arnPrefix+"t"))
 		}
 	})
@@ -876,6 +870,29 @@ func TestOutputOfAContainerThatIsGoneIsGivenUp(t *testing.T) {
 		later(time.Second)
 		if a.last(task.Arn).Status != "STOPPED" {
 			t.Errorf("reported %v", a.statuses(task.Arn))
+		}
+	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
+}
+
+// TestOutputGoesOnAfterARestart: what a container prints after its restart is shipped behind what it printed before, however long that took.
+func TestOutputGoesOnAfterARestart(t *testing.T) {
+	s := &troubled{shipper{make(chan string, 10)}, []error{io.ErrUnexpectedEOF, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF}}
+	alone(t, func(t *testing.T, a *agent) {
+		c := logged(box("a", "exit:0@61s"))
+		c.RestartPolicy = &acs.RestartPolicy{Enabled: true, RestartAttemptPeriod: 60}
+		a.take(t, newFakeTask("t", c))
+		later(65 * time.Second)
+		if a.starts["t-a"] != 2 || a.count() != 1 {
+			t.Fatalf("%s, %d containers", a.story(), a.count())
+		}
+		later(time.Minute)
+		close(s.shipped)
+		var got []string
+		for from := range s.shipped {
+			got = append(got, from)
+		}
+		if !slices.Equal(got, []string{"t-a from line 3", "t-a from end"}) {
+			t.Error(got)
 		}
 	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
 }

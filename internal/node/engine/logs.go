@@ -73,19 +73,40 @@ func (t *task) prepareLogs(ctx context.Context, c *acs.Container) (note string, 
 	return t.engine.opts.Shippers[source.Driver].Prepare(ctx, source)
 }
 
-// startShipping ships a container's output from the saved cursor. The channel is closed when that is done.
-func (t *task) startShipping(ctx context.Context, c *acs.Container) <-chan struct{} {
-	done := make(chan struct{})
+// startShipping ships a container's output from the saved cursor on, once what was begun before a restart has come to its end.
+func (t *task) startShipping(ctx context.Context, c *acs.Container) {
 	source := t.logSource(c)
-	if rc, _ := t.container(c.Name); source == nil || rc.Shipped {
-		close(done)
-		return done
+	rc, _ := t.container(c.Name)
+	if source == nil || rc.Shipped {
+		return
 	}
+	done := make(chan struct{})
+	t.mu.Lock()
+	before := t.shipped[c.Name]
+	t.shipped[c.Name] = done
+	t.mu.Unlock()
 	t.shipping.Go(func() {
 		defer close(done)
-		t.ship(ctx, source)
+		if before != nil {
+			<-before
+		}
+		t.ship(ctx, source, rc.Restarts)
 	})
-	return done
+}
+
+// awaitShipped waits until a container's output so far is shipped, up to shipGrace.
+func (t *task) awaitShipped(ctx context.Context, name string) {
+	t.mu.Lock()
+	done := t.shipped[name]
+	t.mu.Unlock()
+	if done == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-done:
+	case <-time.After(shipGrace):
+	}
 }
 
 // shipRest ships what was left when the last agent ended of the output of containers that have ended.
@@ -98,7 +119,8 @@ func (t *task) shipRest(ctx context.Context) {
 	}
 }
 
-func (t *task) ship(ctx context.Context, source *LogSource) {
+// ship ships the output of a container's run, which came after so many restarts. It may go on into the next run's.
+func (t *task) ship(ctx context.Context, source *LogSource, restarts int) {
 	while := t.whileKept
 	if source.Driver == routing {
 		while = t.whileRouted
@@ -113,8 +135,8 @@ func (t *task) ship(ctx context.Context, source *LogSource) {
 		t.engine.opts.Log.Error("cannot ship a container's output", "container", source.ID, "error", err)
 	}
 	t.update(func(r *Record) {
-		if t.containerID(source.Container) == source.ID {
-			r.Containers[source.Container].Shipped = true
+		if rc := r.Containers[source.Container]; rc.Restarts == restarts {
+			rc.Shipped = true
 		}
 	})
 }

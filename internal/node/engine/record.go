@@ -46,7 +46,8 @@ type Container struct {
 	Reported Status // as last reported to the control plane
 
 	Token    string // identifies the container to its metadata endpoint; a secret
-	Restarts int    `json:",omitempty"` // by its restart policy; each makes a new container in the runtime
+	Restarts int    `json:",omitempty"` // by its restart policy
+	Remade   int    `json:",omitempty"` // how many of them an agent made that took a new container for each
 	Ran      bool   // it was started at least once
 	Digest   string `json:",omitempty"`
 	Ports    []Port `json:",omitempty"`
@@ -55,6 +56,7 @@ type Container struct {
 	CreatedAt  time.Time
 	StartedAt  time.Time
 	FinishedAt time.Time
+	EndedAt    time.Time `json:",omitzero"` // when its run before this one ended, if its policy restarted it
 
 	ExitCode *int
 	Reason   string `json:",omitempty"`
@@ -63,6 +65,9 @@ type Container struct {
 	Health      Health `json:",omitempty"`
 	HealthSince time.Time
 }
+
+// isRestart reports whether the container's present run, or the one that is about to begin, isn't its first.
+func (c *Container) isRestart() bool { return !c.EndedAt.IsZero() }
 
 // Port is a published port.
 type Port struct {
@@ -144,6 +149,9 @@ func readRecord(path string) (*Record, error) {
 	for _, c := range rec.Task.Containers {
 		if rec.Containers[c.Name] == nil {
 			return nil, errors.New("the record lacks container " + c.Name)
+		}
+		if c := rec.Containers[c.Name]; !c.isRestart() {
+			c.Remade = c.Restarts
 		}
 	}
 	return rec, nil

@@ -31,6 +31,25 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+// TestARecordOfContainersMadeAnew: earlier agents made a new container at each restart, under a name of its own. One that runs is found.
+func TestARecordOfContainersMadeAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.json")
+	rec := &Record{Task: newFakeTask("t", box("a", "run")), Containers: map[string]*Container{"a": {Status: Running, Restarts: 2}}}
+	if err := rec.write(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got, err := readRecord(path)
+		if err != nil || got.ContainerID("a") != "t-a-2" {
+			t.Fatalf("it is sought as %s, %v", got.ContainerID("a"), err)
+		}
+		got.Containers["a"].Restarts, got.Containers["a"].EndedAt = 3, time.Now()
+		if err := got.write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestABadRecordIsNotPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	for _, content := range []string{"", "{", `{"Task":{"containers":[{"name":"a"}]},"Containers":{}}`} {

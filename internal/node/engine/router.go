@@ -167,8 +167,7 @@ func (t *task) whileRouted(ctx context.Context, source *LogSource) (context.Cont
 	routerEnded := func() bool { return router == nil || t.rec.Containers[router.Name].Status == Stopped }
 	go func() {
 		err := t.await(ctx, func() bool {
-			rc := t.rec.Containers[source.Container]
-			return routerEnded() || rc.Status == Stopped || t.containerID(source.Container) != source.ID
+			return routerEnded() || t.rec.Containers[source.Container].Status == Stopped
 		})
 		if err != nil {
 			return

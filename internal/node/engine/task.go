@@ -37,10 +37,11 @@ type task struct {
 	halted    context.Context // ends once the task is halting
 	halt      context.CancelFunc
 	shipping  sync.WaitGroup
+	shipped   map[string]chan struct{} // by container; closed once the output of its last run is shipped. mu guards the map.
 }
 
 func newTask(e *Engine, rec *Record) *task {
-	t := &task{engine: e, rec: rec, changed: make(chan struct{}), finished: rec.Reported == "STOPPED"}
+	t := &task{engine: e, rec: rec, changed: make(chan struct{}), finished: rec.Reported == "STOPPED", shipped: map[string]chan struct{}{}}
 	t.halted, t.halt = context.WithCancel(context.Background())
 	if rec.Halting() {
 		t.halt()
@@ -59,15 +60,14 @@ func (t *task) path() string { return filepath.Join(t.engine.opts.Dir, t.id()+".
 // definition's names may be as long as a directory's.
 const maxName = 160
 
-// containerID returns the runtime's name for a container. It's always the same, so that the container is found again, and differs after
-// each restart by policy, so that the old container isn't taken for the new one. The caller holds mu.
+// containerID returns the runtime's name for a container. It's always the same, so that the container is found again. The caller holds mu.
 func (t *task) containerID(name string) string {
 	id := t.id() + "-" + name
 	if len(name) > maxName {
 		sum := sha256.Sum256([]byte(name))
 		id = t.id() + "-" + hex.EncodeToString(sum[:])
 	}
-	if n := t.rec.Containers[name].Restarts; n > 0 {
+	if n := t.rec.Containers[name].Remade; n > 0 {
 		id += "-" + strconv.Itoa(n)
 	}
 	return id
@@ -177,6 +177,8 @@ func (t *task) adopt(found map[string]runtime.Container) (there bool) {
 		switch {
 		case c.Status == Stopped:
 			continue
+		case ok && c.isRestart() && f.Status == runtime.Exited && f.Exit.FinishedAt.Equal(c.EndedAt):
+			c.Status = Waiting // it's still to be started again
 		case ok && f.Status != runtime.Created:
 			c.Status, c.Ran = Running, true // if it has exited, Wait returns at once
 			c.StartedAt = f.StartedAt

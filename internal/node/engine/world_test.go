@@ -231,6 +231,19 @@ func (a *agent) Start(_ context.Context, id string) error {
 	})
 }
 
+func (a *agent) Revive(_ context.Context, id string, ended time.Time) error {
+	return a.do(func() error {
+		c := a.containers[id]
+		if c == nil {
+			return runtime.ErrNotFound
+		}
+		if c.status == runtime.Exited && c.exit.FinishedAt.Equal(ended) {
+			c.status, c.done = runtime.Created, make(chan struct{})
+		}
+		return nil
+	})
+}
+
 // checkGPUs notes when a GPU comes to be in two tasks.
 func (w *world) checkGPUs(c *fakeContainer) {
 	for _, other := range w.containers {

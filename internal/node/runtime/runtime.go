@@ -31,6 +31,10 @@ type Runtime interface {
 	// Start starts a created container. Starting one that is already started is no error.
 	Start(ctx context.Context, id string) error
 
+	// Revive makes a container that ended at this time, as Wait told, ready for Start once more, with its files and its output. A runtime
+	// without such a step starts it at once. A container that has been started since then is left as it is.
+	Revive(ctx context.Context, id string, ended time.Time) error
+
 	// Wait blocks until the container has exited and its ports are free. The container may have been started by an earlier agent, or
 	// have exited already.
 	Wait(ctx context.Context, id string) (Exit, error)

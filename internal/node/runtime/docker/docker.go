@@ -161,6 +161,19 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	return orUnavailable(err)
 }
 
+// Revive implements runtime.Runtime. The engine starts an ended container just so.
+func (r *Runtime) Revive(ctx context.Context, id string, ended time.Time) error {
+	c, err := r.inspect(ctx, id)
+	if err != nil {
+		return err
+	}
+	if c.State.Running || !exitOf(c).FinishedAt.Equal(ended) {
+		return nil
+	}
+	_, err = r.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	return orUnavailable(err)
+}
+
 func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
 	c, err := r.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if errdefs.IsNotFound(err) {

@@ -110,16 +110,24 @@ func (b *bundle) imageVolumes() error {
 		if taken[path] {
 			continue
 		}
-		dir := filepath.Join(b.dir, volumesDir, url.PathEscape(path))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		if err := copyFromImage(filepath.Join(b.dir, "rootfs"), path, dir); err != nil {
+		if err := b.fillVolume(path); err != nil {
 			return fmt.Errorf("fill the volume %s from the image: %w", path, err)
 		}
 		show(b.dir, path, false)
 	}
 	return nil
+}
+
+// fillVolume makes a volume that the image declares, with what the image has there. A container that starts again keeps its own.
+func (b *bundle) fillVolume(path string) error {
+	if _, err := b.runtime.containers.Find(b.spec.ID); err == nil {
+		return nil
+	}
+	dir := filepath.Join(b.dir, volumesDir, url.PathEscape(path))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return copyFromImage(filepath.Join(b.dir, "rootfs"), path, dir)
 }
 
 // depth returns how deep a mount is, so that a mount inside another comes after it.

@@ -35,6 +35,7 @@ type Options struct {
 //
 //	config.json   runc's configuration
 //	hosts …       files that are mounted into the container
+//	image.json    the image that it was made from
 //	exit.json     written once the container has ended and its resources are released
 type Runtime struct {
 	opts       Options
@@ -142,6 +143,25 @@ func (r *Runtime) make(ctx context.Context, dir string, spec *runtime.Spec) erro
 	if err != nil {
 		return err
 	}
+	if err := r.assemble(ctx, dir, spec, img); err != nil {
+		return err
+	}
+	if err := file.WriteJSON(filepath.Join(dir, imageFile), img, false); err != nil {
+		return err
+	}
+	if spec.StopSignal == "" {
+		withSignal := *spec
+		withSignal.StopSignal = img.Config.StopSignal
+		spec = &withSignal
+	}
+	return shim.WriteSpec(dir, spec)
+}
+
+// imageFile, in a container's directory, is the image that it was made from. Its name may stand for another by the time of a restart.
+const imageFile = "image.json"
+
+// assemble mounts a container's file system over what it has written so far, connects it, and writes what runc needs to know.
+func (r *Runtime) assemble(ctx context.Context, dir string, spec *runtime.Spec, img *image.Image) (err error) {
 	if err := r.images.Mount(img, dir); err != nil {
 		return err
 	}
@@ -151,15 +171,41 @@ func (r *Runtime) make(ctx context.Context, dir string, spec *runtime.Spec) erro
 			return err
 		}
 	}
-	if err := b.write(ctx); err != nil {
+	return b.write(ctx)
+}
+
+// Revive implements runtime.Runtime. The container's own files stay where they are; its mounts, network and configuration are made anew.
+func (r *Runtime) Revive(ctx context.Context, id string, ended time.Time) error {
+	dir, spec, err := r.containers.Open(id)
+	if err != nil {
 		return err
 	}
-	if spec.StopSignal == "" {
-		withSignal := *spec
-		withSignal.StopSignal = img.Config.StopSignal
-		spec = &withSignal
+	if status, _, err := shim.Status(dir); err != nil || status == runtime.Created && r.isCreated(dir, spec) {
+		return err // an earlier agent has revived it, and may be starting it
 	}
-	return shim.WriteSpec(dir, spec)
+	defer r.settling.lock(id)()
+	return shim.Revive(dir, ended, func() error { return r.reassemble(ctx, dir, spec) })
+}
+
+// reassemble assembles an ended container once more. What an interrupted attempt left goes first.
+func (r *Runtime) reassemble(ctx context.Context, dir string, spec *runtime.Spec) error {
+	img := new(image.Image)
+	if err := file.ReadJSON(filepath.Join(dir, imageFile), img); err != nil {
+		return fmt.Errorf("the image that the container was made from: %w", err)
+	}
+	if err := r.release(ctx, dir, spec.ID); err != nil {
+		return err
+	}
+	stale, err := file.Glob(dir, "pid-*")
+	if err != nil {
+		return err
+	}
+	for _, path := range append(stale, filepath.Join(dir, "exit.json"), filepath.Join(dir, shmDir)) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return r.assemble(ctx, dir, spec, img)
 }
 
 // connect gives a container in bridge mode its network and its ports.

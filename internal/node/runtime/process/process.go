@@ -92,6 +92,15 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	return shim.Start(ctx, dir, r.shim, shim.Command{Args: args, Env: environment(spec), Dir: spec.WorkingDir, OpenStdin: spec.OpenStdin})
 }
 
+// Revive implements runtime.Runtime.
+func (r *Runtime) Revive(_ context.Context, id string, ended time.Time) error {
+	dir, err := r.containers.Find(id)
+	if err != nil {
+		return err
+	}
+	return shim.Revive(dir, ended, func() error { return nil })
+}
+
 func lookPath(name, dir string) (string, error) {
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		return filepath.Join(dir, name), nil

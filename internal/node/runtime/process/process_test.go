@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,6 +132,24 @@ func TestStopsGracefullyThenKills(t *testing.T) {
 	}
 	if exit := wait(t, r, "deaf"); exit.Code != 137 {
 		t.Errorf("the deaf one ended with %+v", exit)
+	}
+}
+
+// TestRevives: a process that has ended starts again in its directory, once, and its output goes on.
+func TestRevives(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "a", `echo run >> "$0"; wc -l < "$0"; exit 4`, filepath.Join(t.TempDir(), "kept"))
+	ended := wait(t, r, "a").FinishedAt
+	for range 2 {
+		if err := errors.Join(r.Revive(t.Context(), "a", ended), r.Revive(t.Context(), "a", ended), r.Start(t.Context(), "a")); err != nil {
+			t.Fatal(err)
+		}
+		if exit := wait(t, r, "a"); exit.Code != 4 || !exit.FinishedAt.After(ended) {
+			t.Errorf("it ended again with %+v", exit)
+		}
+	}
+	if text, _ := logs(t, r, "a", "", true); text != "1\n2\n" {
+		t.Errorf("it printed %q", text)
 	}
 }
 

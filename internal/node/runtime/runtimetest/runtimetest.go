@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,7 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"BindMounts":               s.bindMounts,
 		"StopsGracefullyThenKills": s.stopsGracefullyThenKills,
 		"Adopts":                   s.adopts,
+		"Revives":                  s.revives,
 		"Execs":                    s.execs,
 		"Stats":                    s.stats,
 		"ProcessMatchesSpec":       s.processMatchesSpec,
@@ -197,6 +199,42 @@ func (s *suite) runsToItsExitCodeAndLogs(t *testing.T) {
 	}
 	if n := len(s.lines(t, id, "")); n != 2 {
 		t.Errorf("a container that had ended ran again: %d lines", n)
+	}
+}
+
+// revives: a container that has ended starts again with what it wrote, and once only, whichever agent it is that starts it.
+func (s *suite) revives(t *testing.T) {
+	port := FreePort(t)
+	id := s.run(t, `[ -e /dev/shm/x ] && exit 5; touch /dev/shm/x; echo run >> /kept; wc -l < /kept; exit 4`,
+		func(c *runtime.Spec) {
+			c.Network = runtime.Network{Mode: "bridge", Ports: []runtime.Port{{ContainerPort: 80, HostPort: port, Protocol: "tcp"}}}
+		})
+	for runs := 2; runs < 4; runs++ {
+		ended := s.wait(t, id).FinishedAt
+		before := s.lines(t, id, "")
+		for range 3 { // agents that are killed before they note it, one of them before the start
+			next, err := s.reopen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(next.Revive(t.Context(), id, ended), next.Revive(t.Context(), id, ended)); err != nil {
+				t.Fatal(err)
+			}
+			if err := next.Start(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exit := s.wait(t, id)
+		if exit.Code != 4 || !exit.FinishedAt.After(ended) {
+			t.Errorf("run %d ended with %+v", runs, exit)
+		}
+		if err := errors.Join(s.rt.Revive(t.Context(), id, ended), s.rt.Start(t.Context(), id)); err != nil {
+			t.Fatal(err)
+		}
+		after := s.lines(t, id, before[len(before)-1].Cursor)
+		if len(after) != 1 || after[0].Text != strconv.Itoa(runs) {
+			t.Errorf("run %d printed %+v", runs, after)
+		}
 	}
 }
 

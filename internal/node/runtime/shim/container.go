@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/pintle/pintle/internal/file"
@@ -47,6 +48,39 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 // Exit returns how the container ended.
 func (st State) Exit() runtime.Exit {
 	return runtime.Exit{Code: st.ExitCode, FinishedAt: st.FinishedAt, Error: st.Error}
+}
+
+// Revive forgets that the container in dir has run and ended at this time, so that Start starts it again. prepare makes ready what it needs,
+// and may be repeated. A container that has been started since then is left as it is.
+func Revive(dir string, ended time.Time, prepare func() error) error {
+	st, started, err := ReadState(dir)
+	if err != nil || started && !(st.Ended && st.FinishedAt.Equal(ended)) {
+		return err
+	}
+	if err := prepare(); err != nil || !started {
+		return err
+	}
+	unlock, err := lock(dir) // its shim has written the end, and may not have ended itself
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.Remove(filepath.Join(dir, program.StateFile)); err != nil {
+		return err
+	}
+	return file.SyncDir(dir)
+}
+
+// lock waits until no shim watches over the container in dir, and keeps others from it until unlock is called.
+func lock(dir string) (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(dir, program.LockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
 }
 
 // waitForEnd blocks until the shim is gone.

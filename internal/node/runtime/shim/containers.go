@@ -161,6 +161,9 @@ func (c Containers) Logs(ctx context.Context, id, cursor string, follow bool, em
 		return err
 	}
 	done := func() bool {
+		if _, err := c.Find(id); err != nil {
+			return true // it was removed
+		}
 		status, _, err := Status(dir)
 		return err != nil || status == runtime.Exited
 	}

@@ -22,6 +22,7 @@ const (
 	CommandFile = "command"
 	StateFile   = "state.json"
 	AliveFile   = "alive" // a FIFO that the shim holds open for as long as it lives
+	LockFile    = "lock"
 )
 
 // LostCode is the exit code of a container whose real one nobody knows.
@@ -104,10 +105,10 @@ func openAlive(dir string) (fd int, err error) {
 	return syscall.Open(dir+"/"+AliveFile, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 }
 
-// lockOnce returns true for only one shim in a container's life. An agent that was killed while it started a shim starts another when it's
+// lockOnce returns true for only one shim in a container's life, or since the agent removed the state to have it started again. An agent that was killed while it started a shim starts another when it's
 // back, but the container must not run twice. The lock is held until the process ends.
 func lockOnce(dir string) (first bool, err error) {
-	lock, err := syscall.Open(dir+"/lock", syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	lock, err := syscall.Open(dir+"/"+LockFile, syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return false, &os.PathError{Op: "open", Path: dir + "/lock", Err: err}
 	}
