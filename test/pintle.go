@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -69,6 +70,28 @@ type Pintle struct {
 	program  string // what Start runs; "" is the built program
 	args     []string
 	cmd      *exec.Cmd
+	out      *output // since the last Start
+}
+
+// output is what a program has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, b...)
+	return len(b), nil
+}
+
+// Printed returns what it has printed since it was started.
+func (p *Pintle) Printed() string {
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
+	return string(p.out.text)
 }
 
 // bin returns the path of a program in bin: pintle, or one of the examples.
@@ -140,35 +163,14 @@ func (p *Pintle) Start() {
 	p.t.Helper()
 	p.cmd = exec.Command(cmp.Or(p.program, bin(p.t, "pintle")), p.args...)
 	p.cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	p.out = new(output)
+	p.cmd.Stdout = p.out
+	p.cmd.WaitDelay = time.Second // what it leaves running may hold the pipe
 	p.cmd.Stderr = os.Stderr
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	up := make(chan bool, 1)
-	go func() {
-		buf, text := make([]byte, 4096), ""
-		for {
-			n, err := out.Read(buf)
-			if text += string(buf[:n]); strings.Contains(text, " is up at ") {
-				select {
-				case up <- true:
-				default:
-				}
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	select {
-	case <-up:
-	case <-time.After(patience):
-		p.t.Fatalf("pintle up did not come up within %s", patience)
-	}
+	Eventually(p.t, "pintle up is up", func() bool { return strings.Contains(p.Printed(), " is up at ") })
 }
 
 // Kill kills it with SIGKILL, as a power cut would.

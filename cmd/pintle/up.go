@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,22 +122,68 @@ func (c *upCmd) serve(ctx context.Context, p *plane.Plane, agents []*node.Agent)
 			return nil
 		case <-ctx.Done():
 		}
-		fmt.Println("stopping tasks …")
-		p.Rollout.Rest()
-		draining, cancel := context.WithTimeout(serving, drainTimeout)
-		defer cancel()
-		d, draining := errgroup.WithContext(draining)
-		for _, a := range agents {
-			d.Go(func() error { return a.Drain(draining) })
-		}
-		ending, cancel := context.WithTimeout(serving, drainTimeout+2*killTimeout)
-		defer cancel()
-		d.Go(func() error { return p.StopMachines(ending) })
-		err := d.Wait()
-		stop()
-		return ignore(err)
+		defer stop()
+		go endAtOnce(p, agents)
+		return ignore(drain(serving, p, agents))
 	})
 	return ignore(g.Wait())
+}
+
+// drain stops the nodes' tasks and the fleet's machines.
+func drain(ctx context.Context, p *plane.Plane, agents []*node.Agent) error {
+	fmt.Printf("stopping tasks, for at most %v; Ctrl-C once more ends pintle at once, and leaves running what has not stopped\n", drainTimeout)
+	for _, line := range remaining(p, agents) {
+		fmt.Println("  waiting for", line)
+	}
+	p.Rollout.Rest()
+	draining, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	g, draining := errgroup.WithContext(draining)
+	for _, a := range agents {
+		g.Go(func() error { return a.Drain(draining) })
+	}
+	ending, cancel := context.WithTimeout(ctx, drainTimeout+2*killTimeout)
+	defer cancel()
+	g.Go(func() error { return p.StopMachines(ending) })
+	return g.Wait()
+}
+
+// endAtOnce waits for a second signal, and ends the process with what it leaves behind named. Its data stands a kill at any time.
+func endAtOnce(p *plane.Plane, agents []*node.Agent) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	<-again
+	left := remaining(p, agents)
+	for _, line := range left {
+		fmt.Println("left running:", line)
+	}
+	if len(left) > 0 {
+		fmt.Println("the next pintle up with the same --data takes them over")
+	}
+	os.Exit(130)
+}
+
+// listTimeout is how long a container engine may take to say what runs.
+const listTimeout = 2 * time.Second
+
+// remaining describes what runs on the nodes and in the local fleet.
+func remaining(p *plane.Plane, agents []*node.Agent) (lines []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+	defer cancel()
+	for _, a := range agents {
+		containers, err := a.Containers(ctx)
+		if err != nil {
+			lines = append(lines, fmt.Sprintf("the containers of %s, which cannot be listed: %v", a.Name(), err))
+		}
+		for _, c := range containers {
+			lines = append(lines, fmt.Sprintf("container %s of %s (process %d)", c.ID, a.Name(), c.PID))
+		}
+	}
+	for id, pid := range p.Machines() {
+		lines = append(lines, fmt.Sprintf("machine %s with its tasks (process %d)", id, pid))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // announce prints a summary once every node is connected.

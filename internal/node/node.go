@@ -241,18 +241,30 @@ func (a *Agent) Drain(ctx context.Context) error {
 // Kill removes all containers that the node has left, even if it never connected. Call it after Run, if Drain couldn't stop them all in
 // time.
 func (a *Agent) Kill(ctx context.Context) error {
-	owner := a.loadIdentity().Owner
-	if owner == "" {
-		return nil // it never ran any
-	}
-	containers, err := a.config.Runtime.List(ctx, owner)
+	containers, err := a.Containers(ctx)
 	for _, c := range containers {
-		if c.Status == runtime.Running {
-			err = errors.Join(err, a.config.Runtime.Stop(ctx, c.ID, 0))
-		}
+		err = errors.Join(err, a.config.Runtime.Stop(ctx, c.ID, 0))
 	}
 	return err
 }
+
+// Containers lists the node's running containers.
+func (a *Agent) Containers(ctx context.Context) (running []runtime.Container, err error) {
+	owner := a.loadIdentity().Owner
+	if owner == "" {
+		return nil, nil
+	}
+	all, err := a.config.Runtime.List(ctx, owner)
+	for _, c := range all {
+		if c.Status == runtime.Running {
+			running = append(running, c)
+		}
+	}
+	return running, err
+}
+
+// Name returns the node's name.
+func (a *Agent) Name() string { return a.config.Name }
 
 // Instance returns the node's container instance ARN, once it is registered.
 func (a *Agent) Instance() string { return a.identity.Load().ContainerInstanceArn }

@@ -89,6 +89,14 @@ func (p *Plane) runMachines(ctx context.Context) error {
 	return g.Wait()
 }
 
+// Machines returns the agents' processes of the local fleet's instances that run, by instance id.
+func (p *Plane) Machines() map[string]int {
+	if p.local == nil {
+		return nil
+	}
+	return p.local.Running()
+}
+
 // StopMachines ends the local fleet's agents, once their tasks have stopped.
 func (p *Plane) StopMachines(ctx context.Context) error {
 	if p.local == nil {

@@ -365,6 +365,21 @@ func (l *Local) Stop(ctx context.Context) error {
 	return errors.Join(append(failed, err)...)
 }
 
+// Running returns the processes of the agents that run, by instance id.
+func (l *Local) Running() map[string]int {
+	ids, err := l.ids()
+	if err != nil {
+		l.opts.Log.Warn("cannot list the instances", "error", err)
+	}
+	running := map[string]int{}
+	for _, id := range ids {
+		if pid, locked := file.Holder(l.lock(id)); locked {
+			running[id] = pid
+		}
+	}
+	return running
+}
+
 func (l *Local) machine(id string) (Machine, error) { return ReadMachine(l.dir(id)) }
 
 // ReadMachine returns the machine that an instance's directory is of.
