@@ -42,8 +42,8 @@ func keySecret(t *testing.T, v *state.View, id string) string {
 	return secret
 }
 
-// put returns what the stack has put into the parameter.
-func (w *world) put() string {
+// putText returns what the stack has put into the parameter.
+func (w *world) putText() string {
 	return *call1[awsssm.DescribeParametersOutput](w, &awsssm.DescribeParametersInput{}).Parameters[0].Description
 }
 
@@ -54,7 +54,7 @@ func TestKeyed(t *testing.T) {
 	w.expect(types.StackStatusCreateComplete)
 	v := w.store.View()
 	ids := physicalIDs(v)
-	if got := w.put(); got != "it is "+keySecret(t, v, ids["K"]) {
+	if got := w.putText(); got != "it is "+keySecret(t, v, ids["K"]) {
 		t.Errorf("the parameter is %q", got)
 	}
 	if out := find(v, w.onlyStack()).Outputs; *out[0].OutputValue != ids["K"] || !strings.HasPrefix(ids["K"], "AKIA") {
@@ -73,8 +73,8 @@ func TestKeyed(t *testing.T) {
 	w.expect(types.StackStatusUpdateComplete)
 	v = w.store.View()
 	next := physicalIDs(v)["K"]
-	if next == ids["K"] || v.AccessKeys.Len() != 1 || w.put() != "it is "+keySecret(t, v, next) {
-		t.Errorf("the keys are %+v, the parameter is %s", slices.Collect(v.AccessKeys.All()), w.put())
+	if next == ids["K"] || v.AccessKeys.Len() != 1 || w.putText() != "it is "+keySecret(t, v, next) {
+		t.Errorf("the keys are %+v, the parameter is %s", slices.Collect(v.AccessKeys.All()), w.putText())
 	}
 	w.remove("s")
 	w.expect(types.StackStatusDeleteComplete)
@@ -151,7 +151,7 @@ func TestKeyedKilled(t *testing.T) {
 		v := w.store.View()
 		lines := []string{fmt.Sprint(v.AccessKeys.Len(), " ", v.Users.Len(), " ", find(v, w.onlyStack()).StackStatus)}
 		if id := physicalIDs(v)["K"]; id != "" && v.AccessKeys.Get(id) != nil {
-			lines = append(lines, fmt.Sprint(v.AccessKeys.Get(id).Inactive, " ", w.put() == "it is "+keySecret(t, v, id)))
+			lines = append(lines, fmt.Sprint(v.AccessKeys.Get(id).Inactive, " ", w.putText() == "it is "+keySecret(t, v, id)))
 		}
 		return strings.Join(lines, "\n")
 	}
