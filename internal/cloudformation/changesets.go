@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
 	"github.com/pintle/pintle/internal/account"
-	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -51,10 +50,6 @@ func (s *Service) CreateChangeSet(
 	if err != nil {
 		return nil, err
 	}
-	changes, err := s.planned(ctx, v, stack, src, in)
-	if err != nil {
-		return nil, err
-	}
 	c := &state.ChangeSet{
 		ID:              s.opts.Account.ARN("cloudformation", "changeSet/"+*in.ChangeSetName+"/"+state.NewUUID()),
 		Name:            *in.ChangeSetName,
@@ -65,34 +60,33 @@ func (s *Service) CreateChangeSet(
 		Status:          types.ChangeSetStatusCreateComplete,
 		ExecutionStatus: types.ExecutionStatusAvailable,
 		Source:          *src,
-		Changes:         changes,
 		OnFailure:       in.OnStackFailure,
 		RoleARN:         aws.ToString(in.RoleARN),
 		IncludesNested:  aws.ToBool(in.IncludeNestedStacks),
 		Rollback:        watched,
 	}
-	if len(changes) == 0 && stack.Source != nil && isSame(stack.Source, src) {
-		c.Status, c.ExecutionStatus, c.Reason = types.ChangeSetStatusFailed, types.ExecutionStatusUnavailable, noChanges
+	h := &hierarchy{Service: s, view: v, in: in, root: c}
+	if err := h.plan(ctx, stack, c); err != nil {
+		return nil, err
 	}
-	return &cloudformation.CreateChangeSetOutput{Id: &c.ID, StackId: stack.StackId}, s.keep(ctx, stack, isNew, c)
+	if isNew {
+		h.stacks = append(h.stacks, stack)
+	}
+	return &cloudformation.CreateChangeSetOutput{Id: &c.ID, StackId: stack.StackId}, s.keep(ctx, h)
 }
 
 // planned lists what a change set would change, by its type.
-func (s *Service) planned(
-	ctx context.Context, v *state.View, stack *state.Stack, src *state.StackSource, in *cloudformation.CreateChangeSetInput,
-) ([]types.Change, error) {
-	if in.ChangeSetType == types.ChangeSetTypeImport {
-		return s.planImport(ctx, v, stack, src, in.ResourcesToImport)
+func (h *hierarchy) planned(ctx context.Context, stack *state.Stack, c *state.ChangeSet) ([]types.Change, error) {
+	switch {
+	case c.Type == types.ChangeSetTypeImport:
+		return h.planImport(ctx, h.view, stack, &c.Source, h.in.ResourcesToImport)
+	case !c.IncludesNested:
+		return h.Service.plan(ctx, h.view, stack, &c.Source)
 	}
-	changes, err := s.plan(ctx, v, stack, src)
-	if err == nil && aws.ToBool(in.IncludeNestedStacks) && slices.ContainsFunc(changes, isNested) {
-		err = invalid("Pintle does not plan what changes in nested stacks, of which this one has some: leave IncludeNestedStacks out.")
-	}
-	return changes, err
+	c.Source.IncludesNested, c.Source.Nested = true, map[string]state.NestedChangeSet{}
+	changes, err := h.loop.ChangesWith(ctx, h.view, stack, &c.Source, h.nested(ctx, stack, c))
+	return changes, refused(err)
 }
-
-// isNested reports whether a change is one of a stack in the stack.
-func isNested(c types.Change) bool { return *c.ResourceChange.ResourceType == resources.NestedStack }
 
 // refuseUnknown refuses what a change set can't do here.
 func refuseUnknown(in *cloudformation.CreateChangeSetInput) error {
@@ -131,10 +125,10 @@ func (s *Service) subject(v *state.View, name, changeSet string, kind types.Chan
 	return stack, false, nil
 }
 
-// keep keeps a change set, and the stack if it's new.
-func (s *Service) keep(ctx context.Context, stack *state.Stack, isNew bool, c *state.ChangeSet) error {
+// keep keeps change sets, and the stacks that are new.
+func (s *Service) keep(ctx context.Context, h *hierarchy) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
-		if isNew {
+		for _, stack := range h.stacks {
 			if err := isFree(tx, *stack.StackName); err != nil {
 				return err
 			}
@@ -142,19 +136,29 @@ func (s *Service) keep(ctx context.Context, stack *state.Stack, isNew bool, c *s
 			s.loop.Move(tx, &row, types.StackStatusReviewInProgress, "User Initiated")
 			tx.Stacks.Put(&row)
 		}
-		n := 0
-		for other := range tx.ChangeSets.By(state.ChangeSetsByStack, c.Stack) {
-			if other.Name == c.Name {
-				return &types.AlreadyExistsException{Message: account.Message("ChangeSet %s already exists", c.Name)}
+		for _, c := range append(h.made, h.root) {
+			if err := isNewChangeSet(tx, c); err != nil {
+				return err
 			}
-			n++
+			tx.ChangeSets.Put(c)
 		}
-		if n >= maxChangeSets {
-			return &types.LimitExceededException{Message: account.Message("ChangeSet limit exceeded: %d", maxChangeSets)}
-		}
-		tx.ChangeSets.Put(c)
 		return nil
 	})
+}
+
+// isNewChangeSet refuses a name that a change set of the stack has, and a change set too many.
+func isNewChangeSet(tx *state.Tx, c *state.ChangeSet) error {
+	n := 0
+	for other := range tx.ChangeSets.By(state.ChangeSetsByStack, c.Stack) {
+		if other.Name == c.Name {
+			return &types.AlreadyExistsException{Message: account.Message("ChangeSet %s already exists", c.Name)}
+		}
+		n++
+	}
+	if n >= maxChangeSets {
+		return &types.LimitExceededException{Message: account.Message("ChangeSet limit exceeded: %d", maxChangeSets)}
+	}
+	return nil
 }
 
 // changeSet returns a change set by its ARN, or by its name and its stack's.
@@ -216,6 +220,8 @@ func (s *Service) DescribeChangeSet(
 		Tags:                  c.Source.Tags,
 		OnStackFailure:        c.OnFailure,
 		IncludeNestedStacks:   &c.IncludesNested,
+		ParentChangeSetId:     optional(c.Parent),
+		RootChangeSetId:       optional(c.Root),
 		RollbackConfiguration: cmp.Or(c.Rollback, &types.RollbackConfiguration{}),
 		Changes:               []types.Change{},
 		NextToken:             next,
@@ -266,6 +272,8 @@ func (s *Service) ListChangeSets(_ context.Context, in *cloudformation.ListChang
 			CreationTime:        &c.Created,
 			Description:         optional(c.Description),
 			IncludeNestedStacks: &c.IncludesNested,
+			ParentChangeSetId:   optional(c.Parent),
+			RootChangeSetId:     optional(c.Root),
 		})
 	}
 	return out, nil
@@ -280,8 +288,11 @@ func (s *Service) DeleteChangeSet(
 	if err != nil || c == nil {
 		return out, err
 	}
+	if c.Root != "" {
+		return nil, notAlone(c, "deleted")
+	}
 	return out, s.store.Update(ctx, func(tx *state.Tx) error {
-		tx.ChangeSets.Delete(c.ID)
+		s.loop.Drop(tx, c)
 		return nil
 	})
 }
@@ -296,6 +307,9 @@ func (s *Service) ExecuteChangeSet(
 	if err != nil {
 		return nil, err
 	}
+	if c.Root != "" {
+		return nil, notAlone(c, "executed")
+	}
 	if c.ExecutionStatus != types.ExecutionStatusAvailable {
 		return nil, &types.InvalidChangeSetStatusException{Message: account.Message(
 			"ChangeSet [%s] cannot be executed in its current status of [%s]", c.ID, c.Status)}
@@ -307,6 +321,9 @@ func (s *Service) ExecuteChangeSet(
 	if !stack.InReview() && !isUpdatable(stack) {
 		return nil, notNow(stack, "updated")
 	}
+	if err := hasNested(v, &c.Source); err != nil {
+		return nil, err
+	}
 	return &cloudformation.ExecuteChangeSetOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		status := types.StackStatusUpdateInProgress
 		if stack.InReview() {
@@ -316,8 +333,8 @@ func (s *Service) ExecuteChangeSet(
 			status = types.StackStatusImportInProgress
 		}
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
-		forgetExecuted(tx, stack)
-		stack.Target, stack.ChangeSetId = &c.Source, &c.ID
+		stack.Target = &c.Source
+		s.executing(tx, stack, c)
 		stack.DisableRollback = in.DisableRollback
 		stack.RollbackConfiguration = c.Rollback
 		stack.PolicyDuring, stack.PolicyNext = "", ""
@@ -326,14 +343,22 @@ func (s *Service) ExecuteChangeSet(
 		if c.RoleARN != "" {
 			stack.RoleARN = &c.RoleARN
 		}
-		for other := range tx.ChangeSets.By(state.ChangeSetsByStack, c.Stack) {
-			tx.ChangeSets.Delete(other.ID)
-		}
-		executed := *c
-		executed.ExecutionStatus = types.ExecutionStatusExecuteInProgress
-		tx.ChangeSets.Put(&executed)
 		s.begin(ctx, tx, stack, status)
 	})
+}
+
+// executing notes that a stack's change set is being executed. The stack's others are over with that.
+func (s *Service) executing(tx *state.Tx, stack *state.Stack, c *state.ChangeSet) {
+	forgetExecuted(tx, stack)
+	for other := range tx.ChangeSets.By(state.ChangeSetsByStack, c.Stack) {
+		if other.ID != c.ID {
+			s.loop.Drop(tx, other)
+		}
+	}
+	executed := *c
+	executed.ExecutionStatus = types.ExecutionStatusExecuteInProgress
+	tx.ChangeSets.Put(&executed)
+	stack.ChangeSetId = &executed.ID
 }
 
 // forgetExecuted deletes the change set that was executed before the stack's next operation.

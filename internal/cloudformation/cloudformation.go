@@ -84,13 +84,26 @@ func (s *Service) text(ctx context.Context, body, location *string) ([]byte, err
 	return []byte(*body), nil
 }
 
-// object reads a template from a bucket here, wherever its URL leads: nothing is fetched from elsewhere.
+// object reads a template from a bucket here, wherever its URL leads: nothing is fetched from elsewhere. That the caller may was checked with
+// the call, which has the URL.
 func (s *Service) object(ctx context.Context, location string) ([]byte, error) {
+	return objectAt(location, func(in *s3.GetObjectInput) (*s3.GetObjectOutput, error) { return s.opts.Objects.GetObject(ctx, in) })
+}
+
+// objectAsCaller is object for a URL that isn't the call's own.
+func (s *Service) objectAsCaller(ctx context.Context, location string) ([]byte, error) {
+	return objectAt(location, func(in *s3.GetObjectInput) (*s3.GetObjectOutput, error) {
+		return call.Do[s3.GetObjectOutput](ctx, s.opts.Services, in)
+	})
+}
+
+// objectAt reads the object that a template's URL names.
+func objectAt(location string, get func(*s3.GetObjectInput) (*s3.GetObjectOutput, error)) ([]byte, error) {
 	bucket, key := place(location)
 	if bucket == "" || key == "" {
 		return nil, invalid("TemplateURL must be a supported URL.")
 	}
-	out, err := s.opts.Objects.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	out, err := get(&s3.GetObjectInput{Bucket: &bucket, Key: &key})
 	var refused smithy.APIError
 	if errors.As(err, &refused) {
 		return nil, invalid("S3 error: %s", refused.ErrorMessage())

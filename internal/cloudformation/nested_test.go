@@ -167,25 +167,6 @@ func TestNestedRollback(t *testing.T) {
 	}
 }
 
-// TestIncludeNestedStacks: clients that ask for nested stacks in all change sets get them, unless there are some.
-func TestIncludeNestedStacks(t *testing.T) {
-	w := newWorld(t, nil)
-	in := &cloudformation.CreateChangeSetInput{
-		StackName: aws.String("s"), ChangeSetName: aws.String("c"), ChangeSetType: types.ChangeSetTypeCreate, TemplateBody: aws.String(nesting),
-		Capabilities: acknowledgedAll, IncludeNestedStacks: aws.Bool(true),
-	}
-	_, err := w.CreateChangeSet(t.Context(), in)
-	check(t, "a nested stack", err, "Pintle does not plan what changes in nested stacks, of which this one has some: leave IncludeNestedStacks out.")
-	in.TemplateBody = aws.String(before)
-	if _, err := w.CreateChangeSet(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-	made, err := w.DescribeChangeSet(t.Context(), &cloudformation.DescribeChangeSetInput{StackName: in.StackName, ChangeSetName: in.ChangeSetName})
-	if err != nil || !*made.IncludeNestedStacks {
-		t.Errorf("got %v, %v", made, err)
-	}
-}
-
 // TestNestedTemplateChanges: an update looks at what a nested stack's URL leads to now, however deep, and its rollback takes that back.
 func TestNestedTemplateChanges(t *testing.T) {
 	for _, middle := range []bool{false, true} {

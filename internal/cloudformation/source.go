@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,11 @@ type deployment struct {
 	capabilities     []types.Capability
 	resourceTypes    []string
 	isReviewed       bool // it's for a change set
+	isNested         bool // the template's URL is a nested stack's
+	// unknown are the parameters whose values are known only once other stacks are made.
+	unknown []string
+	// planned is what a change set has found, in place of a template.
+	planned *state.StackSource
 }
 
 // source checks what a stack is to be made of and returns it. Of a stack that has a source already, parameters and the template can be
@@ -62,25 +68,14 @@ func (s *Service) source(ctx context.Context, stack *state.Stack, d deployment) 
 	if stack.Source != nil && d.notificationARNs == nil {
 		src.NotificationARNs = stack.Source.NotificationARNs
 	}
-	return src, s.fill(ctx, stack, src, t, d.parameters)
+	return src, s.fill(ctx, stack, src, t, d)
 }
 
 // template returns the template that a call gives, and puts it into the source: as it was written, and with the parts that it includes.
 func (s *Service) template(ctx context.Context, stack *state.Stack, src *state.StackSource, d deployment) (*template.Template, error) {
-	var text []byte
-	if d.previous {
-		switch {
-		case d.body != nil || d.location != nil:
-			return nil, invalid("You cannot specify both usePreviousTemplate and a template.")
-		case stack.Source == nil:
-			return nil, invalid("UsePreviousTemplate cannot be used for a stack that has no template.")
-		}
-		text = []byte(stack.Source.Template)
-	} else {
-		var err error
-		if text, err = s.text(ctx, d.body, d.location); err != nil {
-			return nil, err
-		}
+	text, err := s.written(ctx, stack, d)
+	if err != nil {
+		return nil, err
 	}
 	if err := expandable(text, d); err != nil {
 		return nil, err
@@ -90,17 +85,37 @@ func (s *Service) template(ctx context.Context, stack *state.Stack, src *state.S
 		return nil, err
 	}
 	scope := s.loop.ScopeOf(ctx, stack, d.notificationARNs)
-	values := func(t *template.Template) (map[string]any, error) { return t.Values(given) }
-	expanded, err := template.Include(text, scope, values, func(bucket, key string) ([]byte, error) { return s.part(ctx, bucket, key) })
-	if err != nil {
-		return nil, refused(err)
+	values := func(t *template.Template) (map[string]any, error) { return t.ValuesBut(given, d.unknown) }
+	src.Template = string(text)
+	if d.planned != nil {
+		src.Expanded, src.IncludesNested, src.Nested = d.planned.Expanded, d.planned.IncludesNested, d.planned.Nested
+	} else {
+		part := func(bucket, key string) ([]byte, error) { return s.part(ctx, bucket, key) }
+		expanded, err := template.Include(text, scope, values, part)
+		if err != nil {
+			return nil, refused(err)
+		}
+		src.Expanded = string(expanded)
 	}
-	src.Template, src.Expanded = string(text), string(expanded)
-	if expanded != nil {
-		text = expanded
-	}
-	t, err := template.ParseFor(text, scope, values)
+	t, err := template.ParseFor([]byte(cmp.Or(src.Expanded, src.Template)), scope, values)
 	return t, refused(err)
+}
+
+// written returns the text of the template that a call gives: a new one, the stack's, or one that a change set has.
+func (s *Service) written(ctx context.Context, stack *state.Stack, d deployment) ([]byte, error) {
+	switch {
+	case d.planned != nil:
+		return []byte(d.planned.Template), nil
+	case d.isNested:
+		return s.objectAsCaller(ctx, *d.location)
+	case !d.previous:
+		return s.text(ctx, d.body, d.location)
+	case d.body != nil || d.location != nil:
+		return nil, invalid("You cannot specify both usePreviousTemplate and a template.")
+	case stack.Source == nil:
+		return nil, invalid("UsePreviousTemplate cannot be used for a stack that has no template.")
+	}
+	return []byte(stack.Source.Template), nil
 }
 
 // part reads a part that a template includes, if the caller may.
@@ -206,24 +221,31 @@ func checkTags(tags []types.Tag) error {
 	return nil
 }
 
+// knownAfterApply is what CloudFormation shows for a value that isn't known before other stacks are made.
+const knownAfterApply = "{{changeSet:KNOWN_AFTER_APPLY}}"
+
 // fill gives a source the values of its template's parameters, those of AWS's stores too, and what is shown of them.
-func (s *Service) fill(ctx context.Context, stack *state.Stack, src *state.StackSource, t *template.Template, given []types.Parameter) error {
-	values, err := s.given(stack, given)
+func (s *Service) fill(ctx context.Context, stack *state.Stack, src *state.StackSource, t *template.Template, d deployment) error {
+	values, err := s.given(stack, d.parameters)
 	if err != nil {
 		return err
 	}
-	all, err := t.Values(values)
+	all, err := t.ValuesBut(values, d.unknown)
 	if err != nil {
 		return refused(err)
 	}
 	for i := range t.Parameters {
 		p := &t.Parameters[i]
 		text, there := values[p.Name]
-		if !there {
+		isUnknown := template.HasUnknown(all[p.Name])
+		switch {
+		case isUnknown:
+			text = knownAfterApply
+		case !there:
 			text = *p.Default
 		}
 		shown := types.Parameter{ParameterKey: &p.Name, ParameterValue: &text}
-		if p.Stored() != "" {
+		if p.Stored() != "" && !isUnknown {
 			value, err := s.stored(ctx, p, text)
 			if err != nil {
 				return err
@@ -236,8 +258,10 @@ func (s *Service) fill(ctx context.Context, stack *state.Stack, src *state.Stack
 		}
 		src.Parameters = append(src.Parameters, shown)
 	}
-	if err := refused(t.CheckRules(all)); err != nil {
-		return err
+	if len(d.unknown) == 0 {
+		if err := refused(t.CheckRules(all)); err != nil {
+			return err
+		}
 	}
 	src.Values, err = s.loop.SealValues(*stack.StackId, all, values)
 	return err

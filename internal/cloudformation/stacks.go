@@ -31,7 +31,8 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	if in.OnFailure != "" && in.DisableRollback != nil {
 		return nil, invalid("You cannot specify both DisableRollback and OnFailure.")
 	}
-	stack, err := s.newStack(*in.StackName)
+	v := s.store.View()
+	stack, planned, err := s.toMake(ctx, v, *in.StackName)
 	if err != nil {
 		return nil, err
 	}
@@ -59,16 +60,19 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 		notificationARNs: in.NotificationARNs,
 		capabilities:     in.Capabilities,
 		resourceTypes:    in.ResourceTypes,
+		planned:          sourceOf(planned),
 	})
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.loop.Changes(ctx, s.store.View(), stack, stack.Target)
+	_, err = s.loop.Changes(ctx, v, stack, stack.Target)
 	if late := (*stacks.Late)(nil); err != nil && !errors.As(err, &late) {
 		return nil, refused(err)
 	}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
-		if err := isFree(tx, *in.StackName); err != nil {
+		if planned != nil {
+			s.executing(tx, stack, planned)
+		} else if err := isFree(tx, *in.StackName); err != nil {
 			return err
 		}
 		s.begin(ctx, tx, stack, types.StackStatusCreateInProgress)
@@ -201,7 +205,11 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err := refuseNotifications(in.NotificationARNs); err != nil {
 		return nil, err
 	}
-	target, err := s.target(ctx, stack, in)
+	planned, err := plannedFor(v, parent, stack)
+	if err != nil {
+		return nil, err
+	}
+	target, err := s.target(ctx, stack, in, sourceOf(planned))
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +231,9 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 		stack.RollbackConfiguration = watched
 		stack.PolicyDuring, stack.PolicyNext = during, next
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
-		forgetExecuted(tx, stack)
+		if forgetExecuted(tx, stack); planned != nil {
+			s.executing(tx, stack, planned)
+		}
 		s.begin(ctx, tx, stack, types.StackStatusUpdateInProgress)
 	})
 	if err != nil {
@@ -233,7 +243,9 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 }
 
 // target checks what an update makes of a stack and returns it.
-func (s *Service) target(ctx context.Context, stack *state.Stack, in *cloudformation.UpdateStackInput) (*state.StackSource, error) {
+func (s *Service) target(
+	ctx context.Context, stack *state.Stack, in *cloudformation.UpdateStackInput, planned *state.StackSource,
+) (*state.StackSource, error) {
 	return s.source(ctx, stack, deployment{
 		body:             in.TemplateBody,
 		location:         in.TemplateURL,
@@ -243,6 +255,7 @@ func (s *Service) target(ctx context.Context, stack *state.Stack, in *cloudforma
 		notificationARNs: in.NotificationARNs,
 		capabilities:     in.Capabilities,
 		resourceTypes:    in.ResourceTypes,
+		planned:          planned,
 	})
 }
 
@@ -302,6 +315,9 @@ func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStac
 			stack.RoleARN = in.RoleARN
 		}
 		if stack.InReview() {
+			for c := range tx.ChangeSets.By(state.ChangeSetsByStack, *stack.StackId) {
+				s.loop.Drop(tx, c)
+			}
 			s.loop.Move(tx, stack, types.StackStatusDeleteComplete, "User Initiated")
 			return
 		}

@@ -42,3 +42,27 @@ func TestIncludeAsCaller(t *testing.T) {
 		"arn:aws:sts::000000000000:assumed-role/deployer/a is not authorized to perform: s3:GetObject on resource: "+
 		`"arn:aws:s3:::nowhere/part" because no identity-based policy allows the s3:GetObject action`)
 }
+
+// TestNestedTemplateAsCaller: the templates of nested stacks that a change set includes are read as whoever makes it.
+func TestNestedTemplateAsCaller(t *testing.T) {
+	p := serveSigned(t)
+	putBuckets(t, s3Of(p.config("AKID", "secret", "")))
+	createRole(t, p, "deployer", `{"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}`)
+	client := cloudformation.NewFromConfig(asTask(t, p, "deployer"))
+	set, err := client.CreateChangeSet(t.Context(), &cloudformation.CreateChangeSetInput{
+		StackName: aws.String("s"), ChangeSetName: aws.String("c"), ChangeSetType: types.ChangeSetTypeCreate, IncludeNestedStacks: aws.Bool(true),
+		TemplateBody: aws.String("Resources: {N: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: 'https://mine.s3.amazonaws.com/k'}}}"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := client.DescribeChangeSet(t.Context(), &cloudformation.DescribeChangeSetInput{ChangeSetName: set.Id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &cloudformation.DescribeChangeSetInput{ChangeSetName: root.Changes[0].ResourceChange.ChangeSetId}
+	nested, err := client.DescribeChangeSet(t.Context(), in)
+	if err != nil || !strings.Contains(aws.ToString(nested.StatusReason), "is not authorized to perform: s3:GetObject") {
+		t.Errorf("got %v, %v", nested, err)
+	}
+}

@@ -71,6 +71,17 @@ type StackSource struct {
 	Capabilities     []types.Capability `json:",omitempty"`
 	// Imports are the physical IDs of the resources that are to be imported, by their logical IDs.
 	Imports map[string]string `json:",omitempty"`
+	// IncludesNested is whether the stacks in the stack are made and updated as their change sets say, which Nested has by logical IDs. One
+	// without is left alone.
+	IncludesNested bool                       `json:",omitzero"`
+	Nested         map[string]NestedChangeSet `json:",omitempty"`
+}
+
+// NestedChangeSet is the change set of a stack in a stack.
+type NestedChangeSet struct {
+	ID    string // its ARN
+	Stack string // the stack's ID
+	Token string // of the resource that the stack will be; "" if it's one already
 }
 
 // StackResource is a resource that a stack made, or is making. While one takes another's place, both stand under one name.
@@ -157,8 +168,11 @@ type ChangeSet struct {
 	RoleARN         string               `json:",omitempty"`
 	// Rollback is what watches over the operation; nil if nothing does.
 	Rollback *types.RollbackConfiguration `json:",omitempty"`
-	// IncludesNested is whether what changes in stacks in the stack was asked for. None that changes has any.
+	// IncludesNested is whether it has change sets of the stacks in the stack, too.
 	IncludesNested bool `json:",omitzero"`
+	// Parent and Root are the IDs of the change sets that this one belongs to, if its stack is in others.
+	Parent string `json:",omitempty"`
+	Root   string `json:",omitempty"`
 }
 
 // Executed reports whether the change set's execution has begun.

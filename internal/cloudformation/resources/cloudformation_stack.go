@@ -26,8 +26,11 @@ type nestedStack struct {
 // NestedStack is the type of stacks in stacks.
 const NestedStack = "AWS::CloudFormation::Stack"
 
-// maxNested is how deep stacks may be in one another. A template that has itself for a resource would go on for ever.
-const maxNested = 8
+// MaxNested is how deep stacks may be in one another. A template that has itself for a resource would go on for ever.
+const MaxNested = 8
+
+// NestedName returns the name of a stack in a stack.
+func (s Step) NestedName() string { return s.generated(128) }
 
 var _ = add(&kind[*nestedStack]{
 	name:       NestedStack,
@@ -63,22 +66,25 @@ func describeNested(ctx context.Context, s Step, nameOrID string) (*types.Stack,
 }
 
 func findNested(ctx context.Context, s Step, _ *nestedStack) (string, error) {
-	found, err := describeNested(ctx, s, s.generated(128))
+	found, err := describeNested(ctx, s, s.NestedName())
 	if isMissing(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
+	if found.StackStatus == types.StackStatusReviewInProgress {
+		return "", nil // a change set made it, and it has nothing yet
+	}
 	return *found.StackId, nil
 }
 
 func createNested(ctx context.Context, s Step, n *nestedStack) (string, error) {
-	if s.Depth() > maxNested {
-		return "", template.Errorf("Stacks may be nested %d deep", maxNested)
+	if s.Depth() > MaxNested {
+		return "", template.Errorf("Stacks may be nested %d deep", MaxNested)
 	}
 	out, err := call.Do[cloudformation.CreateStackOutput](ctx, s.Services, &cloudformation.CreateStackInput{
-		StackName:        aws.String(s.generated(128)),
+		StackName:        aws.String(s.NestedName()),
 		TemplateURL:      n.TemplateURL,
 		Parameters:       n.parameters(),
 		Tags:             n.tags(),

@@ -188,7 +188,7 @@ func (c *construction) fresh() *state.StackResource {
 	row := c.stated(state.StackResource{
 		Stack:  *c.stack.StackId,
 		Name:   c.resource.Name,
-		Token:  state.NewID(),
+		Token:  tokenFor(c.stack, c.resource.Name),
 		Type:   c.resource.Type,
 		Status: status,
 		At:     c.opts.Account.Now(),

@@ -15,11 +15,19 @@ import (
 // Changes checks a source and lists what it would change in a stack. Errors are of type *template.Error or *Late, or of
 // the resources' types.
 func (l *Loop) Changes(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) ([]types.Change, error) {
-	return l.changes(ctx, v, s, row, true)
+	return l.ChangesWith(ctx, v, s, row, func(*template.Resource, *state.StackResource, map[string]any) (string, bool, error) {
+		return "", true, nil
+	})
 }
 
-// changes is Changes, in which nested stacks may be left out of which nothing changes but perhaps the template behind its URL.
-func (l *Loop) changes(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource, automatic bool) ([]types.Change, error) {
+// Nested finds out what would change in a stack in a stack, by the resource that it is, which may not be there yet, and that one's
+// properties. It returns the ID of the change set that says so, or "", and whether anything changes.
+type Nested func(r *template.Resource, row *state.StackResource, properties map[string]any) (changeSet string, changes bool, err error)
+
+// ChangesWith is Changes that asks what changes in the stacks in the stack. Changes takes it that something may.
+func (l *Loop) ChangesWith(
+	ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource, nested Nested,
+) ([]types.Change, error) {
 	src, err := l.parsed(ctx, v, s, row)
 	if err != nil {
 		return nil, err
@@ -27,7 +35,7 @@ func (l *Loop) changes(ctx context.Context, v *state.View, s *state.Stack, row *
 	if err := l.checkParameters(ctx, src); err != nil {
 		return nil, err
 	}
-	p := &preview{Loop: l, src: src, stands: src.rows, seen: map[string]bool{}, automatic: automatic}
+	p := &preview{Loop: l, src: src, stands: src.rows, seen: map[string]bool{}, nested: nested}
 	src.rows = map[string]*state.StackResource{}
 	for i := range src.Resources {
 		if err := p.look(&src.Resources[i]); err != nil {
@@ -47,8 +55,7 @@ type preview struct {
 	stands map[string]*state.StackResource
 	seen   map[string]bool
 	list   []types.Change
-	// automatic is whether nested stacks are listed that an update only looks at.
-	automatic bool
+	nested Nested
 }
 
 // look compares a resource, after those that it needs.
@@ -78,7 +85,15 @@ func (p *preview) look(r *template.Resource) error {
 	}
 	row := p.stands[r.Name]
 	if row == nil {
-		p.add(types.ResourceChange{Action: types.ChangeActionAdd, LogicalResourceId: &r.Name, ResourceType: &r.Type})
+		c := types.ResourceChange{Action: types.ChangeActionAdd, LogicalResourceId: &r.Name, ResourceType: &r.Type}
+		if r.Type == resources.NestedStack {
+			changeSet, _, err := p.nested(r, nil, properties)
+			if err != nil {
+				return err
+			}
+			c.ChangeSetId = optional(changeSet)
+		}
+		p.add(c)
 		return nil
 	}
 	return p.compare(r, kind, row, properties)
@@ -120,8 +135,10 @@ func (p *preview) compare(r *template.Resource, kind resources.Type, row *state.
 	if row.Type != r.Type || replaces && !resources.IsReplacement(changes) {
 		c.Replacement = types.ReplacementTrue
 	}
-	if r.Type == resources.NestedStack && len(c.Details) == 0 && p.automatic {
-		c.Details, c.Scope = []types.ResourceChangeDetail{looked}, []types.ResourceAttribute{types.ResourceAttributeProperties}
+	if r.Type == resources.NestedStack {
+		if err := p.lookInto(r, row, properties, &c); err != nil {
+			return err
+		}
 	}
 	slices.Sort(c.Scope)
 	c.Scope = slices.Compact(c.Scope)
@@ -138,6 +155,19 @@ func (p *preview) compare(r *template.Resource, kind resources.Type, row *state.
 		p.src.rows[r.Name] = &kept
 	}
 	p.add(c)
+	return nil
+}
+
+// lookInto adds to the change of a nested stack what changes in it.
+func (p *preview) lookInto(r *template.Resource, row *state.StackResource, properties map[string]any, c *types.ResourceChange) error {
+	changeSet, changes, err := p.nested(r, row, properties)
+	if err != nil {
+		return err
+	}
+	c.ChangeSetId = optional(changeSet)
+	if changes && len(c.Details) == 0 {
+		c.Details, c.Scope = []types.ResourceChangeDetail{looked}, []types.ResourceAttribute{types.ResourceAttributeProperties}
+	}
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (l *Loop) Move(tx *state.Tx, s *state.Stack, status types.StackStatus, reas
 	if status == types.StackStatusDeleteComplete {
 		s.DeletionTime = &now
 	}
-	endExecution(tx, s)
+	l.endExecution(tx, s)
 	Event(tx, s, types.StackEvent{
 		LogicalResourceId:    s.StackName,
 		PhysicalResourceId:   s.StackId,
@@ -85,7 +85,7 @@ func (l *Loop) Move(tx *state.Tx, s *state.Stack, status types.StackStatus, reas
 }
 
 // endExecution notes on the change set that is being executed how that has ended, if it has.
-func endExecution(tx *state.Tx, s *state.Stack) {
+func (l *Loop) endExecution(tx *state.Tx, s *state.Stack) {
 	if s.ChangeSetId == nil {
 		return
 	}
@@ -93,7 +93,11 @@ func endExecution(tx *state.Tx, s *state.Stack) {
 	if c == nil || c.ExecutionStatus != types.ExecutionStatusExecuteInProgress {
 		return
 	}
-	tx.ChangeSets.Put(c.ExecutionEnded(s.StackStatus))
+	ended := c.ExecutionEnded(s.StackStatus)
+	tx.ChangeSets.Put(ended)
+	if ended.ExecutionStatus != types.ExecutionStatusExecuteInProgress {
+		l.dropNested(tx, ended)
+	}
 }
 
 // fail notes that a resource couldn't be made or changed. The reason shows what the template does where a service repeats a secret.

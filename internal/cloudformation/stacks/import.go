@@ -26,7 +26,10 @@ func (l *Loop) TemplateOf(ctx context.Context, v *state.View, s *state.Stack, ro
 // Imports checks a source that imports resources, and lists what it would change, which is nothing else. The resources are in the source by
 // their logical IDs.
 func (l *Loop) Imports(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) ([]types.Change, error) {
-	changes, err := l.changes(ctx, v, s, row, false)
+	left := func(*template.Resource, *state.StackResource, map[string]any) (string, bool, error) {
+		return "", false, nil
+	}
+	changes, err := l.ChangesWith(ctx, v, s, row, left)
 	if err != nil {
 		return nil, err
 	}

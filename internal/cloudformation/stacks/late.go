@@ -63,7 +63,7 @@ func (l *Loop) checkParameters(ctx context.Context, src *source) error {
 		p := &src.Parameters[i]
 		element, _ := p.Element()
 		ask := existing[element]
-		if ask == nil {
+		if ask == nil || template.HasUnknown(src.values[p.Name]) {
 			continue
 		}
 		items, isList := src.values[p.Name].([]any)

@@ -17,6 +17,9 @@ func isDue(s *state.Stack, row *state.StackResource) bool {
 	case isBack(s):
 		return row.Operation != "" && row.Operation == s.Operation
 	}
+	if s.Target != nil && s.Target.IncludesNested && s.Target.Nested[row.Name].ID == "" {
+		return false // nothing changes in it, says the change set
+	}
 	return s.StackStatus == types.StackStatusUpdateInProgress && row.Operation != s.Operation
 }
 
@@ -37,6 +40,38 @@ func dropFormer(tx *state.Tx, root *state.Stack) {
 		if s.Former != nil && aws.ToString(s.RootId) == *root.StackId {
 			next := *s
 			next.Former, next.FormerOf = nil, ""
+			tx.Stacks.Put(&next)
+		}
+	}
+}
+
+// tokenFor returns the token of a resource that is to be made: of a nested stack that a change set has put into review, its own.
+func tokenFor(s *state.Stack, name string) string {
+	if !isBack(s) && s.Target != nil && s.Target.Nested[name].Token != "" {
+		return s.Target.Nested[name].Token
+	}
+	return state.NewID()
+}
+
+// Drop deletes a change set with those of the stacks in its stack, and the stacks that were to be made by them.
+func (l *Loop) Drop(tx *state.Tx, c *state.ChangeSet) {
+	tx.ChangeSets.Delete(c.ID)
+	l.dropNested(tx, c)
+}
+
+// dropNested deletes the change sets that belong to one and weren't executed, and the stacks that were to be made by them.
+func (l *Loop) dropNested(tx *state.Tx, root *state.ChangeSet) {
+	if !root.IncludesNested {
+		return
+	}
+	for c := range tx.ChangeSets.All() {
+		if c.Root != root.ID || c.Executed() {
+			continue
+		}
+		tx.ChangeSets.Delete(c.ID)
+		if s := tx.Stacks.Get(c.Stack); s != nil && s.InReview() && s.ParentId != nil {
+			next := *s
+			l.Move(tx, &next, types.StackStatusDeleteComplete, "")
 			tx.Stacks.Put(&next)
 		}
 	}

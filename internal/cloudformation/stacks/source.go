@@ -287,6 +287,8 @@ func (l *Loop) unseal(stack, what string, sealed []byte) (map[string]any, error)
 type parameterValues struct {
 	Typed map[string]any
 	Given map[string]string
+	// Unknown are the parameters whose values aren't known before other stacks are made.
+	Unknown []string `json:",omitempty"`
 }
 
 const ofParameters = "parameters"
@@ -295,6 +297,12 @@ const ofParameters = "parameters"
 func (l *Loop) values(s *state.Stack, row *state.StackSource) (map[string]any, error) {
 	all, err := l.unseal(*s.StackId, ofParameters, row.Values)
 	typed, _ := all["Typed"].(map[string]any)
+	unknown, _ := all["Unknown"].([]any)
+	for _, name := range unknown {
+		if name, isText := name.(string); isText {
+			typed[name] = template.Unknown{}
+		}
+	}
 	return typed, err
 }
 
@@ -314,5 +322,14 @@ func (l *Loop) Given(s *state.Stack) (map[string]string, error) {
 
 // SealValues encrypts the values of a stack's parameters.
 func (l *Loop) SealValues(stack string, typed map[string]any, given map[string]string) ([]byte, error) {
-	return l.seal(stack, ofParameters, parameterValues{typed, given})
+	known, unknown := map[string]any{}, []string(nil)
+	for name, value := range typed {
+		if template.HasUnknown(value) {
+			unknown = append(unknown, name)
+			continue
+		}
+		known[name] = value
+	}
+	slices.Sort(unknown)
+	return l.seal(stack, ofParameters, parameterValues{known, given, unknown})
 }

@@ -2,6 +2,7 @@ package template
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -177,20 +178,28 @@ func (p *Parameter) bound(name string, v *Value) (*float64, error) {
 // Values checks the values that are given to parameters, adds the defaults, and returns them all: strings, and lists of strings. Of a
 // parameter that is Stored it returns what is given, which is the name that the value is to be looked up by.
 func (t *Template) Values(given map[string]string) (map[string]any, error) {
-	var unknown, missing []string
-	for name := range given {
+	return t.ValuesBut(given, nil)
+}
+
+// ValuesBut is Values for parameters of which some are given values that aren't known yet.
+func (t *Template) ValuesBut(given map[string]string, unknown []string) (map[string]any, error) {
+	var strange, missing []string
+	for _, name := range slices.AppendSeq(slices.Clone(unknown), maps.Keys(given)) {
 		if t.parameters[name] == nil {
-			unknown = append(unknown, name)
+			strange = append(strange, name)
 		}
 	}
-	if slices.Sort(unknown); len(unknown) > 0 {
-		return nil, fail("Parameters: %s do not exist in the template", list(unknown))
+	if slices.Sort(strange); len(strange) > 0 {
+		return nil, fail("Parameters: %s do not exist in the template", list(strange))
 	}
 	values, trying := map[string]any{}, maxTrying
 	for i := range t.Parameters {
 		p := &t.Parameters[i]
 		value, there := given[p.Name]
 		switch {
+		case slices.Contains(unknown, p.Name):
+			values[p.Name] = Unknown{}
+			continue
 		case there:
 		case p.Default != nil:
 			value = *p.Default
