@@ -63,6 +63,7 @@ func (s *Service) CreateChangeSet(
 		OnFailure:       in.OnStackFailure,
 		RoleARN:         aws.ToString(in.RoleARN),
 		IncludesNested:  aws.ToBool(in.IncludeNestedStacks),
+		ImportsExisting: aws.ToBool(in.ImportExistingResources),
 		Rollback:        watched,
 	}
 	h := &hierarchy{Service: s, view: v, in: in, root: c}
@@ -205,26 +206,27 @@ func (s *Service) DescribeChangeSet(
 		return nil, err
 	}
 	out := &cloudformation.DescribeChangeSetOutput{
-		ChangeSetId:           &c.ID,
-		ChangeSetName:         &c.Name,
-		StackId:               &c.Stack,
-		StackName:             v.Stacks.Get(c.Stack).StackName,
-		Status:                c.Status,
-		StatusReason:          optional(c.Reason),
-		ExecutionStatus:       c.ExecutionStatus,
-		CreationTime:          &c.Created,
-		Description:           optional(c.Description),
-		Capabilities:          append([]types.Capability{}, c.Source.Capabilities...),
-		NotificationARNs:      append([]string{}, c.Source.NotificationARNs...),
-		Parameters:            c.Source.Parameters,
-		Tags:                  c.Source.Tags,
-		OnStackFailure:        c.OnFailure,
-		IncludeNestedStacks:   &c.IncludesNested,
-		ParentChangeSetId:     optional(c.Parent),
-		RootChangeSetId:       optional(c.Root),
-		RollbackConfiguration: cmp.Or(c.Rollback, &types.RollbackConfiguration{}),
-		Changes:               []types.Change{},
-		NextToken:             next,
+		ChangeSetId:             &c.ID,
+		ChangeSetName:           &c.Name,
+		StackId:                 &c.Stack,
+		StackName:               v.Stacks.Get(c.Stack).StackName,
+		Status:                  c.Status,
+		StatusReason:            optional(c.Reason),
+		ExecutionStatus:         c.ExecutionStatus,
+		CreationTime:            &c.Created,
+		Description:             optional(c.Description),
+		Capabilities:            append([]types.Capability{}, c.Source.Capabilities...),
+		NotificationARNs:        append([]string{}, c.Source.NotificationARNs...),
+		Parameters:              c.Source.Parameters,
+		Tags:                    c.Source.Tags,
+		OnStackFailure:          c.OnFailure,
+		IncludeNestedStacks:     &c.IncludesNested,
+		ImportExistingResources: &c.ImportsExisting,
+		ParentChangeSetId:       optional(c.Parent),
+		RootChangeSetId:         optional(c.Root),
+		RollbackConfiguration:   cmp.Or(c.Rollback, &types.RollbackConfiguration{}),
+		Changes:                 []types.Change{},
+		NextToken:               next,
 	}
 	for _, n := range changes {
 		out.Changes = append(out.Changes, n.Change)
@@ -262,18 +264,19 @@ func (s *Service) ListChangeSets(_ context.Context, in *cloudformation.ListChang
 	out := &cloudformation.ListChangeSetsOutput{Summaries: []types.ChangeSetSummary{}, NextToken: next}
 	for _, c := range page {
 		out.Summaries = append(out.Summaries, types.ChangeSetSummary{
-			ChangeSetId:         &c.ID,
-			ChangeSetName:       &c.Name,
-			StackId:             stack.StackId,
-			StackName:           stack.StackName,
-			Status:              c.Status,
-			StatusReason:        optional(c.Reason),
-			ExecutionStatus:     c.ExecutionStatus,
-			CreationTime:        &c.Created,
-			Description:         optional(c.Description),
-			IncludeNestedStacks: &c.IncludesNested,
-			ParentChangeSetId:   optional(c.Parent),
-			RootChangeSetId:     optional(c.Root),
+			ChangeSetId:             &c.ID,
+			ChangeSetName:           &c.Name,
+			StackId:                 stack.StackId,
+			StackName:               stack.StackName,
+			Status:                  c.Status,
+			StatusReason:            optional(c.Reason),
+			ExecutionStatus:         c.ExecutionStatus,
+			CreationTime:            &c.Created,
+			Description:             optional(c.Description),
+			IncludeNestedStacks:     &c.IncludesNested,
+			ImportExistingResources: &c.ImportsExisting,
+			ParentChangeSetId:       optional(c.Parent),
+			RootChangeSetId:         optional(c.Root),
 		})
 	}
 	return out, nil

@@ -2,6 +2,8 @@ package cloudformation
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,8 +20,8 @@ import (
 func checkImport(in *cloudformation.CreateChangeSetInput) error {
 	isImport := in.ChangeSetType == types.ChangeSetTypeImport
 	switch {
-	case aws.ToBool(in.ImportExistingResources):
-		return invalid("Pintle imports the resources that ResourcesToImport lists, and finds none by itself: leave ImportExistingResources out.")
+	case isImport && aws.ToBool(in.ImportExistingResources):
+		return invalid("ImportExistingResources cannot be specified for change sets of type IMPORT, whose resources ResourcesToImport lists")
 	case isImport && len(in.ResourcesToImport) == 0:
 		return invalid("ResourcesToImport must be specified for change sets of type IMPORT")
 	case !isImport && len(in.ResourcesToImport) > 0:
@@ -90,12 +92,55 @@ func imported(v *state.View, t *template.Template, r types.ResourceToImport) (st
 	if id == "" || len(r.ResourceIdentifier) != len(kind.Identifier()) {
 		return "", invalid("Resource %s to import must be identified by [%s]", is.Name, strings.Join(kind.Identifier(), ", "))
 	}
-	for other := range v.StackResources.All() {
-		if stack := v.Stacks.Get(other.Stack); other.PhysicalID == id && other.Type == is.Type && stack != nil && !stack.Gone() && isHeld(other) {
-			return "", invalid("Resource %s already exists in stack %s", id, other.Stack)
-		}
+	if holder := holderOf(v, is.Type, id); holder != "" {
+		return "", invalid("Resource %s already exists in stack %s", id, holder)
 	}
 	return id, nil
+}
+
+// holderOf returns the ID of the stack that has a resource, or "".
+func holderOf(v *state.View, kind, id string) string {
+	for r := range v.StackResources.All() {
+		if stack := v.Stacks.Get(r.Stack); r.PhysicalID == id && r.Type == kind && stack != nil && !stack.Gone() && isHeld(r) {
+			return r.Stack
+		}
+	}
+	return ""
+}
+
+// importExisting has a change set import those of the resources it adds that are there already under the names the template gives them. See
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html
+func (h *hierarchy) importExisting(ctx context.Context, stack *state.Stack, c *state.ChangeSet) error {
+	added := map[string]*types.ResourceChange{}
+	for _, change := range c.Changes {
+		if r := change.ResourceChange; r.Action == types.ChangeActionAdd {
+			added[*r.LogicalResourceId] = r
+		}
+	}
+	found, err := h.loop.Existing(ctx, h.view, stack, &c.Source, slices.Sorted(maps.Keys(added)))
+	if err != nil {
+		return refused(err)
+	}
+	var careless []string
+	c.Source.Imports = map[string]string{}
+	for _, r := range found {
+		if holder := holderOf(h.view, r.Resource.Type, r.ID); holder != "" {
+			failChangeSet(c, fmt.Sprintf("Resource %s already exists in stack %s", r.ID, holder))
+			return nil
+		}
+		if policy := r.Resource.DeletionPolicy; policy != "Retain" && policy != "RetainExceptOnCreate" {
+			careless = append(careless, r.Resource.Name+" ({"+strings.Join(r.Identity, ", ")+"})")
+		}
+		c.Source.Imports[r.Resource.Name] = r.ID
+		change := added[r.Resource.Name]
+		change.Action, change.PhysicalResourceId = types.ChangeActionImport, &r.ID
+	}
+	if len(careless) > 0 {
+		failChangeSet(c, "CloudFormation is attempting to import some resources because they already exist in your account. The resources must "+
+			"have the DeletionPolicy attribute set to 'Retain' or 'RetainExceptOnCreate' in the template for successful import. "+
+			"The affected resources are "+strings.Join(careless, ", "))
+	}
+	return nil
 }
 
 // isHeld reports whether a stack has a resource.

@@ -253,3 +253,136 @@ func TestImportKilledAtEachWrite(t *testing.T) {
 		}
 	}
 }
+
+// prepareExisting makes a change set that imports what is there already.
+func (w *world) prepareExisting(kind types.ChangeSetType, text string) *cloudformation.DescribeChangeSetOutput {
+	w.t.Helper()
+	_, err := w.CreateChangeSet(w.t.Context(), &cloudformation.CreateChangeSetInput{
+		StackName: aws.String("s"), ChangeSetName: aws.String("c"), ChangeSetType: kind, TemplateBody: &text,
+		Capabilities: acknowledgedAll, ImportExistingResources: aws.Bool(true), IncludeNestedStacks: aws.Bool(true),
+		Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.changeSetOf("c")
+}
+
+// existing has resources that are there, one that isn't, and one that has no name of its own.
+const existing = `
+Resources:
+  C: {Type: AWS::ECS::Cluster, DeletionPolicy: Retain, Properties: {ClusterName: mine}}
+  P: {Type: AWS::SSM::Parameter, DeletionPolicy: RetainExceptOnCreate, Properties: {Name: loose, Type: String, Value: v}}
+  N: {Type: AWS::SSM::Parameter, DeletionPolicy: Delete, Properties: {Name: new, Type: String, Value: !Ref C}}
+  G: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !GetAtt P.Value}}
+`
+
+// TestImportExisting: a change set takes over what is there under the template's names, and makes the rest.
+func TestImportExisting(t *testing.T) {
+	w := newWorld(t, nil)
+	w.loose()
+	set := w.prepareExisting(types.ChangeSetTypeCreate, existing)
+	if got := w.shownChanges(set); got != "Import C, Add G, Add N, Import P" || !*set.ImportExistingResources ||
+		aws.ToString(set.Changes[0].ResourceChange.PhysicalResourceId) != "mine" {
+		t.Fatalf("it changes %s: %s", got, aws.ToString(set.StatusReason))
+	}
+	w.executes()
+	w.expect(types.StackStatusCreateComplete)
+	story := w.story()
+	for _, want := range []string{"C IMPORT_IN_PROGRESS Resource import started.", "P IMPORT_COMPLETE Resource import completed.", "N CREATE_COMPLETE"} {
+		if !slices.Contains(story, want) {
+			t.Errorf("there is no %q in\n%s", want, strings.Join(story, "\n"))
+		}
+	}
+	if got := w.parameters(); got != "v, v, mine" {
+		t.Errorf("there are %s", got)
+	}
+	w.remove("s")
+	w.expect(types.StackStatusDeleteComplete)
+	if got := w.parameters(); got != "v" || w.store.View().Clusters.Len() != 1 {
+		t.Errorf("%s and %d clusters are left", got, w.store.View().Clusters.Len())
+	}
+}
+
+// TestImportExistingInUpdate: an update imports, too, and also in nested stacks. What its rollback lets go of stays.
+func TestImportExistingInUpdate(t *testing.T) {
+	w := newWorld(t, nil)
+	w.loose()
+	w.texts["b one.yml"] = "Resources: {P: {Type: AWS::SSM::Parameter, DeletionPolicy: Retain, Properties: {Name: loose, Type: String, Value: v}}}"
+	const own = "Resources:\n  O: {Type: AWS::ECS::Cluster}\n"
+	const more = own + "  C: {Type: AWS::ECS::Cluster, DeletionPolicy: Retain, Properties: {ClusterName: mine}}\n" +
+		"  N: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: 'https://b.s3.amazonaws.com/one.yml'}}\n"
+	w.create("s", own)
+	w.take("taken")
+	bad := more + "  X: {Type: AWS::SSM::Parameter, DependsOn: [C, N], Properties: {Type: String, Value: x, AllowedPattern: y}}\n"
+	if got := w.shownChanges(w.prepareExisting(types.ChangeSetTypeUpdate, bad)); got != "Import C, Add N [Import P], Modify O, Add X" {
+		t.Errorf("it changes %s", got)
+	}
+	w.executes()
+	w.expect(types.StackStatusUpdateRollbackComplete)
+	if got := w.parameters(); got != "v, mine" || w.store.View().Clusters.Len() != 2 {
+		t.Errorf("%s and %d clusters are left: %s", got, w.store.View().Clusters.Len(), w.reasons())
+	}
+	w.prepareExisting(types.ChangeSetTypeUpdate, more)
+	w.executes()
+	w.expect(types.StackStatusUpdateComplete)
+	if got := physicalIDs(w.store.View()); got["C"] != "mine" || got["P"] != "loose" {
+		t.Errorf("the stacks have %v", got)
+	}
+}
+
+// TestImportExistingConflicts: what would not be kept isn't imported, nor what another stack has.
+func TestImportExistingConflicts(t *testing.T) {
+	w := newWorld(t, nil)
+	w.loose()
+	set := w.prepareExisting(types.ChangeSetTypeCreate, strings.NewReplacer("Retain,", "Delete,", "DeletionPolicy: RetainExceptOnCreate, ", "").Replace(existing))
+	want := "CloudFormation is attempting to import some resources because they already exist in your account. The resources must have the " +
+		"DeletionPolicy attribute set to 'Retain' or 'RetainExceptOnCreate' in the template for successful import. " +
+		"The affected resources are C ({ClusterName=mine}), P ({Name=loose})"
+	if set.Status != types.ChangeSetStatusFailed || *set.StatusReason != want {
+		t.Errorf("got %s: %s", set.Status, aws.ToString(set.StatusReason))
+	}
+	w.remove("s")
+	w.create("holder", "Resources: {X: {Type: AWS::SSM::Parameter, Properties: {Name: new, Type: String, Value: x}}}")
+	set = w.prepareExisting(types.ChangeSetTypeCreate, existing)
+	if want := "Resource new already exists in stack " + *find(w.store.View(), "holder").StackId; set.Status != types.ChangeSetStatusFailed || *set.StatusReason != want {
+		t.Errorf("got %s: %s", set.Status, aws.ToString(set.StatusReason))
+	}
+	_, err := w.CreateChangeSet(t.Context(), &cloudformation.CreateChangeSetInput{
+		StackName: aws.String("t"), ChangeSetName: aws.String("c"), ChangeSetType: types.ChangeSetTypeImport, TemplateBody: aws.String(importable),
+		ResourcesToImport: bothLoose, ImportExistingResources: aws.Bool(true),
+	})
+	check(t, "both", err, "ImportExistingResources cannot be specified for change sets of type IMPORT, whose resources ResourcesToImport lists")
+}
+
+// TestImportExistingKilledAtEachWrite: a creation that imports ends as it would have, whenever it's killed.
+func TestImportExistingKilledAtEachWrite(t *testing.T) {
+	bad := existing + "  X: {Type: AWS::SSM::Parameter, DependsOn: [G, N], Properties: {Name: taken, Type: String, Value: x}}\n"
+	for text, status := range map[string]types.StackStatus{
+		existing: types.StackStatusCreateComplete, bad: types.StackStatusRollbackComplete,
+	} {
+		w := newWorld(t, nil)
+		w.loose()
+		w.prepareExisting(types.ChangeSetTypeCreate, text)
+		w.take("taken") // after it was planned
+		from := len(w.wrote)
+		w.executes()
+		w.expect(status)
+		want := w.summary()
+		tried := 0
+		for i, rows := range w.wrote[from:] {
+			again := newWorld(t, rows)
+			if s := find(again.store.View(), again.onlyStack()); s.InReview() || !s.Busy() {
+				continue
+			}
+			tried++
+			again.settle()
+			if got := again.summary(); got != want {
+				t.Fatalf("killed after write %d of %d:\n%s\n\nwithout:\n%s", i+1, len(w.wrote)-from, got, want)
+			}
+		}
+		if tried < 10 {
+			t.Errorf("only %d kills were tried", tried)
+		}
+	}
+}

@@ -36,6 +36,11 @@ func (h *hierarchy) plan(ctx context.Context, stack *state.Stack, c *state.Chang
 	if c.Changes, err = h.planned(ctx, stack, c); err != nil {
 		return err
 	}
+	if c.ImportsExisting {
+		if err := h.importExisting(ctx, stack, c); err != nil {
+			return err
+		}
+	}
 	if len(c.Changes) == 0 && c.Status != types.ChangeSetStatusFailed && stack.Source != nil && isSame(stack.Source, &c.Source) {
 		failChangeSet(c, noChanges)
 	}
@@ -119,6 +124,7 @@ func (h *hierarchy) changeSetIn(of *state.ChangeSet, stack *state.Stack, logical
 		OnFailure:       h.root.OnFailure,
 		RoleARN:         h.root.RoleARN,
 		IncludesNested:  true,
+		ImportsExisting: h.root.ImportsExisting,
 		Parent:          of.ID,
 		Root:            h.root.ID,
 	}

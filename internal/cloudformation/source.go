@@ -88,7 +88,8 @@ func (s *Service) template(ctx context.Context, stack *state.Stack, src *state.S
 	values := func(t *template.Template) (map[string]any, error) { return t.ValuesBut(given, d.unknown) }
 	src.Template = string(text)
 	if d.planned != nil {
-		src.Expanded, src.IncludesNested, src.Nested = d.planned.Expanded, d.planned.IncludesNested, d.planned.Nested
+		src.Expanded, src.Imports = d.planned.Expanded, d.planned.Imports
+		src.IncludesNested, src.Nested = d.planned.IncludesNested, d.planned.Nested
 	} else {
 		part := func(bucket, key string) ([]byte, error) { return s.part(ctx, bucket, key) }
 		expanded, err := template.Include(text, scope, values, part)

@@ -170,6 +170,8 @@ type ChangeSet struct {
 	Rollback *types.RollbackConfiguration `json:",omitempty"`
 	// IncludesNested is whether it has change sets of the stacks in the stack, too.
 	IncludesNested bool `json:",omitzero"`
+	// ImportsExisting is whether resources that are there already are imported.
+	ImportsExisting bool `json:",omitzero"`
 	// Parent and Root are the IDs of the change sets that this one belongs to, if its stack is in others.
 	Parent string `json:",omitempty"`
 	Root   string `json:",omitempty"`

@@ -142,7 +142,7 @@ func (b *building) next(ctx context.Context, r *template.Resource) (job, error) 
 	if c.properties, c.shown, err = b.wanted(ctx, b.src, r); err != nil {
 		return c.refused(err), nil
 	}
-	if isImporting(b.stack) && (c.row == nil || isImport(c.row)) {
+	if c.isImport() {
 		return c.imported(ctx), nil
 	}
 	if c.row == nil {

@@ -111,6 +111,7 @@ func (c *construction) imported(ctx context.Context) job {
 // adopt notes that a resource is about to be taken over.
 func (c *construction) adopt(ctx context.Context) error {
 	row := c.fresh()
+	row.Status = types.ResourceStatusImportInProgress
 	row.PhysicalID = c.src.row.Imports[row.Name]
 	c.row = row
 	return c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, row, "Resource import started.", c.shown) })
@@ -201,4 +202,83 @@ func (l *Loop) unimport(ctx context.Context, s *state.Stack) error {
 		s.Target = nil
 		l.Move(tx, s, types.StackStatusImportRollbackComplete, "")
 	})
+}
+
+// Existing is a resource that is there already, under the name that a template gives to one that isn't the stack's yet.
+type Existing struct {
+	Resource *template.Resource
+	ID       string
+	// Identity are the properties and attributes that tell it from others, as NAME=VALUE.
+	Identity []string
+}
+
+// Existing lists the resources of a source, among those with some names, that are there already.
+func (l *Loop) Existing(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource, names []string) (list []Existing, err error) {
+	src, err := l.parsed(ctx, v, s, row)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		r := src.Resource(name)
+		kind := resources.Lookup(r.Type)
+		if !kind.IsReadable() || len(kind.Identifier()) == 0 {
+			continue
+		}
+		properties, err := object(src.Evaluation, r.Properties)
+		if err != nil {
+			return nil, err
+		}
+		step := l.stepOf(s, &state.StackResource{Stack: *s.StackId, Name: name})
+		id := customID(kind, step, properties)
+		if id == "" {
+			continue
+		}
+		live, err := kind.Live(ctx, step, id, properties)
+		if resources.IsMissing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		identity, err := kind.Identify(ctx, step, id, live)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Existing{r, id, pairs(identity)})
+	}
+	return list, nil
+}
+
+// customID returns the physical ID of a resource that has its name of the template, or "" if it hasn't.
+func customID(kind resources.Type, step resources.Step, properties map[string]any) string {
+	other := step
+	step.Token, other.Token = "one", "other"
+	if id := kind.ID(step, properties); id != "" {
+		if id == kind.ID(other, properties) {
+			return id
+		}
+		return "" // the name is a generated one
+	}
+	identifier := map[string]string{}
+	for _, name := range kind.Identifier() {
+		identifier[name], _ = template.Text(properties[name])
+	}
+	return kind.PhysicalID(identifier)
+}
+
+// pairs writes values as NAME=VALUE, sorted.
+func pairs(values map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, name+"="+values[name])
+	}
+	return list
+}
+
+// isImport reports whether a resource is taken over by the operation, and not made.
+func (c *construction) isImport() bool {
+	if c.row != nil && !isImport(c.row) || isBack(c.stack) {
+		return false
+	}
+	_, isListed := c.src.row.Imports[c.resource.Name]
+	return isListed || isImporting(c.stack)
 }
