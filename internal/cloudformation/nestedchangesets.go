@@ -41,10 +41,11 @@ func (h *hierarchy) plan(ctx context.Context, stack *state.Stack, c *state.Chang
 			return err
 		}
 	}
-	if len(c.Changes) == 0 && c.Status != types.ChangeSetStatusFailed && stack.Source != nil && isSame(stack.Source, &c.Source) {
+	isNone, err := h.isNone(ctx, h.view, stack, &c.Source, c.Changes)
+	if isNone && c.Status != types.ChangeSetStatusFailed {
 		failChangeSet(c, noChanges)
 	}
-	return nil
+	return err
 }
 
 func failChangeSet(c *state.ChangeSet, reason string) {

@@ -217,8 +217,8 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err != nil {
 		return nil, err
 	}
-	if len(changes) == 0 && isSame(stack.Source, target) && parent == nil {
-		return nil, errNoUpdates
+	if isNone, err := s.isNone(ctx, v, stack, target, changes); err != nil || isNone && parent == nil {
+		return nil, cmp.Or(err, errNoUpdates)
 	}
 	err = s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		keepFormer(stack, parent)
@@ -259,7 +259,18 @@ func (s *Service) target(
 	})
 }
 
-// isSame reports whether two sources differ in nothing that isn't a resource's: outputs, tags, parameters, metadata.
+// isNone reports whether a source with some changes of resources changes nothing.
+func (s *Service) isNone(
+	ctx context.Context, v *state.View, stack *state.Stack, src *state.StackSource, changes []types.Change,
+) (bool, error) {
+	if len(changes) > 0 || stack.Source == nil || !isSame(stack.Source, src) {
+		return false, nil
+	}
+	restates, err := s.loop.Restates(ctx, v, stack, src)
+	return !restates, refused(err)
+}
+
+// isSame reports whether two sources have the same template and tags.
 func isSame(a, b *state.StackSource) bool {
 	return a.Template == b.Template && a.Expanded == b.Expanded && sameTags(a.Tags, b.Tags)
 }

@@ -507,3 +507,24 @@ func TestWhoBegins(t *testing.T) {
 		t.Errorf("calls were made by %v", w.calls)
 	}
 }
+
+// TestParameterOfOutputAlone: a parameter that only an output uses is reason enough for an update.
+func TestParameterOfOutputAlone(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", "Parameters: {P: {Type: String, Default: a}}\nResources: {C: {Type: AWS::ECS::Cluster}}\nOutputs: {O: {Value: !Ref P}}")
+	update := func(value string) error {
+		_, err := w.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{
+			StackName: aws.String("s"), UsePreviousTemplate: aws.Bool(true),
+			Parameters: []types.Parameter{{ParameterKey: aws.String("P"), ParameterValue: &value}},
+		})
+		w.settle()
+		return err
+	}
+	check(t, "the same", update("a"), "No updates are to be performed.")
+	if err := update("b"); err != nil {
+		t.Fatal(err)
+	}
+	if s := find(w.store.View(), "s"); *s.Outputs[0].OutputValue != "b" {
+		t.Errorf("the output is %s", *s.Outputs[0].OutputValue)
+	}
+}

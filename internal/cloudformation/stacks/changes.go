@@ -3,6 +3,7 @@ package stacks
 import (
 	"cmp"
 	"context"
+	"reflect"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -240,4 +241,26 @@ func (p *preview) removed() (list []types.Change) {
 		return cmp.Compare(*a.ResourceChange.LogicalResourceId, *b.ResourceChange.LogicalResourceId)
 	})
 	return list
+}
+
+// Restates reports whether a source that changes no resource changes what no call tells anybody: outputs, metadata, and what becomes of
+// resources that are taken away. These may depend on parameters.
+func (l *Loop) Restates(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource) (bool, error) {
+	src, err := l.parsed(ctx, v, s, row)
+	if err != nil {
+		return false, err
+	}
+	for i := range src.Resources {
+		r := &src.Resources[i]
+		c := &construction{building: &building{Loop: l, stack: s, src: src}, resource: r, row: src.rows[r.Name]}
+		if c.row != nil && src.Has(r.Condition) && c.isRestated() {
+			return true, nil
+		}
+	}
+	outputs, err := outputsOf(src)
+	return !sameOutputs(outputs, s.Outputs), err
+}
+
+func sameOutputs(a, b []types.Output) bool {
+	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
 }

@@ -3,7 +3,6 @@ package stacks
 import (
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -81,7 +80,7 @@ func (l *Loop) checkOutputs(ctx context.Context, v *state.View, s *state.Stack, 
 	if err != nil {
 		return err
 	}
-	if len(outputs) != len(s.Outputs) || len(outputs) > 0 && !reflect.DeepEqual(outputs, s.Outputs) {
+	if !sameOutputs(outputs, s.Outputs) {
 		return template.Errorf("As part of the import operation, you cannot modify or add [Outputs]")
 	}
 	return nil
