@@ -229,7 +229,7 @@ func (s *Service) DescribeChangeSet(
 		NextToken:               next,
 	}
 	for _, n := range changes {
-		out.Changes = append(out.Changes, n.Change)
+		out.Changes = append(out.Changes, withValues(n.Change, aws.ToBool(in.IncludePropertyValues)))
 	}
 	return out, nil
 }

@@ -41,6 +41,9 @@ func (h *hierarchy) plan(ctx context.Context, stack *state.Stack, c *state.Chang
 			return err
 		}
 	}
+	if err := h.loop.AddContexts(ctx, h.view, stack, &c.Source, c.Changes); err != nil {
+		return refused(err)
+	}
 	isNone, err := h.isNone(ctx, h.view, stack, &c.Source, c.Changes)
 	if isNone && c.Status != types.ChangeSetStatusFailed {
 		failChangeSet(c, noChanges)

@@ -89,7 +89,7 @@ func TestNestedChangeSets(t *testing.T) {
 	if got := w.statuses(); got != "DELETE_COMPLETE, DELETE_COMPLETE, REVIEW_IN_PROGRESS" || w.store.View().ChangeSets.Len() != 0 {
 		t.Errorf("the stacks are %s, with %d change sets", got, w.store.View().ChangeSets.Len())
 	}
-	root = w.prepareAll(types.ChangeSetTypeCreate, deeper)
+	w.prepareAll(types.ChangeSetTypeCreate, deeper)
 	w.put("two") // too late
 	w.executes()
 	w.expect(types.StackStatusCreateComplete)

@@ -222,9 +222,6 @@ func checkTags(tags []types.Tag) error {
 	return nil
 }
 
-// knownAfterApply is what CloudFormation shows for a value that isn't known before other stacks are made.
-const knownAfterApply = "{{changeSet:KNOWN_AFTER_APPLY}}"
-
 // fill gives a source the values of its template's parameters, those of AWS's stores too, and what is shown of them.
 func (s *Service) fill(ctx context.Context, stack *state.Stack, src *state.StackSource, t *template.Template, d deployment) error {
 	values, err := s.given(stack, d.parameters)
@@ -241,7 +238,7 @@ func (s *Service) fill(ctx context.Context, stack *state.Stack, src *state.Stack
 		isUnknown := template.HasUnknown(all[p.Name])
 		switch {
 		case isUnknown:
-			text = knownAfterApply
+			text = stacks.KnownAfterApply
 		case !there:
 			text = *p.Default
 		}

@@ -148,12 +148,7 @@ func (p *preview) compare(r *template.Resource, kind resources.Type, row *state.
 		return nil
 	}
 	if c.Replacement == types.ReplacementFalse {
-		kept := *row
-		kept.Next, kept.Attributes = nil, map[string]any{}
-		for _, name := range kind.Attributes() {
-			kept.Attributes[name] = template.Unknown{}
-		}
-		p.src.rows[r.Name] = &kept
+		p.src.rows[r.Name] = unsettled(row)
 	}
 	p.add(c)
 	return nil
