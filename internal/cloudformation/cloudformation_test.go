@@ -84,7 +84,7 @@ func TestOneTemplate(t *testing.T) {
 func TestSummary(t *testing.T) {
 	s := newWorld(t, nil)
 	out, err := s.GetTemplateSummary(t.Context(), &cloudformation.GetTemplateSummaryInput{TemplateBody: aws.String(queue)})
-	if err != nil || *out.Metadata != `{"b":1,"a":["x"]}` || *out.Description != "d" || out.Version != nil || out.Capabilities != nil {
+	if err != nil || *out.Metadata != `{"b":1,"a":["x"]}` || *out.Description != "d" || out.Version != nil || out.Capabilities != nil || out.Parameters == nil {
 		t.Errorf("got %+v, %v", out, err)
 	}
 	_, err = s.GetTemplateSummary(t.Context(), &cloudformation.GetTemplateSummaryInput{StackName: aws.String("s")})

@@ -20,7 +20,11 @@ func (s *Service) ValidateTemplate(
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudformation.ValidateTemplateOutput{Description: optional(t.Description), DeclaredTransforms: t.Transforms}
+	out := &cloudformation.ValidateTemplateOutput{
+		Description:        optional(t.Description),
+		DeclaredTransforms: t.Transforms,
+		Parameters:         []types.TemplateParameter{},
+	}
 	out.Capabilities, out.CapabilitiesReason = capabilities(t)
 	for i := range t.Parameters {
 		p := &t.Parameters[i]
@@ -46,7 +50,12 @@ func (s *Service) GetTemplateSummary(
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudformation.GetTemplateSummaryOutput{Description: optional(t.Description), Version: optional(t.Version), DeclaredTransforms: t.Transforms}
+	out := &cloudformation.GetTemplateSummaryOutput{
+		Description:        optional(t.Description),
+		Version:            optional(t.Version),
+		DeclaredTransforms: t.Transforms,
+		Parameters:         []types.ParameterDeclaration{}, // `aws cloudformation deploy` fails without a list
+	}
 	out.Capabilities, out.CapabilitiesReason = capabilities(t)
 	if t.Metadata != nil {
 		metadata, err := json.Marshal(t.Metadata)
