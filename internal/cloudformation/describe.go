@@ -27,7 +27,11 @@ func listing(kind string, most int) account.List {
 // DescribeStacks describes a stack, or all that aren't deleted.
 func (s *Service) DescribeStacks(_ context.Context, in *cloudformation.DescribeStacksInput) (*cloudformation.DescribeStacksOutput, error) {
 	v := s.store.View()
+	pages := listing("DescribeStacks", 100)
 	if in.StackName != nil && *in.StackName != "" {
+		if _, _, err := pages.Start(nil, in.NextToken); err != nil {
+			return nil, err
+		}
 		stack, err := known(v, *in.StackName)
 		if err != nil {
 			return nil, err
@@ -35,7 +39,7 @@ func (s *Service) DescribeStacks(_ context.Context, in *cloudformation.DescribeS
 		return &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{described(v, stack)}}, nil
 	}
 	rows := byName(v, func(stack *state.Stack) bool { return !stack.Gone() })
-	page, next, err := account.Sorted(listing("DescribeStacks", 100), rows, nil, in.NextToken, idOf)
+	page, next, err := account.Sorted(pages, rows, nil, in.NextToken, idOf)
 	if err != nil {
 		return nil, err
 	}
@@ -335,6 +339,9 @@ func (s *Service) ListExports(_ context.Context, in *cloudformation.ListExportsI
 
 // ListImports lists the stacks that import an export.
 func (s *Service) ListImports(_ context.Context, in *cloudformation.ListImportsInput) (*cloudformation.ListImportsOutput, error) {
+	if _, _, err := listing("ListImports", 100).Start(nil, in.NextToken); err != nil { // they are one page
+		return nil, err
+	}
 	v := s.store.View()
 	if stack, _ := stacks.Export(v, *in.ExportName); stack == nil {
 		return nil, invalid("Export '%s' does not exist.", *in.ExportName)

@@ -17,5 +17,8 @@ func (s *Service) DescribeVpcPeeringConnections(
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err
 	}
+	if _, _, err := listing("DescribeVpcPeeringConnections", 1000).Start(in.MaxResults, in.NextToken); err != nil {
+		return nil, err
+	}
 	return &ec2.DescribeVpcPeeringConnectionsOutput{VpcPeeringConnections: []types.VpcPeeringConnection{}}, nil
 }

@@ -92,6 +92,9 @@ func (s *Service) GetManagedPrefixListEntries(
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err
 	}
+	if _, _, err := listing("GetManagedPrefixListEntries", 100).Start(nil, in.NextToken); err != nil { // a list is one page
+		return nil, err
+	}
 	out := &ec2.GetManagedPrefixListEntriesOutput{Entries: []types.PrefixListEntry{}}
 	for _, block := range l.Cidrs {
 		out.Entries = append(out.Entries, types.PrefixListEntry{Cidr: &block})

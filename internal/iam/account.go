@@ -67,8 +67,8 @@ func (s *Service) GetAccountSummary(context.Context, *iam.GetAccountSummaryInput
 }
 
 // ListAccountAliases lists none: an account of Pintle's has no sign-in page, and so no alias.
-func (s *Service) ListAccountAliases(context.Context, *iam.ListAccountAliasesInput) (*iam.ListAccountAliasesOutput, error) {
-	return &iam.ListAccountAliasesOutput{AccountAliases: []string{}}, nil
+func (s *Service) ListAccountAliases(_ context.Context, in *iam.ListAccountAliasesInput) (*iam.ListAccountAliasesOutput, error) {
+	return &iam.ListAccountAliasesOutput{AccountAliases: []string{}}, checkMarker("ListAccountAliases", in.Marker)
 }
 
 // detail is one entry of GetAccountAuthorizationDetails.
@@ -220,19 +220,19 @@ func (s *Service) policyDetail(p *state.ManagedPolicy, u uses) detail {
 
 // ListMFADevices lists none.
 func (s *Service) ListMFADevices(_ context.Context, in *iam.ListMFADevicesInput) (*iam.ListMFADevicesOutput, error) {
-	return &iam.ListMFADevicesOutput{MFADevices: []types.MFADevice{}}, s.checkUser(in.UserName)
+	return &iam.ListMFADevicesOutput{MFADevices: []types.MFADevice{}}, cmp.Or(s.checkUser(in.UserName), checkMarker("ListMFADevices", in.Marker))
 }
 
 // ListSSHPublicKeys lists none.
 func (s *Service) ListSSHPublicKeys(_ context.Context, in *iam.ListSSHPublicKeysInput) (*iam.ListSSHPublicKeysOutput, error) {
-	return &iam.ListSSHPublicKeysOutput{SSHPublicKeys: []types.SSHPublicKeyMetadata{}}, s.checkUser(in.UserName)
+	return &iam.ListSSHPublicKeysOutput{SSHPublicKeys: []types.SSHPublicKeyMetadata{}}, cmp.Or(s.checkUser(in.UserName), checkMarker("ListSSHPublicKeys", in.Marker))
 }
 
 // ListSigningCertificates lists none.
 func (s *Service) ListSigningCertificates(
 	_ context.Context, in *iam.ListSigningCertificatesInput,
 ) (*iam.ListSigningCertificatesOutput, error) {
-	return &iam.ListSigningCertificatesOutput{Certificates: []types.SigningCertificate{}}, s.checkUser(in.UserName)
+	return &iam.ListSigningCertificatesOutput{Certificates: []types.SigningCertificate{}}, cmp.Or(s.checkUser(in.UserName), checkMarker("ListSigningCertificates", in.Marker))
 }
 
 // ListServiceSpecificCredentials lists none.
@@ -241,7 +241,7 @@ func (s *Service) ListServiceSpecificCredentials(
 ) (*iam.ListServiceSpecificCredentialsOutput, error) {
 	return &iam.ListServiceSpecificCredentialsOutput{
 		ServiceSpecificCredentials: []types.ServiceSpecificCredentialMetadata{},
-	}, s.checkUser(in.UserName)
+	}, cmp.Or(s.checkUser(in.UserName), checkMarker("ListServiceSpecificCredentials", in.Marker))
 }
 
 // DeleteLoginProfile deletes none: nobody signs in with a password here.
@@ -252,6 +252,12 @@ func (s *Service) DeleteLoginProfile(_ context.Context, in *iam.DeleteLoginProfi
 // GetLoginProfile returns none, as DeleteLoginProfile.
 func (s *Service) GetLoginProfile(_ context.Context, in *iam.GetLoginProfileInput) (*iam.GetLoginProfileOutput, error) {
 	return nil, cmp.Or(s.checkUser(in.UserName), noSuch("Login Profile for User %s cannot be found.", aws.ToString(in.UserName)))
+}
+
+// checkMarker refuses every marker of a list that always is one page.
+func checkMarker(operation string, marker *string) error {
+	_, _, err := pages(operation).Start(nil, marker)
+	return err
 }
 
 // checkUser returns NoSuchEntity for a user that there isn't.

@@ -318,6 +318,9 @@ func (s *Service) ListPolicyVersions(_ context.Context, in *iam.ListPolicyVersio
 	if err != nil {
 		return nil, err
 	}
+	if err := checkMarker("ListPolicyVersions", in.Marker); err != nil {
+		return nil, err
+	}
 	out := &iam.ListPolicyVersionsOutput{}
 	for _, v := range slices.Backward(p.Versions) { // five at most: one page, whatever the limit
 		out.Versions = append(out.Versions, version(p, v))

@@ -104,8 +104,11 @@ func (s *Service) DeleteResourcePolicy(
 
 // DescribeAccountPolicies lists none, for clients that ask by habit: there is no PutAccountPolicy.
 func (s *Service) DescribeAccountPolicies(
-	_ context.Context, _ *cloudwatchlogs.DescribeAccountPoliciesInput,
+	_ context.Context, in *cloudwatchlogs.DescribeAccountPoliciesInput,
 ) (*cloudwatchlogs.DescribeAccountPoliciesOutput, error) {
+	if _, _, err := listing("DescribeAccountPolicies", maxListed).Start(nil, in.NextToken); err != nil {
+		return nil, err
+	}
 	return &cloudwatchlogs.DescribeAccountPoliciesOutput{AccountPolicies: []types.AccountPolicy{}}, nil
 }
 

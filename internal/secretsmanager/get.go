@@ -119,12 +119,18 @@ func (s *Service) BatchGetSecretValue(
 	case in.MaxResults != nil && len(in.Filters) == 0:
 		return nil, invalid("'Filters' not specified. 'Filters' must also be specified when 'MaxResults' is provided.")
 	}
+	pages := listing("BatchGetSecretValue", maxBatch)
+	if len(in.Filters) == 0 { // then there is one page
+		if _, _, err := pages.Start(nil, in.NextToken); err != nil {
+			return nil, err
+		}
+	}
 	out := &secretsmanager.BatchGetSecretValueOutput{SecretValues: []types.SecretValueEntry{}, Errors: []types.APIErrorType{}}
 	ids := in.SecretIdList
 	if len(in.Filters) > 0 {
 		found := s.filtered(in.Filters, false)
 		slices.SortFunc(found, func(a, b *state.Secret) int { return strings.Compare(a.Name, b.Name) })
-		page, next, err := account.Sorted(listing("BatchGetSecretValue", maxBatch), found, in.MaxResults, in.NextToken,
+		page, next, err := account.Sorted(pages, found, in.MaxResults, in.NextToken,
 			func(secret *state.Secret) string { return secret.Name })
 		if err != nil {
 			return nil, err

@@ -197,6 +197,10 @@ func (s *Service) ListResources(ctx context.Context, in *cloudcontrol.ListResour
 			return nil, err
 		}
 	}
+	pages := listing("ListResources " + *in.TypeName)
+	if _, _, err := pages.Start(in.MaxResults, in.NextToken); err != nil {
+		return nil, err
+	}
 	ctx, step := s.as(ctx), s.loop.Reading(*in.TypeName)
 	ids, err := kind.List(ctx, step, model)
 	if missing := (*template.Error)(nil); errors.As(err, &missing) {
@@ -205,7 +209,7 @@ func (s *Service) ListResources(ctx context.Context, in *cloudcontrol.ListResour
 	if err != nil {
 		return nil, handled(err)
 	}
-	page, next, err := account.Sorted(listing("ListResources "+*in.TypeName), ids, in.MaxResults, in.NextToken, strings.Clone)
+	page, next, err := account.Sorted(pages, ids, in.MaxResults, in.NextToken, strings.Clone)
 	if err != nil {
 		return nil, err
 	}
