@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -297,16 +298,8 @@ func (s *Service) resolve(v *state.View, l *launch) error {
 	if lt := l.launchType; lt != "" && !slices.Contains(l.td.Compatibilities, types.Compatibility(lt)) {
 		return invalidParameter("Task definition does not support launch_type %s.", lt)
 	}
-	awsvpc := l.td.NetworkMode == types.NetworkModeAwsvpc
-	given := l.network != nil && l.network.AwsvpcConfiguration != nil
-	if awsvpc && !given {
-		return invalidParameter("Network Configuration must be provided when networkMode 'awsvpc' is specified.")
-	}
-	if !awsvpc && given {
-		return invalidParameter("Network Configuration is not valid for the given networkMode of this task definition.")
-	}
-	if given && len(l.network.AwsvpcConfiguration.SecurityGroups) > state.MaxTaskGroups {
-		return invalidParameter("securityGroups can have at most %d items.", state.MaxTaskGroups)
+	if err := l.checkNetwork(v); err != nil {
+		return err
 	}
 	if l.overrides, err = checkOverrides(&l.td.TaskDefinition, l.overrides); err != nil {
 		return err
@@ -315,6 +308,40 @@ func (s *Service) resolve(v *state.View, l *launch) error {
 		return err
 	}
 	l.need = scheduler.NeedOf(&l.td.TaskDefinition, l.overrides)
+	return nil
+}
+
+// checkNetwork checks the network configuration against the task definition's network mode and what EC2 has.
+func (l *launch) checkNetwork(v *state.View) error {
+	awsvpc := l.td.NetworkMode == types.NetworkModeAwsvpc
+	given := l.network != nil && l.network.AwsvpcConfiguration != nil
+	switch {
+	case awsvpc && !given:
+		return invalidParameter("Network Configuration must be provided when networkMode 'awsvpc' is specified.")
+	case !awsvpc && given:
+		return invalidParameter("Network Configuration is not valid for the given networkMode of this task definition.")
+	case !given:
+		return nil
+	}
+	subnets, groups := l.network.AwsvpcConfiguration.Subnets, l.network.AwsvpcConfiguration.SecurityGroups
+	if len(groups) > state.MaxTaskGroups {
+		return invalidParameter("securityGroups can have at most %d items.", state.MaxTaskGroups)
+	}
+	if !v.HasOwnNetwork() {
+		return nil // names from elsewhere will do where nobody has made a network
+	}
+	for _, id := range subnets {
+		if v.Subnets.Get(id) == nil {
+			return invalidParameter("Error retrieving subnet information for [%s]: The subnet ID '%s' does not exist "+
+				"(ErrorCode: InvalidSubnetID.NotFound)", strings.Join(subnets, ", "), id)
+		}
+	}
+	for _, id := range groups {
+		if v.SecurityGroups.Get(id) == nil {
+			return invalidParameter("Error retrieving security group information for [%s]: The security group '%s' does not exist "+
+				"(ErrorCode: InvalidGroup.NotFound)", strings.Join(groups, ", "), id)
+		}
+	}
 	return nil
 }
 

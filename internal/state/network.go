@@ -97,6 +97,16 @@ func (v *View) DefaultSubnet(zone string) *Subnet {
 	return nil
 }
 
+// HasOwnNetwork reports whether there is a VPC beside the default one.
+func (v *View) HasOwnNetwork() bool {
+	for vpc := range v.VPCs.All() {
+		if !aws.ToBool(vpc.IsDefault) {
+			return true
+		}
+	}
+	return false
+}
+
 // DefaultSecurityGroup returns a VPC's security group named default.
 func (v *View) DefaultSecurityGroup(vpc string) *SecurityGroup {
 	for g := range v.SecurityGroups.By(SecurityGroupsByVPC, vpc) {
