@@ -386,6 +386,22 @@ func TestQueueFleet(t *testing.T) {
 	}
 }
 
+// TestTheFleetScriptTwice: taking away what isn't there says no more than that it isn't, and a second up changes nothing.
+func TestTheFleetScriptTwice(t *testing.T) {
+	f := newQueueFleet(t)
+	if out, err := f.script("up").CombinedOutput(); err == nil || !strings.Contains(string(out), "there is a fleet already") {
+		t.Errorf("a second up: %v\n%s", err, out)
+	}
+	for range 2 {
+		if out := f.runScript("down"); strings.Contains(out, "error") || strings.Count(out, "\n") != 1 {
+			t.Errorf("down says\n%s", out)
+		}
+	}
+	if left := f.AWS("sqs", "list-queues", "--query", "QueueUrls", "--output", "text"); left != "None" {
+		t.Errorf("left are %s", left)
+	}
+}
+
 // The kinds of kills.
 const (
 	killTask      = "task"          // the worker's process or the model's

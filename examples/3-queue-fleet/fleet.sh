@@ -119,14 +119,23 @@ follow() { # shows what there is, when it changes and each ten seconds, until al
     --query 'not_null(Messages, `[]`)[].[Body,MessageAttributes.Reason.StringValue]' --output text
 }
 
-down() {
-  aws cloudwatch delete-alarms --alarm-names "$queue-empty" || true
-  aws autoscaling delete-auto-scaling-group --auto-scaling-group-name "$group" --force-delete || true
-  aws ec2 delete-launch-template --launch-template-name "$template" --query LaunchTemplate.LaunchTemplateId --output text || true
-  aws ecs delete-service --cluster "$cluster" --service gpu-worker --force --query service.status --output text || true
-  aws s3 rm --recursive --only-show-errors "s3://$bucket" && aws s3 rb "s3://$bucket" || true
-  for q in "$queue" "$queue-dead"; do if url "$q" >/dev/null 2>&1; then aws sqs delete-queue --queue-url "$(url "$q")" || true; fi; done
-  aws logs delete-log-group --log-group-name "$logs" || true
+remove() { # one thing, with a command that says nothing but an error, unless the thing is gone already
+  local answer
+  if answer=$(aws "$@" 2>&1); then return; fi
+  case $answer in *NotFound* | *"not found"* | *NoSuchBucket* | *NonExistentQueue*) ;; *) echo "$answer" >&2; left=1 ;; esac
+}
+
+down() { # all that is there, also what an interrupted up or down has left
+  local left=
+  remove cloudwatch delete-alarms --alarm-names "$queue-empty"
+  remove autoscaling delete-auto-scaling-group --auto-scaling-group-name "$group" --force-delete
+  remove ec2 delete-launch-template --launch-template-name "$template"
+  remove ecs delete-service --cluster "$cluster" --service gpu-worker --force
+  remove s3 rb --force "s3://$bucket"
+  for q in "$queue" "$queue-dead"; do if url "$q" >/dev/null 2>&1; then remove sqs delete-queue --queue-url "$(url "$q")"; fi; done
+  remove logs delete-log-group --log-group-name "$logs"
+  if [ -n "$left" ]; then echo "not all could be taken away: $0 down tries again" >&2; return 1; fi
+  echo "the fleet is taken away; $cluster and the task definition stay"
 }
 
 case ${1:-} in
