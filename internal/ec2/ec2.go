@@ -5,9 +5,12 @@
 package ec2
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
@@ -18,6 +21,13 @@ type Options struct {
 	account.Account
 	// NoFleet means that there is nowhere to start instances.
 	NoFleet bool
+	// Parameters has the parameters that image ids are named by (resolve:ssm:NAME); nil means that any name will do.
+	Parameters Parameters
+}
+
+// Parameters is Systems Manager's Parameter Store.
+type Parameters interface {
+	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
 }
 
 // Service is Amazon EC2 for one account in one region.

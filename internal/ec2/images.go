@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/pintle/pintle/internal/account"
 )
@@ -33,12 +34,33 @@ func imageOf(parameter string) string {
 	return "ami-" + hex.EncodeToString(sum[:])[:17]
 }
 
-// resolveImage resolves resolve:ssm: and a parameter's name to an image id. Other ids stay as they are.
-func resolveImage(id string) string {
-	if parameter, ok := strings.CutPrefix(id, "resolve:ssm:"); ok {
-		return imageOf(parameter)
+// byParameter begins an image id that is the value of a parameter, whose name follows.
+const byParameter = "resolve:ssm:"
+
+// publicImage is a parameter of AWS's own for images. Each stands for an image, since images are mere names here, also those of which
+// DescribeImages tells nothing.
+func publicImage(parameter string) bool {
+	ours, isECS := strings.HasPrefix(parameter, "/aws/service/"), strings.HasPrefix(parameter, "/aws/service/ecs/")
+	return ours && (!isECS || strings.HasSuffix(parameter, "/image_id"))
+}
+
+// resolveImage returns the image id that an id stands for: another's parameter's value, or itself.
+func (s *Service) resolveImage(ctx context.Context, id string) (string, error) {
+	parameter, ok := strings.CutPrefix(id, byParameter)
+	switch {
+	case !ok:
+		return id, nil
+	case publicImage(parameter) || s.opts.Parameters == nil:
+		return imageOf(parameter), nil
 	}
-	return id
+	got, err := s.opts.Parameters.GetParameter(ctx, &ssm.GetParameterInput{Name: &parameter})
+	if err != nil {
+		return "", refuse("SsmInvalidParameter", "The following aliases are invalid: %s", parameter)
+	}
+	if aws.ToString(got.Parameter.DataType) != "aws:ec2:image" {
+		return "", refuse("SsmInvalidParameter", "Unsupported data type. The following parameter data types are supported: aws:ec2:image")
+	}
+	return *got.Parameter.Value, nil
 }
 
 var imageFields = fields[types.Image]{
@@ -53,7 +75,7 @@ var imageFields = fields[types.Image]{
 }
 
 // DescribeImages describes the images for ECS, by the ids that their parameters have here.
-func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput) (*ec2.DescribeImagesOutput, error) {
+func (s *Service) DescribeImages(ctx context.Context, in *ec2.DescribeImagesInput) (*ec2.DescribeImagesOutput, error) {
 	match, err := matcher(in.Filters, imageFields, func(*types.Image) []types.Tag { return nil })
 	if err != nil {
 		return nil, err
@@ -76,11 +98,17 @@ func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput)
 			CreationDate:           aws.String("2026-01-01T00:00:00.000Z"),
 		})
 	}
+	var ids []string
 	for _, id := range in.ImageIds {
 		if !imageIDs.MatchString(id) {
 			return nil, refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", id)
 		}
-		if !slices.ContainsFunc(all, func(i types.Image) bool { return *i.ImageId == resolveImage(id) }) {
+		id, err := s.resolveImage(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+		if !slices.ContainsFunc(all, func(i types.Image) bool { return *i.ImageId == id }) {
 			return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 		}
 	}
@@ -88,7 +116,7 @@ func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput)
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(i types.Image) bool {
-		named := len(in.ImageIds) == 0 || slices.ContainsFunc(in.ImageIds, func(id string) bool { return resolveImage(id) == *i.ImageId })
+		named := len(ids) == 0 || slices.Contains(ids, *i.ImageId)
 		owned := len(in.Owners) == 0 || slices.Contains(in.Owners, "amazon") || slices.Contains(in.Owners, *i.OwnerId)
 		return !named || !owned || !match(&i)
 	})

@@ -27,7 +27,7 @@ var templateName = pattern.New(`^[a-zA-Z0-9().\-/_]{3,}$`, 128)
 
 // templateData converts a call's launch template data to the stored type. The fields of the two types have the same
 // names.
-func templateData(in *types.RequestLaunchTemplateData) (*types.ResponseLaunchTemplateData, error) {
+func (s *Service) templateData(ctx context.Context, in *types.RequestLaunchTemplateData) (*types.ResponseLaunchTemplateData, error) {
 	if in == nil {
 		return nil, refuse("MissingParameter", "The request must contain the parameter LaunchTemplateData")
 	}
@@ -44,7 +44,11 @@ func templateData(in *types.RequestLaunchTemplateData) (*types.ResponseLaunchTem
 			return nil, err
 		}
 	}
-	return out, checkData(out)
+	if err := checkData(out); err != nil || out.ImageId == nil {
+		return out, err
+	}
+	_, err = s.resolveImage(ctx, *out.ImageId) // again at each launch
+	return out, err
 }
 
 // CreateLaunchTemplate creates a launch template with its first version.
@@ -54,7 +58,7 @@ func (s *Service) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunch
 			"A launch template name must have 3 to 128 letters, numbers and the characters ( ) . - / _, not be '%s'.",
 			aws.ToString(in.LaunchTemplateName))
 	}
-	data, err := templateData(in.LaunchTemplateData)
+	data, err := s.templateData(ctx, in.LaunchTemplateData)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +173,7 @@ func (s *Service) changeTemplate(ctx context.Context, id, name *string, dryRun *
 // CreateLaunchTemplateVersion adds a version to a launch template. It may be based on another version.
 func (s *Service) CreateLaunchTemplateVersion(ctx context.Context,
 	in *ec2.CreateLaunchTemplateVersionInput) (*ec2.CreateLaunchTemplateVersionOutput, error) {
-	if _, err := templateData(in.LaunchTemplateData); err != nil {
+	if _, err := s.templateData(ctx, in.LaunchTemplateData); err != nil {
 		return nil, err
 	}
 	row, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(t *state.LaunchTemplate) error {

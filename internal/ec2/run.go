@@ -164,8 +164,9 @@ func (s *Service) overridden(
 	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
 		return nil, refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", data.InstanceType)
 	}
-	data.ImageId = new(resolveImage(*data.ImageId))
-	return &data, nil
+	image, err := s.resolveImage(ctx, *data.ImageId)
+	data.ImageId = &image
+	return &data, err
 }
 
 // imageIDs matches the ids that EC2 accepts, and names of parameters that stand for an id.

@@ -9,6 +9,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssecretsmanager "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	awsssm "github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
@@ -47,6 +48,15 @@ func (c ecsClient) DeregisterContainerInstance(
 	ctx context.Context, in *awsecs.DeregisterContainerInstanceInput, _ ...func(*awsecs.Options),
 ) (*awsecs.DeregisterContainerInstanceOutput, error) {
 	return c.service.DeregisterContainerInstance(ctx, in)
+}
+
+// parametersClient finds Parameter Store when it's called: EC2 is built before it, and Parameter Store calls EC2, too.
+type parametersClient struct{ plane *Plane }
+
+func (c parametersClient) GetParameter(
+	ctx context.Context, in *awsssm.GetParameterInput, _ ...func(*awsssm.Options),
+) (*awsssm.GetParameterOutput, error) {
+	return c.plane.SSM.GetParameter(ctx, in)
 }
 
 type ec2Client struct{ service *ec2.Service }

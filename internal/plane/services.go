@@ -86,7 +86,7 @@ func (p *Plane) buildServices() {
 	p.Link = p.newLink()
 	p.enrollment = enrollment.New(p.State, enrollment.Options{Now: p.now, Secret: p.issuer.NodeSecret})
 	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Advertise: o.Advertise})
-	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil})
+	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
 	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), QueueURL: p.queueURL})
