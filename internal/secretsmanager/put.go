@@ -19,7 +19,7 @@ import (
 const (
 	maxSecrets  = 500_000
 	maxVersions = 100
-	maxStages   = 20 // of one version
+	maxStages   = 20 // staging labels on all versions of a secret
 )
 
 // The staging labels of Secrets Manager's own.
@@ -199,7 +199,8 @@ func (s *Service) PutSecretValue(
 	}, nil
 }
 
-// UpdateSecret changes what is said of a secret and, if a value is given, makes that its current version.
+// UpdateSecret changes what is said of a secret and, if a value is given, makes that its current version. Unlike PutSecretValue it refuses the
+// token of a version that there is, also with the same value: API_UpdateSecret.
 func (s *Service) UpdateSecret(ctx context.Context, in *secretsmanager.UpdateSecretInput) (*secretsmanager.UpdateSecretOutput, error) {
 	given := value{in.SecretString, in.SecretBinary}
 	if err := cmp.Or(checkToken(in.ClientRequestToken), given.check(), s.checkKey(in.KmsKeyId), checkType(in.Type)); err != nil {
@@ -210,6 +211,9 @@ func (s *Service) UpdateSecret(ctx context.Context, in *secretsmanager.UpdateSec
 		old, err := s.findActive(tx.View, *in.SecretId)
 		if err != nil {
 			return err
+		}
+		if given.isGiven() && tx.SecretVersions.Get(state.SecretVersionKey(old.Name, *in.ClientRequestToken)) != nil {
+			return tokenInUse(old, *in.ClientRequestToken)
 		}
 		secret = new(*old)
 		secret.Description = aws.ToString(cmp.Or(in.Description, &old.Description))
@@ -234,17 +238,17 @@ func (s *Service) put(tx *state.Tx, secret *state.Secret, id string, given value
 	}
 	if old := tx.SecretVersions.Get(state.SecretVersionKey(secret.Name, id)); old != nil {
 		if !s.has(secret, old, given) {
-			return exists("You can't use ClientRequestToken %s because that value is already in use for a version of secret %s.", id, secret.ARN)
+			return tokenInUse(secret, id)
 		}
-		tx.Secrets.Put(secret)
+		*secret = *tx.Secrets.Get(secret.Name) // the call succeeds and does nothing
 		return nil
 	}
 	secret.Stages = maps.Clone(secret.Stages)
 	for _, stage := range stages {
 		attach(secret, stage, id)
 	}
-	if len(stagesOf(secret, id)) > maxStages {
-		return tooMany("A version can have at most %d staging labels.", maxStages)
+	if err := checkStages(secret); err != nil {
+		return err
 	}
 	if err := s.makeRoom(tx, secret); err != nil {
 		return err
@@ -253,6 +257,17 @@ func (s *Service) put(tx *state.Tx, secret *state.Secret, id string, given value
 	version.Encrypted = s.opts.Vault.Encrypt(given.bytes(), purpose(secret, version))
 	tx.SecretVersions.Put(version)
 	tx.Secrets.Put(secret)
+	return nil
+}
+
+func tokenInUse(secret *state.Secret, token string) error {
+	return exists("You can't use ClientRequestToken %s because that value is already in use for a version of secret %s.", token, secret.ARN)
+}
+
+func checkStages(secret *state.Secret) error {
+	if len(secret.Stages) > maxStages {
+		return tooMany("The versions of a secret can have at most %d staging labels together.", maxStages)
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -249,9 +250,13 @@ func TestRepeatedCalls(t *testing.T) {
 	if got := w.put("s", "two", 2); !slices.Equal(got, []string{"AWSCURRENT"}) {
 		t.Errorf("a repeated put answers %v", got)
 	}
-	w.put("s", "one", 1) // changes nothing
-	if got := w.get("s", "", ""); got != "two" {
-		t.Errorf("got %s", got)
+	before := *w.store.View().Secrets.Get("s")
+	w.now = w.now.Add(time.Minute)
+	if got := w.put("s", "one", 1, "AWSCURRENT", "blue"); !slices.Equal(got, []string{"AWSPREVIOUS"}) {
+		t.Errorf("a repeated put with other labels answers %v", got)
+	}
+	if after := *w.store.View().Secrets.Get("s"); !reflect.DeepEqual(after, before) {
+		t.Errorf("a repeated put has made %+v of %+v", after, before)
 	}
 	create := func(value string, n int) *secretsmanager.CreateSecretInput {
 		return &secretsmanager.CreateSecretInput{Name: aws.String("s"), SecretString: &value, ClientRequestToken: token(n)}
@@ -263,12 +268,51 @@ func TestRepeatedCalls(t *testing.T) {
 		{refused(w, w.PutSecretValue, &secretsmanager.PutSecretValueInput{
 			SecretId: aws.String("s"), SecretString: aws.String("else"), ClientRequestToken: token(2),
 		}), "ResourceExistsException: You can't use ClientRequestToken " + *token(2) + " because that value is already in use for a version of secret " + arn + "."},
+		{refused(w, w.UpdateSecret, &secretsmanager.UpdateSecretInput{
+			SecretId: aws.String("s"), SecretString: aws.String("two"), ClientRequestToken: token(2),
+		}), "ResourceExistsException: You can't use ClientRequestToken " + *token(2) + " because that value is already in use for a version of secret " + arn + "."},
 		{refused(w, w.PutSecretValue, &secretsmanager.PutSecretValueInput{SecretId: aws.String("s"), SecretString: aws.String("else")}),
 			"InvalidRequestException: You must provide a ClientRequestToken value. We recommend a UUID-type value."},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %s, want %s", c.got, c.want)
 		}
+	}
+}
+
+// TestRotation goes the way of a rotation function: a pending version becomes the current one, and is rolled back.
+func TestRotation(t *testing.T) {
+	w := newWorld(t)
+	w.create("s", "one", 1)
+	w.put("s", "two", 2, "AWSPENDING")
+	w.put("s", "three", 3, "AWSPENDING") // takes the label from the version before
+	stages := func() map[string][]string {
+		return do(w, w.DescribeSecret, &secretsmanager.DescribeSecretInput{SecretId: aws.String("s")}).VersionIdsToStages
+	}
+	move := func(stage string, from, to *string) {
+		do(w, w.UpdateSecretVersionStage, &secretsmanager.UpdateSecretVersionStageInput{
+			SecretId: aws.String("s"), VersionStage: &stage, RemoveFromVersionId: from, MoveToVersionId: to,
+		})
+	}
+	move("AWSCURRENT", token(1), token(3))
+	want := map[string][]string{*token(1): {"AWSPREVIOUS"}, *token(3): {"AWSCURRENT", "AWSPENDING"}}
+	if got := stages(); !reflect.DeepEqual(got, want) {
+		t.Errorf("after the rotation %v, want %v", got, want)
+	}
+	move("AWSPENDING", token(3), nil)
+	move("AWSCURRENT", token(3), token(1))
+	want = map[string][]string{*token(1): {"AWSCURRENT"}, *token(3): {"AWSPREVIOUS"}}
+	if got := stages(); !reflect.DeepEqual(got, want) {
+		t.Errorf("after the way back %v, want %v", got, want)
+	}
+	for n := range maxStages - 2 { // on several versions
+		move(fmt.Sprint("label", n), nil, token(1+n%3))
+	}
+	got := refused(w, w.UpdateSecretVersionStage, &secretsmanager.UpdateSecretVersionStageInput{
+		SecretId: aws.String("s"), VersionStage: aws.String("more"), MoveToVersionId: token(2),
+	})
+	if !strings.HasPrefix(got, "LimitExceededException: ") {
+		t.Errorf("a label too many: %s", got)
 	}
 }
 

@@ -53,8 +53,8 @@ func (s *Service) UpdateSecretVersionStage(
 			delete(secret.Stages, *in.VersionStage)
 		} else {
 			attach(secret, *in.VersionStage, *in.MoveToVersionId)
-			if len(stagesOf(secret, *in.MoveToVersionId)) > maxStages {
-				return tooMany("A version can have at most %d staging labels.", maxStages)
+			if err := checkStages(secret); err != nil {
+				return err
 			}
 		}
 		tx.Secrets.Put(secret)
