@@ -38,12 +38,17 @@ var providerName = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
 // fargateProviders always exist.
 var fargateProviders = []string{"FARGATE", "FARGATE_SPOT"}
 
+// providerArn returns the ARN of a capacity provider that a call gives by ARN or name.
+func (s *Service) providerArn(name string) string {
+	if isArn(name) {
+		return name
+	}
+	return s.arn("capacity-provider", name)
+}
+
 // provider finds a capacity provider by its name or ARN, or returns nil.
 func (s *Service) provider(v *state.View, name string) *types.CapacityProvider {
-	arn := name
-	if !isArn(name) {
-		arn = s.arn("capacity-provider", name)
-	}
+	arn := s.providerArn(name)
 	if short := state.NameOf(arn); slices.Contains(fargateProviders, short) && arn == s.arn("capacity-provider", short) {
 		return &types.CapacityProvider{
 			CapacityProviderArn: &arn,
@@ -338,7 +343,7 @@ func (s *Service) DescribeCapacityProviders(
 		if p := s.provider(v, name); p != nil && listed(*p.Name) {
 			names = append(names, *p.Name)
 		} else {
-			out.Failures = append(out.Failures, missing(name))
+			out.Failures = append(out.Failures, missing(s.providerArn(name)))
 		}
 	}
 	if len(in.CapacityProviders) == 0 {

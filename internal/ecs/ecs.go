@@ -51,6 +51,24 @@ func inCluster(clusterArn, kind, name string) string {
 	return state.InCluster(clusterArn, kind, name)
 }
 
+// checkIdentifier refuses the ARN of something else, or of something in another cluster than the call's. A name may be anything.
+func checkIdentifier(clusterArn, kind, name string) error {
+	if !isArn(name) {
+		return nil
+	}
+	parts := strings.SplitN(name, ":", 6)
+	path := strings.Split(parts[len(parts)-1], "/")
+	switch {
+	case path[0] != kind:
+		return invalidParameter("Unsupported resource type: %s", path[0])
+	case len(path) > 3:
+		return invalidParameter("Invalid identifier: Unexpected number of separators")
+	case len(path) == 3 && path[1] != state.NameOf(clusterArn):
+		return invalidParameter("Invalid identifier: Identifier is for cluster %s. Your cluster is %s", path[1], state.NameOf(clusterArn))
+	}
+	return nil // also one in the short form of before 2018, which names nothing here
+}
+
 // now returns the time to the millisecond, ECS's precision.
 func (s *Service) now() *time.Time {
 	t := s.opts.Now().UTC().Truncate(time.Millisecond)

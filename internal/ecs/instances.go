@@ -409,6 +409,9 @@ func (s *Service) DescribeContainerInstances(
 	}
 	out := &ecs.DescribeContainerInstancesOutput{ContainerInstances: []types.ContainerInstance{}, Failures: []types.Failure{}}
 	for _, name := range in.ContainerInstances {
+		if err := checkIdentifier(*c.ClusterArn, "container-instance", name); err != nil {
+			return nil, err
+		}
 		if row := s.findInstance(v, *c.ClusterArn, name); row != nil {
 			out.ContainerInstances = append(out.ContainerInstances, describeInstance(v, row, in.Include))
 		} else {

@@ -351,6 +351,9 @@ func (s *Service) DescribeServices(_ context.Context, in *ecs.DescribeServicesIn
 	}
 	out := &ecs.DescribeServicesOutput{Services: []types.Service{}, Failures: []types.Failure{}}
 	for _, name := range in.Services {
+		if err := checkIdentifier(*c.ClusterArn, "service", name); err != nil {
+			return nil, err
+		}
 		arn := inCluster(*c.ClusterArn, "service", name)
 		row := v.Services.Get(arn)
 		if row == nil || *row.ClusterArn != *c.ClusterArn {

@@ -120,6 +120,9 @@ func (s *Service) findTasks(in *ecs.DescribeTasksInput) ([]*types.Task, []types.
 		if err := checkTaskID(name); err != nil {
 			return nil, nil, err
 		}
+		if err := checkIdentifier(*c.ClusterArn, "task", name); err != nil {
+			return nil, nil, err
+		}
 		row := s.findTask(v, *c.ClusterArn, name)
 		if row == nil {
 			failures = append(failures, missing(inCluster(*c.ClusterArn, "task", name)))

@@ -375,6 +375,9 @@ func (s *Service) DescribeTaskSets(_ context.Context, in *ecs.DescribeTaskSetsIn
 	for _, name := range names {
 		set := row.TaskSet(name)
 		if set == nil {
+			if !isArn(name) {
+				name = state.InCluster(*row.ClusterArn, "task-set", *row.ServiceName, name)
+			}
 			out.Failures = append(out.Failures, missing(name))
 			continue
 		}
