@@ -159,6 +159,7 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 	if err != nil {
 		return "", fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
 	}
+	note = joinNotes(note, t.engine.ignored(spec))
 	t.update(func(r *Record) { // before creating it: a second attempt must use the same ports
 		rc := r.Containers[c.Name]
 		rc.Status, rc.Digest, rc.Ports, rc.Reason, rc.CreatedAt = Created, digest, ports, note, time.Now().UTC()
@@ -170,6 +171,30 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 		return "", failure("CannotCreateContainerError", err)
 	}
 	return spec.ID, nil
+}
+
+// partial is a runtime that can't do all that a container may be asked to have.
+type partial interface {
+	// Ignored lists what a container won't have, in a container definition's words.
+	Ignored(*runtime.Spec) []string
+}
+
+// ignored says what a container won't have, or "".
+func (e *Engine) ignored(spec *runtime.Spec) string {
+	rt, ok := e.opts.Runtime.(partial)
+	if !ok {
+		return ""
+	}
+	names := rt.Ignored(spec)
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the runtime %s ignores %s", e.opts.Runtime.Name(), strings.Join(names, ", "))
+}
+
+// joinNotes joins what users should know of a container.
+func joinNotes(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }
 
 // pull pulls the image. A task's pull times span those of all its containers.
@@ -339,7 +364,7 @@ func (t *task) ended(c *acs.Container, exit runtime.Exit) {
 		if restarts(r, c, exit) {
 			*rc = Container{
 				Status: Created, Token: rc.Token, Ran: true, Digest: rc.Digest, Ports: rc.Ports, CreatedAt: rc.CreatedAt,
-				Restarts: rc.Restarts + 1, Remade: rc.Remade, EndedAt: exit.FinishedAt,
+				Restarts: rc.Restarts + 1, Remade: rc.Remade, EndedAt: exit.FinishedAt, Reason: rc.Reason,
 			}
 			return
 		}

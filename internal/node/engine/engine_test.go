@@ -874,6 +874,24 @@ func TestOutputOfAContainerThatIsGoneIsGivenUp(t *testing.T) {
 	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
 }
 
+// TestWhatTheRuntimeIgnores: a container's reason says, while it runs and after, what it doesn't have, beside what its log driver says.
+func TestWhatTheRuntimeIgnores(t *testing.T) {
+	s := &shipper{make(chan string, 10)}
+	alone(t, func(t *testing.T, a *agent) {
+		c := logged(box("a", "exit:3@1m"))
+		c.DockerConfig.Config = `{"User":"nobody"}`
+		a.take(t, newFakeTask("t", c))
+		const want = "by the way; the runtime fake ignores user, ulimits"
+		if r := a.last(arnPrefix + "t"); r.Status != "RUNNING" || r.Containers[0].Reason != want {
+			t.Errorf("reported %+v", r)
+		}
+		later(2 * time.Minute)
+		if r := a.last(arnPrefix + "t"); r.Status != "STOPPED" || r.Containers[0].Reason != want || r.Reason != "" {
+			t.Errorf("reported %+v", r)
+		}
+	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
+}
+
 // TestOutputGoesOnAfterARestart: what a container prints after its restart is shipped behind what it printed before, however long that took.
 func TestOutputGoesOnAfterARestart(t *testing.T) {
 	s := &troubled{shipper{make(chan string, 10)}, []error{io.ErrUnexpectedEOF, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF}}

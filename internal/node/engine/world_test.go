@@ -147,6 +147,14 @@ func (a *agent) kill() {
 
 func (a *agent) Name() string { return "fake" }
 
+// Ignored says that containers have no users of their own.
+func (a *agent) Ignored(spec *runtime.Spec) []string {
+	if spec.User != "" {
+		return []string{"user", "ulimits"}
+	}
+	return nil
+}
+
 func (a *agent) RemoveVolume(_ context.Context, name string) error {
 	return a.do(func() error { a.event("remove volume %s", name); return nil })
 }

@@ -64,6 +64,45 @@ func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 	return shim.WriteSpec(dir, spec)
 }
 
+// Ignored lists what a container is asked to have that a plain process doesn't get, in a container definition's words. Limits on CPU and memory
+// aren't among it: every definition has some, and no process any.
+func (*Runtime) Ignored(spec *runtime.Spec) (names []string) {
+	elsewhere := func(m runtime.Mount) bool { return m.Volume || m.Source != m.Destination }
+	own := spec.User == "" || os.Geteuid() == 0 && (spec.User == "0" || spec.User == "root")
+	for _, f := range []struct {
+		name  string
+		asked bool
+	}{
+		{"user", !own},
+		{"mountPoints", slices.ContainsFunc(spec.Mounts, elsewhere)},
+		{"volumesFrom", len(spec.VolumesFrom) > 0},
+		{"ulimits", len(spec.Ulimits) > 0},
+		{"privileged", spec.Privileged},
+		{"readonlyRootFilesystem", spec.ReadonlyRootfs},
+		{"pseudoTerminal", spec.Tty},
+		{"hostname", spec.Hostname != ""},
+		{"extraHosts", len(spec.ExtraHosts) > 0},
+		{"dnsServers", len(spec.DNS) > 0},
+		{"dnsSearchDomains", len(spec.DNSSearch) > 0},
+		{"dockerSecurityOptions", len(spec.SecurityOpt) > 0},
+		{"systemControls", len(spec.Sysctls) > 0},
+		{"pidMode", strings.HasPrefix(spec.Pid, "container:")},
+		{"ipcMode", strings.HasPrefix(spec.IPC, "container:")},
+		{"linuxParameters.capabilities", len(spec.CapAdd)+len(spec.CapDrop) > 0},
+		{"linuxParameters.devices", len(spec.Devices) > 0},
+		{"linuxParameters.initProcessEnabled", spec.Init},
+		{"linuxParameters.maxSwap", spec.MemorySwap != 0},
+		{"linuxParameters.sharedMemorySize", spec.ShmSizeBytes > 0},
+		{"linuxParameters.swappiness", spec.Swappiness != nil},
+		{"linuxParameters.tmpfs", len(spec.Tmpfs) > 0},
+	} {
+		if f.asked {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
 // standIn returns the command that stands in for an image's own, or "".
 func (r *Runtime) standIn(image string) string {
 	if command := r.images[image]; command != "" {

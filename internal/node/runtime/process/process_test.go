@@ -135,6 +135,26 @@ func TestStopsGracefullyThenKills(t *testing.T) {
 	}
 }
 
+// TestIgnored: what a process can't have is named, and nothing else.
+func TestIgnored(t *testing.T) {
+	plain := &runtime.Spec{
+		Image: "i", Command: []string{"true"}, Env: []string{"A=b"}, WorkingDir: "/", CPUShares: 2, MemoryBytes: 1 << 20,
+		Mounts: []runtime.Mount{{Source: "/tmp", Destination: "/tmp"}}, Network: runtime.Network{Mode: "bridge"},
+	}
+	if got := new(Runtime).Ignored(plain); got != nil {
+		t.Errorf("of a plain one: %v", got)
+	}
+	full := &runtime.Spec{
+		User: "nobody", Mounts: []runtime.Mount{{Source: "/tmp", Destination: "/data"}}, Ulimits: []runtime.Ulimit{{Name: "nofile"}},
+		CapAdd: []string{"SYS_PTRACE"}, Init: true, ShmSizeBytes: 1, Swappiness: new(int64(60)), Pid: "container:x", Privileged: true,
+	}
+	want := []string{"user", "mountPoints", "ulimits", "privileged", "pidMode", "linuxParameters.capabilities",
+		"linuxParameters.initProcessEnabled", "linuxParameters.sharedMemorySize", "linuxParameters.swappiness"}
+	if got := new(Runtime).Ignored(full); !slices.Equal(got, want) {
+		t.Errorf("of a full one: %v", got)
+	}
+}
+
 // TestRevives: a process that has ended starts again in its directory, once, and its output goes on.
 func TestRevives(t *testing.T) {
 	r := newRuntime(t)
