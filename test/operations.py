@@ -1211,6 +1211,18 @@ ec2.delete_tags(Resources=[mine["InstanceId"]], Tags=[{"Key": "Name"}])
 tags = {t["Key"]: t["Value"] for t in ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [mine["InstanceId"]]}])["Tags"]}
 assert tags["a"] == "b" and "Name" not in tags, tags
 assert ec2.describe_instance_attribute(InstanceId=mine["InstanceId"], Attribute="instanceType")["InstanceType"]["Value"] == "c5.large"
+disk = ec2.create_volume(AvailabilityZone=mine["Placement"]["AvailabilityZone"], Size=10, VolumeType="gp3")["VolumeId"]
+wait(ec2, "volume_available", VolumeIds=[disk])
+ec2.attach_volume(VolumeId=disk, InstanceId=mine["InstanceId"], Device="/dev/sdf")
+wait(ec2, "volume_in_use", VolumeIds=[disk])
+refused("VolumeInUse", ec2.delete_volume, VolumeId=disk)
+assert ec2.modify_volume(VolumeId=disk, Size=20)["VolumeModification"]["ModificationState"] == "completed"
+assert ec2.describe_volumes_modifications(VolumeIds=[disk])["VolumesModifications"][0]["TargetSize"] == 20
+devices = ec2.describe_instances(InstanceIds=[mine["InstanceId"]])["Reservations"][0]["Instances"][0]["BlockDeviceMappings"]
+assert [d["DeviceName"] for d in devices] == ["/dev/xvda", "/dev/sdf"], devices
+ec2.detach_volume(VolumeId=disk)
+ec2.delete_volume(VolumeId=disk)
+wait(ec2, "volume_deleted", VolumeIds=[disk])
 refused("UnsupportedOperation", ec2.terminate_instances, InstanceIds=ids[:1])
 refused("InvalidParameterValue", ec2.run_instances, ImageId="ami-00000000", InstanceType="z9.huge", MinCount=1, MaxCount=1)
 assert ec2.terminate_instances(InstanceIds=[mine["InstanceId"]])["TerminatingInstances"][0]["CurrentState"]["Name"] == "shutting-down"

@@ -1,13 +1,16 @@
 package cloudformation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	watch "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	machine "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecs "github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -23,6 +26,8 @@ Resources:
     Type: AWS::EC2::Instance
     CreationPolicy: {ResourceSignal: {Timeout: PT10M}}
     Properties: {ImageId: ami-1, InstanceType: g4dn.xlarge, UserData: !Base64 'cfn-signal', Tags: [{Key: k, Value: a}]}
+  Disk: {Type: AWS::EC2::Volume, Properties: {AvailabilityZone: !GetAtt Node.AvailabilityZone, Size: '100', VolumeType: gp3, Tags: [{Key: k, Value: v}]}}
+  At: {Type: AWS::EC2::VolumeAttachment, Properties: {VolumeId: !Ref Disk, InstanceId: !Ref Node, Device: /dev/sdf}}
 Outputs:
   Zone: {Value: !GetAtt Node.AvailabilityZone}
   ID: {Value: !Ref Node}
@@ -65,7 +70,8 @@ func TestInstance(t *testing.T) {
 	if w.ids()["Node"] != id {
 		t.Error("another tag replaces the instance")
 	}
-	w.become("s", strings.Replace(alone, "g4dn.xlarge", "g5.xlarge", 1))
+	w.grows(id)
+	w.become("s", strings.NewReplacer("g4dn.xlarge", "g5.xlarge", "'100'", "'300'").Replace(alone))
 	w.turn(machine.InstanceStateNamePending, machine.InstanceStateNameRunning)
 	if w.ids()["Node"] == id {
 		t.Error("another type doesn't replace the instance")
@@ -76,6 +82,39 @@ func TestInstance(t *testing.T) {
 	w.expect(types.StackStatusDeleteInProgress)
 	w.turn(machine.InstanceStateNameShuttingDown, machine.InstanceStateNameTerminated)
 	w.expect(types.StackStatusDeleteComplete)
+	if n := w.store.View().Volumes.Len(); n != 0 {
+		t.Errorf("%d volumes are left", n)
+	}
+}
+
+// grows makes the volume of the stack larger, which changes it in place, and puts it at another device, which doesn't.
+func (w *world) grows(node string) {
+	w.t.Helper()
+	disk, at := w.ids()["Disk"], w.ids()["At"]
+	w.become("s", strings.NewReplacer("Value: a", "Value: b", "'100'", "'200'", "Value: v", "Value: w").Replace(alone))
+	w.expect(types.StackStatusUpdateComplete)
+	row := w.store.View().Volumes.Get(disk)
+	if row == nil || *row.Size != 200 || row.AttachedTo() != node || w.ids()["At"] != at {
+		w.t.Errorf("the volume is %+v", row)
+	}
+	if line := w.drifts(); !slices.Contains(line, "Disk IN_SYNC") || !slices.Contains(line, "At IN_SYNC") {
+		w.t.Errorf("the drift is %v", line)
+	}
+	call1[awsec2.DetachVolumeOutput](w, &awsec2.DetachVolumeInput{VolumeId: &disk})
+	call1[awsec2.ModifyVolumeOutput](w, &awsec2.ModifyVolumeInput{VolumeId: &disk, Size: aws.Int32(300)})
+	if line := w.drifts(); !slices.Contains(line, "/Size NOT_EQUAL 200 -> 300") || !slices.Contains(line, "At DELETED") {
+		w.t.Errorf("the drift is %v", line)
+	}
+}
+
+// TestNoSnapshots: what asks for a snapshot before a deletion is refused: it would be lost.
+func TestNoSnapshots(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, name := range []string{"DeletionPolicy", "UpdateReplacePolicy"} {
+		text := "Resources: {V: {Type: AWS::EC2::Volume, " + name + ": Snapshot, Properties: {AvailabilityZone: us-east-1a, Size: 1}}}"
+		_, err := w.CreateStack(t.Context(), &awscloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: &text})
+		check(t, name, err, "Template error: resource type AWS::EC2::Volume does not support deletion policy Snapshot")
+	}
 }
 
 func TestInstanceFails(t *testing.T) {

@@ -68,7 +68,7 @@ func attribute(name types.InstanceAttributeName, i *types.Instance, userData str
 	case types.InstanceAttributeNameGroupSet:
 		out.Groups = i.SecurityGroups
 	case types.InstanceAttributeNameBlockDeviceMapping:
-		out.BlockDeviceMappings = []types.InstanceBlockDeviceMapping{}
+		out.BlockDeviceMappings = i.BlockDeviceMappings
 	case types.InstanceAttributeNameProductCodes:
 		out.ProductCodes = []types.ProductCode{}
 	case types.InstanceAttributeNameRootDeviceName:

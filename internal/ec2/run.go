@@ -236,7 +236,8 @@ func (s *Service) TerminateInstances(ctx context.Context, in *ec2.TerminateInsta
 // machine.
 func (s *Service) launchedInstance(v *state.View, machine *types.Instance, row *state.Instance) types.Instance {
 	i := row.Instance
-	i.BlockDeviceMappings = []types.InstanceBlockDeviceMapping{}
+	i.BlockDeviceMappings = mappings(v, row)
+	i.RootDeviceName, i.RootDeviceType = aws.String(rootDevice), types.DeviceTypeEbs
 	i.NetworkInterfaces = []types.InstanceNetworkInterface{}
 	if i.SecurityGroups == nil {
 		i.SecurityGroups = []types.GroupIdentifier{}

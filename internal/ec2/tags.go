@@ -99,7 +99,7 @@ var launchTemplates = kind[state.LaunchTemplate]{
 // network are the kinds of resources of networks.
 var network = []taggable{
 	addresses, dhcpOptions, egressOnlyGateways, internetGateways, keyPairs, natGateways, networkACLs, networkInterfaces, placementGroups,
-	routeTables, securityGroupRules, securityGroups, subnets, vpcEndpoints, vpcs,
+	routeTables, securityGroupRules, securityGroups, subnets, volumeTags{volumes}, vpcEndpoints, vpcs,
 }
 
 // retag changes the tags of resources, of all or of none.

@@ -57,6 +57,7 @@ type View struct {
 	Tasks                Table[*Task]
 	UserGroups           Table[*UserGroup]
 	Users                Table[*User]
+	Volumes              Table[*Volume]
 }
 
 // Changed waits until something that was read through a view from Watch has changed.
@@ -117,6 +118,7 @@ func newView(v *store.View) *View {
 		Tasks:                tasks.In(v),
 		UserGroups:           userGroups.In(v),
 		Users:                users.In(v),
+		Volumes:              volumes.In(v),
 	}
 }
 
@@ -192,4 +194,5 @@ var schema = store.NewSchema(
 	roles,
 	userGroups,
 	users,
+	volumes,
 )

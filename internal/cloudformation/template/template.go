@@ -312,7 +312,9 @@ func (t *Template) readResources(v *Value) error {
 	return nil
 }
 
-var deletionPolicies = []string{"Delete", "Retain", "RetainExceptOnCreate", "Snapshot"}
+const snapshot = "Snapshot"
+
+var deletionPolicies = []string{"Delete", "Retain", "RetainExceptOnCreate", snapshot}
 
 // read reads a resource's declaration.
 func (r *Resource) read(name string, v *Value) error {
@@ -328,6 +330,9 @@ func (r *Resource) read(name string, v *Value) error {
 	if r.Type == "" {
 		return malformed("[/Resources/%s] Every Resources object must contain a Type member.", name)
 	}
+	if r.DeletionPolicy == snapshot || r.UpdateReplacePolicy == snapshot { // nothing that Pintle has can be kept so
+		return Errorf("Template error: resource type %s does not support deletion policy Snapshot", r.Type)
+	}
 	return nil
 }
 
@@ -342,7 +347,7 @@ func (r *Resource) attribute(name string, v *Value) (err error) {
 	case "DeletionPolicy":
 		r.DeletionPolicy, err = r.policy(name, v, deletionPolicies)
 	case "UpdateReplacePolicy":
-		r.UpdateReplacePolicy, err = r.policy(name, v, []string{"Delete", "Retain", "Snapshot"})
+		r.UpdateReplacePolicy, err = r.policy(name, v, []string{"Delete", "Retain", snapshot})
 	case "Properties":
 		r.Properties, err = object(path, v)
 	case "Metadata":

@@ -1,0 +1,283 @@
+package ec2
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+)
+
+// turned launches an instance in a zone, and puts it into a state.
+func (w *world) turned(zone string, in types.InstanceStateName) string {
+	w.t.Helper()
+	all, err := w.run(1, ec2.RunInstancesInput{Placement: &types.Placement{AvailabilityZone: &zone}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.turn(*all[0].InstanceId, in)
+	return *all[0].InstanceId
+}
+
+func (w *world) turn(id string, in types.InstanceStateName) {
+	w.t.Helper()
+	statetest.Update(w.t, w.s.store, func(tx *state.Tx) { tx.Instances.Put(tx.Instances.Get(id).In(in)) })
+}
+
+// volume creates a volume of 10 GiB in the zone a.
+func (w *world) volume() string {
+	w.t.Helper()
+	out, err := w.s.CreateVolume(w.t.Context(), &ec2.CreateVolumeInput{AvailabilityZone: aws.String("us-east-1a"), Size: aws.Int32(10)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return *out.VolumeId
+}
+
+// filtered returns the ids of the volumes that a filter finds.
+func (w *world) filtered(name, value string) (ids []string) {
+	w.t.Helper()
+	out, err := w.s.DescribeVolumes(w.t.Context(), &ec2.DescribeVolumesInput{Filters: []types.Filter{{Name: &name, Values: []string{value}}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, v := range out.Volumes {
+		ids = append(ids, *v.VolumeId)
+	}
+	return ids
+}
+
+// TestVolumeSizes: a volume has what its type has, and nothing is made of what it hasn't.
+func TestVolumeSizes(t *testing.T) {
+	for _, c := range []struct {
+		in   volumeSize
+		want volumeSize // of what is made
+		code string     // or the error's
+		text string     // which it contains
+	}{
+		{in: volumeSize{size: aws.Int32(10)}, want: volumeSize{"gp2", aws.Int32(10), aws.Int32(100), nil}},
+		{in: volumeSize{"gp2", aws.Int32(16384), nil, nil}, want: volumeSize{"gp2", aws.Int32(16384), aws.Int32(16000), nil}},
+		{in: volumeSize{"gp3", aws.Int32(10), nil, nil}, want: volumeSize{"gp3", aws.Int32(10), aws.Int32(3000), aws.Int32(125)}},
+		{in: volumeSize{"gp3", aws.Int32(10), aws.Int32(4000), aws.Int32(500)}, want: volumeSize{"gp3", aws.Int32(10), aws.Int32(4000), aws.Int32(500)}},
+		{in: volumeSize{"io2", aws.Int32(4), aws.Int32(100), nil}, want: volumeSize{"io2", aws.Int32(4), aws.Int32(100), nil}},
+		{in: volumeSize{"st1", aws.Int32(125), nil, nil}, want: volumeSize{"st1", aws.Int32(125), nil, nil}},
+		{in: volumeSize{}, code: "MissingParameter", text: "size/snapshot"},
+		{in: volumeSize{"floppy", aws.Int32(1), nil, nil}, code: "UnknownVolumeType", text: "'floppy'"},
+		{in: volumeSize{"st1", aws.Int32(124), nil, nil}, code: "InvalidParameterValue", text: "Volume of 124GiB is too small for volume type st1; minimum is 125GiB."},
+		{in: volumeSize{"standard", aws.Int32(1025), nil, nil}, code: "InvalidParameterValue", text: "maximum is 1024GiB."},
+		{in: volumeSize{"gp2", aws.Int32(10), aws.Int32(100), nil}, code: "InvalidParameterCombination", text: "The parameter iops is not supported for gp2 volumes."},
+		{in: volumeSize{"gp2", aws.Int32(10), nil, aws.Int32(125)}, code: "InvalidParameterCombination", text: "throughput is not supported"},
+		{in: volumeSize{"io1", aws.Int32(10), nil, nil}, code: "MissingParameter", text: "iops"},
+		{in: volumeSize{"io1", aws.Int32(100), aws.Int32(5001), nil}, code: "InvalidParameterValue", text: "ratio of 50.0 is too high; maximum is 50"},
+		{in: volumeSize{"gp3", aws.Int32(10), aws.Int32(2999), nil}, code: "InvalidParameterValue", text: "Volume iops of 2999 is too low; minimum is 3000."},
+		{in: volumeSize{"gp3", aws.Int32(10), nil, aws.Int32(2001)}, code: "InvalidParameterValue", text: "Throughput of 2001 MiB/s"},
+	} {
+		got, err := c.in.checked()
+		if codeOf(err) != c.code || err != nil && !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%+v: %v, want %s: %s", c.in, err, c.code, c.text)
+		}
+		isSame := got.kind == c.want.kind && aws.ToInt32(got.size) == aws.ToInt32(c.want.size) &&
+			aws.ToInt32(got.iops) == aws.ToInt32(c.want.iops) && aws.ToInt32(got.throughput) == aws.ToInt32(c.want.throughput)
+		if err == nil && !isSame {
+			t.Errorf("%+v is %+v", c.in, got)
+		}
+	}
+}
+
+// TestVolume: a volume is made, attached, modified, detached and deleted.
+func TestVolume(t *testing.T) {
+	s, w := networked(t)
+	ctx := t.Context()
+	id, at := w.volume(), w.turned("us-east-1a", types.InstanceStateNameRunning)
+	if _, err := s.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: &id, InstanceId: &at, Device: aws.String("/dev/sdf")}); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"attachment.instance-id": at, "status": "in-use", "availability-zone": "us-east-1a", "volume-type": "gp*", "attachment.status": "attached",
+	} {
+		if got := w.filtered(name, value); !slices.Contains(got, id) || len(got) != 2 {
+			t.Errorf("%s=%s: %v", name, value, got)
+		}
+	}
+	if got := w.filtered("attachment.device", "/dev/sdf"); !slices.Equal(got, []string{id}) {
+		t.Errorf("at the device: %v", got)
+	}
+	out, err := s.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{at}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := out.Reservations[0].Instances[0]
+	if len(i.BlockDeviceMappings) != 2 || *i.BlockDeviceMappings[0].DeviceName != *i.RootDeviceName || *i.BlockDeviceMappings[1].Ebs.VolumeId != id {
+		t.Errorf("the instance has %+v", i.BlockDeviceMappings)
+	}
+	done, err := s.ModifyVolume(ctx, &ec2.ModifyVolumeInput{VolumeId: &id, Size: aws.Int32(100), VolumeType: types.VolumeTypeGp3})
+	if err != nil || *done.VolumeModification.OriginalSize != 10 || *done.VolumeModification.TargetThroughput != 125 {
+		t.Errorf("modified: %+v, %v", done, err)
+	}
+	if _, err := s.ModifyVolume(ctx, &ec2.ModifyVolumeInput{VolumeId: &id, Size: aws.Int32(99)}); codeOf(err) != "InvalidParameterValue" {
+		t.Errorf("made smaller: %v", err)
+	}
+	changed, err := s.DescribeVolumesModifications(ctx, &ec2.DescribeVolumesModificationsInput{VolumeIds: []string{id}})
+	if err != nil || len(changed.VolumesModifications) != 1 {
+		t.Errorf("modifications: %+v, %v", changed, err)
+	}
+	if _, err := s.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &id}); codeOf(err) != "VolumeInUse" {
+		t.Errorf("deleted while attached: %v", err)
+	}
+	if _, err := s.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &id, InstanceId: &at}); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &id}); codeOf(err) != "IncorrectState" {
+		t.Errorf("detached again: %v", err)
+	}
+	if _, err := s.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &id}); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{VolumeIds: []string{id}}); codeOf(err) != "InvalidVolume.NotFound" {
+		t.Errorf("described afterwards: %v", err)
+	}
+}
+
+// TestVolumeRefused: the errors of calls that can't be done, with EC2's codes.
+func TestVolumeRefused(t *testing.T) {
+	s, w := networked(t)
+	ctx := t.Context()
+	running, pending := w.turned("us-east-1a", types.InstanceStateNameRunning), w.turned("us-east-1a", types.InstanceStateNamePending)
+	elsewhere := w.turned("us-east-1b", types.InstanceStateNameRunning)
+	free, taken := w.volume(), w.volume()
+	attach := func(volume, instance, device string) error {
+		_, err := s.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: &volume, InstanceId: &instance, Device: &device})
+		return err
+	}
+	create := func(in ec2.CreateVolumeInput) error {
+		_, err := s.CreateVolume(ctx, &in)
+		return err
+	}
+	detach := func(in ec2.DetachVolumeInput) error {
+		_, err := s.DetachVolume(ctx, &in)
+		return err
+	}
+	if err := attach(taken, running, "/dev/sdg"); err != nil {
+		t.Fatal(err)
+	}
+	root := state.VolumeOf(running, rootDevice)
+	_, tagged := s.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{root}, Tags: []types.Tag{{Key: aws.String("a"), Value: aws.String("b")}}})
+	_, deleted := s.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &root})
+	_, malformed := s.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{VolumeIds: []string{"v"}})
+	_, unmodified := s.DescribeVolumesModifications(ctx, &ec2.DescribeVolumesModificationsInput{VolumeIds: []string{free}})
+	zone := aws.String("us-east-1a")
+	for _, c := range []struct {
+		what string
+		err  error
+		want string
+	}{
+		{"attached twice", attach(taken, running, "/dev/sdh"), "VolumeInUse"},
+		{"attached where another one is", attach(free, running, "/dev/sdg"), "InvalidParameterValue"},
+		{"attached where the root is", attach(free, running, rootDevice), "InvalidParameterValue"},
+		{"attached to what starts", attach(free, pending, "/dev/sdg"), "IncorrectState"},
+		{"attached in another zone", attach(free, elsewhere, "/dev/sdg"), "InvalidVolume.ZoneMismatch"},
+		{"attached to nothing", attach(free, "i-0123456789abcdef0", "/dev/sdg"), "InvalidInstanceID.NotFound"},
+		{"nothing attached", attach("vol-0123456789abcdef0", running, "/dev/sdg"), "InvalidVolume.NotFound"},
+		{"attached nowhere", attach(free, running, ""), "MissingParameter"},
+		{"detached from another one", detach(ec2.DetachVolumeInput{VolumeId: &taken, InstanceId: &elsewhere}), "InvalidAttachment.NotFound"},
+		{"the root detached", detach(ec2.DetachVolumeInput{VolumeId: &root}), "OperationNotPermitted"},
+		{"the root deleted", deleted, "VolumeInUse"},
+		{"the root tagged", tagged, "UnsupportedOperation"},
+		{"nowhere", create(ec2.CreateVolumeInput{Size: aws.Int32(1)}), "MissingParameter"},
+		{"in another region", create(ec2.CreateVolumeInput{Size: aws.Int32(1), AvailabilityZone: aws.String("eu-west-1a")}), "InvalidZone.NotFound"},
+		{"of a snapshot", create(ec2.CreateVolumeInput{SnapshotId: aws.String("snap-1"), AvailabilityZone: zone}), "InvalidSnapshot.NotFound"},
+		{"of several instances", create(ec2.CreateVolumeInput{Size: aws.Int32(1), AvailabilityZone: zone, MultiAttachEnabled: aws.Bool(true)}), "UnsupportedOperation"},
+		{"with a key for nothing", create(ec2.CreateVolumeInput{Size: aws.Int32(1), AvailabilityZone: zone, KmsKeyId: aws.String("k")}), "InvalidParameterDependency"},
+		{"described by something else", malformed, "InvalidParameterValue"},
+		{"never modified", unmodified, "InvalidVolumeModification.NotFound"},
+	} {
+		if codeOf(c.err) != c.want {
+			t.Errorf("%s: %v, want %s", c.what, c.err, c.want)
+		}
+	}
+}
+
+// TestVolumeOutlivesItsInstance: a volume that was attached is free once the instance ends, and the instance's own ones are gone.
+func TestVolumeOutlivesItsInstance(t *testing.T) {
+	s, w := networked(t)
+	id, at := w.volume(), w.turned("us-east-1a", types.InstanceStateNameRunning)
+	if _, err := s.AttachVolume(t.Context(), &ec2.AttachVolumeInput{VolumeId: &id, InstanceId: &at, Device: aws.String("/dev/sdf")}); err != nil {
+		t.Fatal(err)
+	}
+	w.turn(at, types.InstanceStateNameTerminated)
+	if got := w.filtered("status", "*"); !slices.Equal(got, []string{id}) || !slices.Equal(got, w.filtered("status", "available")) {
+		t.Errorf("there are %v", got)
+	}
+	if _, err := s.DeleteVolume(t.Context(), &ec2.DeleteVolumeInput{VolumeId: &id}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMappedVolumes: an instance has the volumes that its launch template maps, and a root in any case.
+func TestMappedVolumes(t *testing.T) {
+	s, w := networked(t)
+	_, err := s.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String("disks"),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{
+			{DeviceName: aws.String(rootDevice), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(100), Encrypted: aws.Bool(true)}},
+			{DeviceName: aws.String("/dev/sdb"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(500), VolumeType: types.VolumeTypeSt1}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.run(1, ec2.RunInstancesInput{LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("disks")}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.run(1, ec2.RunInstancesInput{}); err != nil {
+		t.Fatal(err)
+	}
+	for size, n := range map[string]int{"100": 1, "500": 1, "30": 1} {
+		if got := w.filtered("size", size); len(got) != n {
+			t.Errorf("%d volumes of %s GiB", len(got), size)
+		}
+	}
+	if got := w.filtered("encrypted", "true"); len(got) != 1 {
+		t.Errorf("%d are encrypted", len(got))
+	}
+}
+
+// TestVolumesNeverShareADevice: whatever is attached and detached in whatever order, a volume is at one instance at most and a device has one
+// volume.
+func TestVolumesNeverShareADevice(t *testing.T) {
+	s, w := networked(t)
+	instances := []string{w.turned("us-east-1a", types.InstanceStateNameRunning), w.turned("us-east-1a", types.InstanceStateNameRunning)}
+	made := []string{w.volume(), w.volume(), w.volume()}
+	attached := 0
+	rapid.Check(t, func(r *rapid.T) {
+		id, at := rapid.SampledFrom(made).Draw(r, "volume"), rapid.SampledFrom(instances).Draw(r, "instance")
+		device := rapid.SampledFrom([]string{"/dev/sdf", "/dev/sdg"}).Draw(r, "device")
+		if rapid.Bool().Draw(r, "attach") {
+			if _, err := s.AttachVolume(t.Context(), &ec2.AttachVolumeInput{VolumeId: &id, InstanceId: &at, Device: &device}); err == nil {
+				attached++
+			}
+		} else {
+			s.DetachVolume(t.Context(), &ec2.DetachVolumeInput{VolumeId: &id}) //nolint:errcheck // it may be attached nowhere
+		}
+		at2 := map[string]bool{}
+		for _, i := range instances {
+			for _, m := range mappings(s.store.View(), s.store.View().Instances.Get(i)) {
+				for _, key := range []string{i + *m.DeviceName, *m.Ebs.VolumeId} {
+					if at2[key] {
+						r.Fatalf("%s is there twice", key)
+					}
+					at2[key] = true
+				}
+			}
+		}
+	})
+	if attached < 5 {
+		t.Errorf("only %d were attached", attached)
+	}
+}
