@@ -947,8 +947,8 @@ kinds = [t["InstanceType"] for p in ec2.get_paginator("describe_instance_types")
     for t in p["InstanceTypes"]]
 assert len(kinds) > 100 and len(set(kinds)) == len(kinds), kinds
 refused("InvalidInstanceType", ec2.describe_instance_types, InstanceTypes=["z9.huge"])
-refused("UnsupportedOperation", ec2.describe_volumes)
-called.discard("ec2:DescribeVolumes")
+refused("UnsupportedOperation", ec2.describe_snapshots)
+called.discard("ec2:DescribeSnapshots")
 
 
 def network():
@@ -1215,6 +1215,7 @@ disk = ec2.create_volume(AvailabilityZone=mine["Placement"]["AvailabilityZone"],
 wait(ec2, "volume_available", VolumeIds=[disk])
 ec2.attach_volume(VolumeId=disk, InstanceId=mine["InstanceId"], Device="/dev/sdf")
 wait(ec2, "volume_in_use", VolumeIds=[disk])
+assert ec2.describe_volumes(VolumeIds=[disk])["Volumes"][0]["Attachments"][0]["Device"] == "/dev/sdf"
 refused("VolumeInUse", ec2.delete_volume, VolumeId=disk)
 assert ec2.modify_volume(VolumeId=disk, Size=20)["VolumeModification"]["ModificationState"] == "completed"
 assert ec2.describe_volumes_modifications(VolumeIds=[disk])["VolumesModifications"][0]["TargetSize"] == 20
