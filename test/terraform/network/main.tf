@@ -204,3 +204,11 @@ resource "aws_placement_group" "near" {
 }
 
 output "subnets" { value = data.aws_subnets.default.ids }
+
+# A volume is a record here.
+resource "aws_ebs_volume" "scratch" {
+  availability_zone = "us-east-1a"
+  size              = 10
+  type              = "gp3"
+  tags              = { Name = "scratch" }
+}
