@@ -73,6 +73,7 @@ var beyond = map[string]map[string]string{
 	},
 	"ec2": { // the model has no errors at all; these are from "Error codes for the Amazon EC2 API"
 		"DryRunOperation":                                  "client errors",
+		"SsmInvalidParameter":                              "seen on AWS",
 		"FilterLimitExceeded":                              "client errors",
 		"InsufficientInstanceCapacity":                     "server errors",
 		"InvalidAMIID.Malformed":                           "client errors",

@@ -245,8 +245,8 @@ func TestRealGPUs(t *testing.T) {
 	spec.GPUs = nil
 	spec.Privileged = true // so it has the machine's /dev, and needs the rest: the driver's files, for GPUs that are described
 	spec.MachineGPUs = []string{"GPU-1", "GPU-2", "GPU-3"}
-	spec.Entrypoint = []string{"/bin/sh", "-c", "echo $SEEN $NVIDIA_VISIBLE_DEVICES; ls -d /dev/nvidia[78] || echo as the machine"}
-	checkOutput(t, r, spec, "1 all\nls: /dev/nvidia[78]: No such file or directory\nas the machine\n")
+	spec.Entrypoint = []string{"/bin/sh", "-c", "echo $SEEN $NVIDIA_VISIBLE_DEVICES; ls -d /dev/nvidia[78] 2>/dev/null || echo as the machine"}
+	checkOutput(t, r, spec, "1 all\nas the machine\n")
 	spec.Privileged = false
 	spec.MachineGPUs = nil
 	spec.ID = "unknown-" + filepath.Base(r.opts.Dir)
