@@ -1353,6 +1353,25 @@ asg.delete_auto_scaling_group(**g, ForceDelete=True)
 wait(ec2, "instance_terminated", InstanceIds=[first, second])
 assert until(lambda left: not left, lambda: asg.describe_auto_scaling_groups()["AutoScalingGroups"]) == []
 refused("ValidationError", asg.set_desired_capacity, **g, DesiredCapacity=0)
+
+# A warm pool: an instance is launched ahead, stopped, and comes into service as it is
+g = dict(AutoScalingGroupName="warm")
+asg.create_auto_scaling_group(**g, MinSize=0, MaxSize=1, LaunchTemplate={"LaunchTemplateName": "gpu"}, AvailabilityZones=["us-east-1a"])
+asg.put_warm_pool(**g, PoolState="Stopped")
+pooled = lambda: [(i["InstanceId"], i["LifecycleState"]) for i in asg.describe_warm_pool(**g)["Instances"]]
+((first, state),) = until(lambda got: [s for _, s in got] == ["Warmed:Stopped"], pooled)
+assert state == "Warmed:Stopped", state
+wait(ec2, "instance_stopped", InstanceIds=[first])
+assert [g["WarmPoolSize"] for g in asg.describe_auto_scaling_groups(AutoScalingGroupNames=["warm"])["AutoScalingGroups"]] == [1]
+asg.set_desired_capacity(**g, DesiredCapacity=1)
+serving = lambda: [(i["InstanceId"], i["LifecycleState"]) for i in
+    asg.describe_auto_scaling_groups(AutoScalingGroupNames=["warm"])["AutoScalingGroups"][0]["Instances"]]
+assert until(lambda got: got == [(first, "InService")], serving) == [(first, "InService")]
+wait(ec2, "instance_running", InstanceIds=[first])
+asg.delete_warm_pool(**g, ForceDelete=True)
+refused("ValidationError", asg.delete_warm_pool, **g)
+asg.delete_auto_scaling_group(**g, ForceDelete=True)
+wait(ec2, "instance_terminated", InstanceIds=[first])
 ec2.delete_launch_template(LaunchTemplateName="gpu")
 
 # Parameter Store

@@ -448,10 +448,17 @@ func (s *Service) DescribeAutoScalingGroups(
 		g := row.AutoScalingGroup
 		g.MixedInstancesPolicy = withOverrides(g.MixedInstancesPolicy)
 		withLists(&g)
-		if in.IncludeInstances == nil || *in.IncludeInstances {
-			for i := range v.Instances.By(state.InstancesByGroup, row.Name()) {
+		warm := int32(0)
+		for i := range v.Instances.By(state.InstancesByGroup, row.Name()) {
+			switch {
+			case i.Member.IsWarm():
+				warm++
+			case in.IncludeInstances == nil || *in.IncludeInstances:
 				g.Instances = append(g.Instances, types.Instance(instanceOf(i)))
 			}
+		}
+		if g.WarmPoolConfiguration != nil {
+			g.WarmPoolSize = &warm
 		}
 		out.AutoScalingGroups = append(out.AutoScalingGroups, g)
 	}

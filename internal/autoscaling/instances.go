@@ -51,7 +51,7 @@ func (s *Service) TerminateInstanceInAutoScalingGroup(
 			return invalid("The instance %s is not in InService or Standby or Pending: it is %s", *in.InstanceId, i.Member.LifecycleState)
 		}
 		g := old.Clone()
-		if *in.ShouldDecrementDesiredCapacity {
+		if *in.ShouldDecrementDesiredCapacity && !i.Member.IsWarm() { // the capacity doesn't count it
 			if *g.DesiredCapacity <= *g.MinSize {
 				return invalid("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate "+
 					"group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.",

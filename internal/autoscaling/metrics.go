@@ -13,7 +13,7 @@ import (
 )
 
 // groupMetrics are the metrics that a group can publish, from API_EnableMetricsCollection. The loop in cloudwatch/metering
-// puts those of groups. Pintle has no warm pools.
+// puts them.
 var groupMetrics = []string{
 	"GroupMinSize", "GroupMaxSize", "GroupDesiredCapacity",
 	"GroupInServiceInstances", "GroupPendingInstances", "GroupStandbyInstances", "GroupTerminatingInstances", "GroupTotalInstances",

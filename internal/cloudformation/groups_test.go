@@ -32,6 +32,8 @@ Resources:
     AutoScalingGroupName: !Ref Group, PolicyType: SimpleScaling, AdjustmentType: ChangeInCapacity, ScalingAdjustment: '1'}}
   Action: {Type: 'AWS::AutoScaling::ScheduledAction', Properties: {
     AutoScalingGroupName: !Ref Group, MinSize: '1', Recurrence: 0 8 * * *, StartTime: '2126-06-01T00:00:00Z'}}
+  Pool: {Type: 'AWS::AutoScaling::WarmPool', Properties: {
+    AutoScalingGroupName: !Ref Group, MinSize: '1', PoolState: Running, InstanceReusePolicy: {ReuseOnScaleIn: 'true'}}}
 Outputs:
   Version: {Value: !GetAtt Template.LatestVersionNumber}
   Policy: {Value: !GetAtt Policy.PolicyName}
@@ -89,6 +91,9 @@ func TestGroupsResources(t *testing.T) {
 	g := v.AutoScalingGroups.Get(was["Group"])
 	if *g.MaxSize != 5 || *g.LaunchConfigurationName == was["Launch"] || *g.DefaultCooldown != 60 || len(g.EnabledMetrics) == 0 {
 		t.Errorf("the group is %+v", g)
+	}
+	if p := g.WarmPoolConfiguration; p == nil || *p.MinSize != 2 || p.PoolState != "Running" || !*p.InstanceReusePolicy.ReuseOnScaleIn {
+		t.Errorf("the warm pool is %+v", p)
 	}
 	if len(g.Tags) != 2 || *g.Tags[0].Key != "Name" || !*g.Tags[0].PropagateAtLaunch || *g.Tags[1].Key != "new" {
 		t.Errorf("the group's tags are %v", g.Tags)

@@ -31,6 +31,12 @@ func (s *Service) findInstance(v *state.View, clusterArn, instance string) *stat
 	return row
 }
 
+// isWarm reports whether a container instance's machine is in the warm pool of an Auto Scaling group: it's to take no tasks.
+func isWarm(v *state.View, c *state.ContainerInstance) bool {
+	machine := v.Instances.Get(aws.ToString(c.Ec2InstanceId))
+	return machine != nil && machine.Member != nil && machine.Member.IsWarm()
+}
+
 // RegisterContainerInstance adds a node, or takes back one that restarted. Agents call it. The answer has every attribute
 // that was sent, because Amazon's agent insists on it.
 func (s *Service) RegisterContainerInstance(
@@ -66,6 +72,9 @@ func (s *Service) RegisterContainerInstance(
 		row.Capacity = capacity
 		row.GPUs = mergeGPUs(row.GPUs, gpus)
 		row.RegisteredResources = registeredResources(row)
+		if isWarm(tx.View, row) {
+			row = row.In(types.ContainerInstanceStatusDraining) // until it comes into service
+		}
 		tx.ContainerInstances.Put(row)
 		return nil
 	})

@@ -226,22 +226,51 @@ func (v *View) ActiveRefresh(group string) *GroupRefresh {
 	return nil
 }
 
-// ActiveMembers returns the group's instances that count towards its desired capacity. Instances that are leaving or on
-// standby don't count.
+// ActiveMembers returns the group's instances that count towards its desired capacity. Instances that are leaving, on standby or in the warm
+// pool don't count.
 func (v *View) ActiveMembers(group string) (out []*Instance) {
 	for i := range v.Instances.By(InstancesByGroup, group) {
-		if !i.Member.IsLeaving() && !i.Member.IsOnStandby() {
+		if !i.Member.IsLeaving() && !i.Member.IsOnStandby() && !i.Member.IsWarm() {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
+// WarmMembers returns the instances in a group's warm pool, without those that are leaving.
+func (v *View) WarmMembers(group string) (out []*Instance) {
+	for i := range v.Instances.By(InstancesByGroup, group) {
+		if i.Member.IsWarm() && !i.Member.IsLeaving() {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// WarmPoolTarget returns how many instances the group's warm pool is to have: API_PutWarmPool.
+func (g *AutoScalingGroup) WarmPoolTarget() int {
+	pool := g.WarmPoolConfiguration
+	if pool == nil || pool.Status == types.WarmPoolStatusPendingDelete || g.Deleting {
+		return 0
+	}
+	prepared := cmp.Or(pool.MaxGroupPreparedCapacity, g.MaxSize)
+	return max(int(aws.ToInt32(pool.MinSize)), int(*prepared)-int(*g.DesiredCapacity))
+}
+
+// IsReady reports whether the instance waits in its group's warm pool, and can be taken into service.
+func (m *Member) IsReady() bool {
+	return m.LifecycleState == types.LifecycleStateWarmedStopped || m.LifecycleState == types.LifecycleStateWarmedRunning
+}
+
+// IsWarm reports whether the instance is in its group's warm pool: launched ahead, and not in service.
+func (m *Member) IsWarm() bool { return strings.HasPrefix(string(m.LifecycleState), "Warmed:") }
+
 // IsLeaving reports whether the instance is leaving its group.
 func (m *Member) IsLeaving() bool {
 	switch m.LifecycleState {
 	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed,
-		types.LifecycleStateDetaching:
+		types.LifecycleStateDetaching, types.LifecycleStateWarmedTerminating, types.LifecycleStateWarmedTerminatingWait,
+		types.LifecycleStateWarmedTerminatingProceed:
 		return true
 	}
 	return false
@@ -360,6 +389,9 @@ func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Tim
 	a := tx.StartInstanceActivity(g, i, "Terminating EC2 instance", cause, types.ScalingActivityStatusCodeInProgress, 0, now)
 	row := i.Clone()
 	row.Member.LifecycleState = types.LifecycleStateTerminating
+	if i.Member.IsWarm() {
+		row.Member.LifecycleState = types.LifecycleStateWarmedTerminating
+	}
 	row.Member.Activity = *a.ActivityId
 	row.Member.Waits = nil
 	tx.Instances.Put(row)

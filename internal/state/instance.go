@@ -19,7 +19,7 @@ import (
 // The rows of EC2. Like ECS's rows they embed the SDK's structs.
 
 // Instance is an EC2 instance that Pintle starts a machine for. Package machines brings the machine to what State says:
-// pending asks for a machine, shutting-down for its end. Machines that others start have no row.
+// pending asks for a machine, stopping and shutting-down for its end. Machines that others start have no row.
 type Instance struct {
 	types.Instance
 	UserData string `json:",omitzero"` // base64, as EC2 keeps it
@@ -49,6 +49,8 @@ type Member struct {
 	InServiceAt *time.Time `json:",omitzero"`
 	// Waits is the lifecycle action that the instance waits for.
 	Waits *LifecycleAction `json:",omitzero"`
+	// FromPool means that the instance came into service from the group's warm pool.
+	FromPool bool `json:",omitzero"`
 	// Draining means that its container instance was set to DRAINING before the machine goes.
 	Draining bool `json:",omitzero"`
 }
@@ -90,7 +92,7 @@ func (i *Instance) In(name types.InstanceStateName) *Instance {
 
 var instanceStates = map[types.InstanceStateName]int32{
 	types.InstanceStateNamePending: 0, types.InstanceStateNameRunning: 16, types.InstanceStateNameShuttingDown: 32,
-	types.InstanceStateNameTerminated: 48,
+	types.InstanceStateNameTerminated: 48, types.InstanceStateNameStopping: 64, types.InstanceStateNameStopped: 80,
 }
 
 // Clone returns a copy that can be changed.

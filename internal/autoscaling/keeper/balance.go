@@ -91,25 +91,35 @@ func (s *step) launch(have, desired int) {
 	}
 	for n := range desired - have {
 		cause := s.launchCause(n, have, desired)
+		if s.takeWarm(fitting, in, cause) {
+			continue
+		}
 		zone, size := group.Place(s.group.AvailabilityZones, in, fitting, s.group.FailedPools, wantsCheapest(s.group))
 		in[zone]++
-		row, err := s.newInstance(zone, size)
-		if err != nil {
-			s.group.Failures++
-			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
-			if s.group.Failures == 1 { // later ones fail for the same reason until somebody changes the group
-				a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause,
-					types.ScalingActivityStatusCodeInProgress, 0, s.now)
-				s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed,
-					err.Error()+". Launching EC2 instance failed.", s.now)
-			}
+		if !s.start(zone, size, types.LifecycleStatePending, "Launching a new EC2 instance", cause) {
 			return
 		}
-		a := s.tx.StartInstanceActivity(s.group, row, "Launching a new EC2 instance", cause,
-			types.ScalingActivityStatusCodePreInService, 30, s.now)
-		row.Member.Activity = *a.ActivityId
-		s.tx.Instances.Put(row)
 	}
+}
+
+// start launches an instance. It reports false, and delays the next launch, if there's nothing to launch it from.
+func (s *step) start(zone string, size group.Size, into types.LifecycleState, description, cause string) bool {
+	row, err := s.newInstance(zone, size)
+	if err != nil {
+		s.group.Failures++
+		s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
+		if s.group.Failures == 1 { // later ones fail for the same reason until somebody changes the group
+			a := s.tx.StartGroupActivity(s.group, description, cause, types.ScalingActivityStatusCodeInProgress, 0, s.now)
+			s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed,
+				err.Error()+". Launching EC2 instance failed.", s.now)
+		}
+		return false
+	}
+	a := s.tx.StartInstanceActivity(s.group, row, description, cause, types.ScalingActivityStatusCodePreInService, 30, s.now)
+	row.Member.LifecycleState = into
+	row.Member.Activity = *a.ActivityId
+	s.tx.Instances.Put(row)
+	return true
 }
 
 // newInstance makes an instance from the group's launch template or launch configuration, in a zone and of a size.
@@ -208,6 +218,11 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 		len(active), len(active)-len(victims))
 	for _, id := range victims {
 		row := s.tx.Instances.Get(id)
+		if s.reuses() {
+			s.putBack(row, cause)
+			s.group.CoolsFrom = &s.now
+			continue
+		}
 		s.tx.Leave(s.group, row, cause+"  At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
 		if p != nil && (p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled ||
 			p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled) {

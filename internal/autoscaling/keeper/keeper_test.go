@@ -89,6 +89,8 @@ func runMachines(t testing.TB, store *state.Store) {
 			switch i.Name() {
 			case ec2types.InstanceStateNamePending:
 				tx.Instances.Put(i.In(ec2types.InstanceStateNameRunning))
+			case ec2types.InstanceStateNameStopping:
+				tx.Instances.Put(i.In(ec2types.InstanceStateNameStopped))
 			case ec2types.InstanceStateNameShuttingDown:
 				tx.Instances.Put(i.In(ec2types.InstanceStateNameTerminated))
 			}

@@ -76,6 +76,10 @@ func (s *step) outdated(r *state.GroupRefresh) (ready []*state.Instance, left in
 		if i.Member.IsLeaving() || !i.LaunchTime.Before(*r.StartTime) || aws.ToBool(r.Preferences.SkipMatching) && s.matches(i) {
 			continue
 		}
+		if i.Member.IsWarm() { // nobody misses it
+			s.leave(i, "an instance was taken out of the warm pool in response to an instance refresh.")
+			continue
+		}
 		switch {
 		case i.Member.IsOnStandby() && r.Preferences.StandbyInstances == types.StandbyInstancesIgnore,
 			s.isProtected(i) && r.Preferences.ScaleInProtectedInstances == types.ScaleInProtectedInstancesIgnore:

@@ -55,6 +55,7 @@ func (s *step) run() {
 	s.replaceUnhealthy()
 	s.refresh()
 	s.balance()
+	s.balancePool()
 	if s.group.Deleting && len(slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name()))) == 0 {
 		s.tx.AutoScalingGroups.Delete(s.group.Name())
 		return
@@ -120,8 +121,11 @@ func (s *step) advance(i *state.Instance) {
 		row.Member = nil
 		s.tx.Instances.Put(row)
 		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
-	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed:
+	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed,
+		types.LifecycleStateWarmedTerminating, types.LifecycleStateWarmedTerminatingWait, types.LifecycleStateWarmedTerminatingProceed:
 		s.depart(i)
+	default:
+		s.warmUp(i)
 	}
 }
 
@@ -242,15 +246,19 @@ func (s *step) depart(i *state.Instance) {
 		return
 	}
 	row := i.Clone()
-	if i.Member.LifecycleState != types.LifecycleStateTerminatingProceed {
+	wait, proceed := types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed
+	if i.Member.IsWarm() {
+		wait, proceed = types.LifecycleStateWarmedTerminatingWait, types.LifecycleStateWarmedTerminatingProceed
+	}
+	if i.Member.LifecycleState != proceed {
 		waits, abandoned := s.hooks(i, terminating) // even if the action is abandoned, the instance goes
 		if row.Member.Waits = waits; waits != nil && abandoned == "" {
-			row.Member.LifecycleState = types.LifecycleStateTerminatingWait
+			row.Member.LifecycleState = wait
 			s.put(i, row)
 			s.tx.SetGroupActivityProgress(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 60)
 			return
 		}
-		row.Member.LifecycleState = types.LifecycleStateTerminatingProceed
+		row.Member.LifecycleState = proceed
 		row.Member.Waits = nil
 		s.put(i, row)
 	}

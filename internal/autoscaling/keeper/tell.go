@@ -45,6 +45,25 @@ type notice struct {
 	Destination          string
 }
 
+// way returns from where to where an instance moves in a transition:
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pools-eventbridge-events.html
+func way(i *state.Instance, transition string) (origin, destination string) {
+	const outside, inService, pool = "EC2", "AutoScalingGroup", "WarmPool"
+	switch isWarm := i.Member.IsWarm(); {
+	case transition == terminating && isWarm:
+		return pool, outside
+	case transition == terminating:
+		return inService, outside
+	case isWarm && i.Member.FromPool:
+		return inService, pool
+	case isWarm:
+		return outside, pool
+	case i.Member.FromPool:
+		return pool, inService
+	}
+	return outside, inService
+}
+
 func message(g *state.AutoScalingGroup, h *types.LifecycleHook, i *state.Instance, w *state.LifecycleAction, now time.Time) string {
 	groupARN, _ := arn.Parse(*g.AutoScalingGroupARN) // we made it, so it's valid
 	n := notice{
@@ -58,12 +77,8 @@ func message(g *state.AutoScalingGroup, h *types.LifecycleHook, i *state.Instanc
 		EC2InstanceID:        *i.InstanceId,
 		LifecycleActionToken: w.Token,
 		NotificationMetadata: h.NotificationMetadata,
-		Origin:               "EC2",
-		Destination:          "AutoScalingGroup",
 	}
-	if n.LifecycleTransition == terminating {
-		n.Origin, n.Destination = n.Destination, n.Origin
-	}
+	n.Origin, n.Destination = way(i, n.LifecycleTransition)
 	b, err := json.Marshal(n)
 	if err != nil {
 		panic(err) // strings always marshal

@@ -1,6 +1,8 @@
 package metering
 
 import (
+	"maps"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
@@ -33,6 +35,9 @@ func (m *Meter) countInstances(v *state.View) {
 func groupSizes(v *state.View, g *state.AutoScalingGroup) map[string]float64 {
 	var all, in, pending, standby, out float64
 	for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
+		if i.Member.IsWarm() {
+			continue
+		}
 		all++
 		switch {
 		case i.Member.IsLeaving():
@@ -45,7 +50,7 @@ func groupSizes(v *state.View, g *state.AutoScalingGroup) map[string]float64 {
 			pending++
 		}
 	}
-	return map[string]float64{
+	sizes := map[string]float64{
 		"GroupMinSize":         float64(aws.ToInt32(g.MinSize)),
 		"GroupMaxSize":         float64(aws.ToInt32(g.MaxSize)),
 		"GroupDesiredCapacity": float64(aws.ToInt32(g.DesiredCapacity)),
@@ -61,5 +66,37 @@ func groupSizes(v *state.View, g *state.AutoScalingGroup) map[string]float64 {
 		"GroupStandbyCapacity":     standby,
 		"GroupTerminatingCapacity": out,
 		"GroupTotalCapacity":       all,
+	}
+	if g.WarmPoolConfiguration != nil {
+		maps.Copy(sizes, poolSizes(v, g))
+		sizes["GroupAndWarmPoolDesiredCapacity"] = sizes["GroupDesiredCapacity"] + sizes["WarmPoolDesiredCapacity"]
+		sizes["GroupAndWarmPoolTotalCapacity"] = all + sizes["WarmPoolTotalCapacity"]
+	}
+	return sizes
+}
+
+// poolSizes returns the metrics of a group's warm pool.
+func poolSizes(v *state.View, g *state.AutoScalingGroup) map[string]float64 {
+	var all, ready, pending, out float64
+	for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
+		if !i.Member.IsWarm() {
+			continue
+		}
+		all++
+		switch {
+		case i.Member.IsLeaving():
+			out++
+		case i.Member.IsReady():
+			ready++
+		default:
+			pending++
+		}
+	}
+	return map[string]float64{
+		"WarmPoolDesiredCapacity":     float64(g.WarmPoolTarget()),
+		"WarmPoolWarmedCapacity":      ready,
+		"WarmPoolPendingCapacity":     pending,
+		"WarmPoolTerminatingCapacity": out,
+		"WarmPoolTotalCapacity":       all,
 	}
 }

@@ -112,7 +112,11 @@ func (l *Loop) step(ctx context.Context, v *state.View, working *sync.WaitGroup)
 	for _, s := range []struct {
 		in types.InstanceStateName
 		do func(context.Context, *state.Instance) error
-	}{{types.InstanceStateNameShuttingDown, l.terminate}, {types.InstanceStateNamePending, l.launch}} {
+	}{
+		{types.InstanceStateNameShuttingDown, l.terminate},
+		{types.InstanceStateNameStopping, l.stop},
+		{types.InstanceStateNamePending, l.launch},
+	} {
 		for row := range v.Instances.By(state.InstancesByState, string(s.in)) {
 			if l.begin(*row.InstanceId) {
 				working.Go(func() { l.finish(ctx, row, s.do(ctx, row)) })
@@ -259,6 +263,16 @@ func (l *Loop) terminate(ctx context.Context, row *state.Instance) error {
 	})
 }
 
+// stop ends an instance's machine, and makes the instance stopped. Once it's pending again, it gets a machine anew.
+func (l *Loop) stop(ctx context.Context, row *state.Instance) error {
+	if err := l.end(ctx, *row.InstanceId); err != nil {
+		return err
+	}
+	return l.change(ctx, *row.InstanceId, types.InstanceStateNameStopping, func(row *state.Instance) *state.Instance {
+		return row.In(types.InstanceStateNameStopped)
+	})
+}
+
 // end ends a machine, and deregisters its container instances.
 func (l *Loop) end(ctx context.Context, id string) error {
 	if err := l.drain(ctx, id); err != nil {
@@ -312,6 +326,11 @@ func (l *Loop) containerInstances(id string) iter.Seq[*state.ContainerInstance] 
 	}
 }
 
+// hasMachine reports whether an instance may have a machine.
+func hasMachine(row *state.Instance) bool {
+	return row.Name() != types.InstanceStateNameTerminated && row.Name() != types.InstanceStateNameStopped
+}
+
 // sweep compares the machines with the rows. It ends a machine without a row, and terminates a row whose machine is
 // gone. Rows are written before machines are started, so a machine that is listed but missing from a later view has no
 // row.
@@ -327,11 +346,17 @@ func (l *Loop) sweep(ctx context.Context, working *sync.WaitGroup) error {
 	there, v := map[string]bool{}, l.store.View()
 	for _, id := range ids {
 		there[id] = true
-		if row := v.Instances.Get(id); row != nil && row.Name() != types.InstanceStateNameTerminated || !l.begin(id) {
+		if row := v.Instances.Get(id); row != nil && hasMachine(row) || !l.begin(id) {
 			continue
 		}
 		stray := &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}
-		working.Go(func() { l.finish(ctx, stray, l.end(ctx, id)) })
+		working.Go(func() {
+			var err error
+			if row := l.store.View().Instances.Get(id); row == nil || !hasMachine(row) { // one that was stopped may be starting by now
+				err = l.end(ctx, id)
+			}
+			l.finish(ctx, stray, err)
+		})
 	}
 	for row := range before.Instances.By(state.InstancesByState, string(types.InstanceStateNameRunning)) {
 		if there[*row.InstanceId] {

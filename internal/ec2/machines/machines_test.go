@@ -198,3 +198,34 @@ func TestGivesUp(t *testing.T) {
 		})
 	}
 }
+
+// TestStops kills the loop at every half second of a stop. The machine must be gone while the instance is stopped, and there once more when
+// the instance starts again.
+func TestStops(t *testing.T) {
+	for at := 500 * time.Millisecond; at < 5*time.Second; at += 500 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			store, y := open(t), &yard{there: map[string]bool{}, launched: map[string]int{}}
+			defer store.Close() //nolint:errcheck // the test is over
+			row := pending()
+			turn := func(from, to types.InstanceStateName) {
+				now := store.View().Instances.Get(*row.InstanceId)
+				if now.Name() != from {
+					t.Fatalf("killed at %v: the instance is %s, not %s", at, now.Name(), from)
+				}
+				put(t, store, now.In(to))
+				runFor(t, store, y, at)
+				runFor(t, store, y, 10*time.Second)
+			}
+			put(t, store, row)
+			runFor(t, store, y, 10*time.Second)
+			turn(types.InstanceStateNameRunning, types.InstanceStateNameStopping)
+			if ids, _ := y.List(t.Context()); len(ids) > 0 {
+				t.Errorf("killed at %v: while it is stopped there are %v", at, ids)
+			}
+			turn(types.InstanceStateNameStopped, types.InstanceStateNamePending)
+			if ids, _ := y.List(t.Context()); !slices.Equal(ids, []string{*row.InstanceId}) || y.launched[*row.InstanceId] != 2 {
+				t.Errorf("killed at %v: started again there are %v, started %v", at, ids, y.launched)
+			}
+		})
+	}
+}
