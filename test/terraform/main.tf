@@ -132,6 +132,12 @@ resource "aws_autoscaling_group" "gpu" {
     value               = "true"
     propagate_at_launch = true
   }
+  warm_pool {
+    pool_state                  = "Stopped"
+    min_size                    = 0
+    max_group_prepared_capacity = 1
+    instance_reuse_policy { reuse_on_scale_in = true }
+  }
   lifecycle { ignore_changes = [desired_capacity] }
 }
 
