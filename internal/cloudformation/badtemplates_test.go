@@ -366,7 +366,7 @@ func TestExportsInUse(t *testing.T) {
 
 // TestBadDynamicReferences: what they refer to is found out when the resource is made.
 func TestBadDynamicReferences(t *testing.T) {
-	for _, reference := range []string{"{{resolve:ssm:/nope}}", "{{resolve:ssm-secure:/nope}}", "{{resolve:ssm:/nope:7}}", "{{resolve:secretsmanager:nope}}"} {
+	for _, reference := range []string{"{{resolve:ssm:/nope}}", "{{resolve:ssm:/nope:7}}", "{{resolve:secretsmanager:nope}}"} {
 		w := newWorld(t, nil)
 		w.create("s", value("'"+reference+"'"))
 		if s := find(w.store.View(), "s"); s.StackStatus != types.StackStatusRollbackComplete {

@@ -269,7 +269,7 @@ func (s *Service) GetTemplate(ctx context.Context, in *cloudformation.GetTemplat
 		return nil, err
 	}
 	text := src.Template
-	if in.TemplateStage != types.TemplateStageOriginal {
+	if in.TemplateStage != types.TemplateStageOriginal && text != "" {
 		if text, err = s.loop.Processed(ctx, v, stack, src); err != nil {
 			return nil, refused(err)
 		}
@@ -299,7 +299,7 @@ func (s *Service) sourceAsked(v *state.View, in *cloudformation.GetTemplateInput
 	case stack.Target != nil:
 		return stack, stack.Target, nil
 	}
-	return nil, nil, invalid("Stack with id %s does not exist", *in.StackName)
+	return stack, &state.StackSource{}, nil // a stack that has change sets alone has an empty template
 }
 
 // templateOf returns the template that a stack was made from, or is being made from for the first time.

@@ -537,6 +537,31 @@ func TestChunked(t *testing.T) {
 	}
 }
 
+// TestChunkedTwice: a body in aws-chunked may come in HTTP's chunks, too. Then its length is in x-amz-decoded-content-length alone, without
+// which a body of unknown length is refused.
+func TestChunkedTwice(t *testing.T) {
+	e, endpoint := serveS3(t, nil)
+	for kind, want := range map[string]string{"STREAMING-UNSIGNED-PAYLOAD-TRAILER": "bucket/key: hello ", "UNSIGNED-PAYLOAD": "MissingContentLength"} {
+		e.got = ""
+		body := io.MultiReader(strings.NewReader("5\r\nhello\r\n0\r\n\r\n")) // net/http doesn't know its length
+		r, err := http.NewRequest("PUT", endpoint+"/bucket/key", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Amz-Content-Sha256", kind)
+		r.Header.Set("X-Amz-Decoded-Content-Length", "5")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close() //nolint:errcheck // it's read
+		if got := fmt.Sprint(e.got); got != want && !strings.Contains(string(text), want) {
+			t.Errorf("%s: %d %q %s", kind, answer.StatusCode, got, text)
+		}
+	}
+}
+
 // TestChecksumOfTheWholeObject: with CompleteMultipartUpload, a checksum header is about the object, not about the request's body.
 func TestChecksumOfTheWholeObject(t *testing.T) {
 	e, url := serveS3(t, nil)

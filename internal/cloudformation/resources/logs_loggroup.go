@@ -36,7 +36,10 @@ var _ = add(&kind[*logGroup]{
 		if err := did[cloudwatchlogs.CreateLogGroupOutput](ctx, s, in); err != nil {
 			return "", err
 		}
-		return name, retain(ctx, s, name, g)
+		if err := retain(ctx, s, name, g); err != nil {
+			return "", undo(ctx, s, name, g, deleteLogGroup, err)
+		}
+		return name, nil
 	},
 	update: func(ctx context.Context, s Step, name string, before, after *logGroup) error {
 		if err := retain(ctx, s, name, after); err != nil {
@@ -49,9 +52,7 @@ var _ = add(&kind[*logGroup]{
 			return did[cloudwatchlogs.TagResourceOutput](ctx, s, &cloudwatchlogs.TagResourceInput{ResourceArn: &arn, Tags: tagMap(after.Tags)})
 		})
 	},
-	delete: func(ctx context.Context, s Step, name string, _ *logGroup) error {
-		return did[cloudwatchlogs.DeleteLogGroupOutput](ctx, s, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: &name})
-	},
+	delete: deleteLogGroup,
 	read: func(ctx context.Context, s Step, name string, _ *logGroup) (Made, error) {
 		in := &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &name}
 		out, err := call.Do[cloudwatchlogs.DescribeLogGroupsOutput](ctx, s.Services, in)
@@ -64,6 +65,10 @@ var _ = add(&kind[*logGroup]{
 		return Made{Attributes: map[string]any{"Arn": *out.LogGroups[0].Arn}}, nil
 	},
 })
+
+func deleteLogGroup(ctx context.Context, s Step, name string, _ *logGroup) error {
+	return did[cloudwatchlogs.DeleteLogGroupOutput](ctx, s, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: &name})
+}
 
 // retain sets how long a group's events are kept.
 func retain(ctx context.Context, s Step, name string, g *logGroup) error {

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -98,7 +100,11 @@ var _ = add(&kind[*queue]{
 		if q.isFIFO() {
 			attributes["FifoQueue"] = "true"
 		}
-		in := &sqs.CreateQueueInput{QueueName: new(queueName(s, q)), Attributes: attributes, Tags: tagMap(q.Tags)}
+		name := queueName(s, q)
+		if err := refuseQueue(ctx, s, name); err != nil {
+			return "", err
+		}
+		in := &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes, Tags: tagMap(q.Tags)}
 		out, err := call.Do[sqs.CreateQueueOutput](ctx, s.Services, in)
 		if hasCode(err, "QueueDeletedRecently") {
 			return "", ErrPending // the name is free within a minute
@@ -134,6 +140,18 @@ var _ = add(&kind[*queue]{
 		return Made{Attributes: map[string]any{"Arn": s.Account.ARN("sqs", name), "QueueName": name, "QueueUrl": url}}, nil
 	},
 })
+
+// refuseQueue refuses to make a queue that somebody else has: CreateQueue would return that one. Where the step began before, it may be our own.
+func refuseQueue(ctx context.Context, s Step, name string) error {
+	if !s.Since.IsZero() {
+		return nil
+	}
+	err := did[sqs.GetQueueUrlOutput](ctx, s, &sqs.GetQueueUrlInput{QueueName: &name})
+	if isMissing(err) {
+		return nil
+	}
+	return cmp.Or(err, template.Errorf("Resource of type 'AWS::SQS::Queue' with identifier '%s' already exists.", name))
+}
 
 func queueName(s Step, q *queue) string {
 	if q.QueueName != nil || !q.isFIFO() {

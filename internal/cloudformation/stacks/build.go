@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -214,7 +215,7 @@ func (c *construction) begin(ctx context.Context) (bool, error) {
 // start notes that a resource is about to be made, and makes it.
 func (c *construction) start(ctx context.Context, row *state.StackResource, reason string) error {
 	old := c.row
-	if err := c.refuseTaken(ctx, row); err != nil {
+	if err := cmp.Or(c.kind.Check(row.Name, c.properties), c.refuseTaken(ctx, row)); err != nil {
 		return c.fail(ctx, row, err)
 	}
 	sealed, err := c.seal(row.Stack, row.Name, c.properties)
@@ -470,6 +471,9 @@ func (c *construction) replace(ctx context.Context) (bool, error) {
 }
 
 func (c *construction) modifyInPlace(ctx context.Context) (bool, error) {
+	if err := c.kind.Check(c.row.Name, c.properties); err != nil {
+		return false, err
+	}
 	row := c.stated(*c.row)
 	sealed, err := c.seal(row.Stack, row.Name, c.properties)
 	if err != nil {

@@ -84,6 +84,9 @@ func (p *preview) look(r *template.Resource) error {
 	if err := p.src.checkPolicies(r, properties); err != nil {
 		return err
 	}
+	if err := refuseSecure(r.Type, properties); err != nil {
+		return err
+	}
 	row := p.stands[r.Name]
 	if row == nil {
 		c := types.ResourceChange{Action: types.ChangeActionAdd, LogicalResourceId: &r.Name, ResourceType: &r.Type}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,6 +20,39 @@ var dynamic = regexp.MustCompile(`\{\{resolve:(ssm-secure|ssm|secretsmanager):([
 
 // maxReferences is how many dynamic references a resource may have. On AWS, a whole template may have as many.
 const maxReferences = 60
+
+// takesSecure is the only property of types that are here which may have a SecureString's value: "Dynamic references" in the user guide. What
+// is in others is shown by their services.
+const takesSecure = "AWS::IAM::User/Properties/LoginProfile/Password"
+
+// refuseSecure refuses {{resolve:ssm-secure:…}} where a property doesn't take it.
+func refuseSecure(kind string, properties map[string]any) error {
+	found := secureIn(kind+"/Properties", properties)
+	if found = slices.DeleteFunc(found, func(at string) bool { return at == takesSecure }); len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	return template.Errorf("SSM Secure reference is not supported in: [%s]", strings.Join(slices.Compact(found), ","))
+}
+
+// secureIn lists the paths of what refers to a SecureString.
+func secureIn(path string, v any) (found []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			found = append(found, secureIn(path+"/"+name, member)...)
+		}
+	case []any:
+		for _, item := range v {
+			found = append(found, secureIn(path, item)...)
+		}
+	case string:
+		if strings.Contains(v, "{{resolve:ssm-secure:") {
+			found = append(found, path)
+		}
+	}
+	return found
+}
 
 // resolver replaces the dynamic references of a resource.
 type resolver struct {

@@ -40,13 +40,13 @@ type requestBody struct {
 // newBody finds out how the request's body is framed.
 func newBody(q *request, caller sign.Caller) (*requestBody, error) {
 	b := &requestBody{length: q.ContentLength, content: q.Body}
-	if b.length < 0 {
+	kind := sign.ContentHash(q.Request, q.query)
+	if b.length < 0 && !strings.HasPrefix(kind, "STREAMING-") { // whose length is in a header of its own
 		return nil, refusal.With(http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
 	}
 	if b.length == 0 && strings.EqualFold(q.Header.Get("Expect"), "100-continue") {
 		q.w.WriteHeader(http.StatusContinue) // net/http only does it if there is a body; without it botocore confuses the answers on a connection
 	}
-	kind := sign.ContentHash(q.Request, q.query)
 	switch {
 	case strings.HasPrefix(kind, "STREAMING-"):
 		length, err := strconv.ParseInt(q.Header.Get("X-Amz-Decoded-Content-Length"), 10, 64)
