@@ -122,7 +122,8 @@ func (s *Service) registeredByKey(ctx context.Context, tx *state.Tx, clusterArn,
 // sends a token for this.
 func neverConnectedArn(v *state.View, clusterArn string, machine *string) string {
 	for row := range v.ContainerInstances.By(state.InstancesByMachine, aws.ToString(machine)) {
-		if row.ClusterArn == clusterArn && *row.Status == statusActive && !row.AgentConnected && row.DisconnectedAt == nil {
+		isFresh := *row.Status == statusActive || isWarm(v, row) // one of a warm pool begins as DRAINING
+		if row.ClusterArn == clusterArn && isFresh && !row.AgentConnected && row.DisconnectedAt == nil {
 			return *row.ContainerInstanceArn
 		}
 	}

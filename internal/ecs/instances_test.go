@@ -6,11 +6,14 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -144,4 +147,23 @@ func registerNode(t *testing.T, s *Service) (arn string) {
 		t.Fatal(err)
 	}
 	return arn
+}
+
+// TestWarmRegistration: the agent of an instance in a warm pool registers, and gets no tasks until the instance is in service.
+func TestWarmRegistration(t *testing.T) {
+	s, store := newTestService(t)
+	for in, want := range map[autoscaling.LifecycleState]string{
+		autoscaling.LifecycleStateWarmedPending: "DRAINING", autoscaling.LifecycleStateWarmedRunning: "DRAINING", autoscaling.LifecycleStatePending: "ACTIVE",
+	} {
+		statetest.Update(t, store, func(tx *state.Tx) {
+			tx.Instances.Put(&state.Instance{
+				Instance: ec2types.Instance{InstanceId: aws.String("i-node"), State: &ec2types.InstanceState{Name: ec2types.InstanceStateNameRunning}},
+				Member:   &state.Member{Group: "g", LifecycleState: in},
+			})
+		})
+		arn := registerNode(t, s)
+		if got := *store.View().ContainerInstances.Get(arn).Status; got != want {
+			t.Errorf("an instance that is %s registers %s", in, got)
+		}
+	}
 }

@@ -154,6 +154,9 @@ func warmingUp(v *state.View, g *state.AutoScalingGroup, length time.Duration, n
 // underWay reports whether any instance is launching or leaving.
 func underWay(v *state.View, g *state.AutoScalingGroup) bool {
 	for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
+		if i.Member.IsWarm() {
+			continue
+		}
 		if i.Member.IsLeaving() || i.Member.InServiceAt == nil && i.Member.LifecycleState != types.LifecycleStateStandby {
 			return true
 		}

@@ -50,6 +50,9 @@ func TestWarmPool(t *testing.T) {
 		expect(t, store, "at first", "Pending Warmed:Pending Warmed:Pending")
 		calm(t, store, l)
 		expect(t, store, "warmed", "InService Warmed:Stopped Warmed:Stopped")
+		if v := store.View(); underWay(v, v.AutoScalingGroups.Get("g")) {
+			t.Error("what waits in the pool keeps simple scaling from acting")
+		}
 		before := map[string]bool{}
 		for i := range store.View().Instances.All() {
 			before[*i.InstanceId] = true
