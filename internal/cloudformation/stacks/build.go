@@ -423,6 +423,9 @@ func (c *construction) change() (job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.kind.Check(c.row.Name, c.properties); err != nil {
+		return c.refused(err), nil
+	}
 	changes := c.kind.Changes(have, c.properties)
 	replaces, err := c.src.replaces(c.resource, changes)
 	switch {
@@ -471,9 +474,6 @@ func (c *construction) replace(ctx context.Context) (bool, error) {
 }
 
 func (c *construction) modifyInPlace(ctx context.Context) (bool, error) {
-	if err := c.kind.Check(c.row.Name, c.properties); err != nil {
-		return false, err
-	}
 	row := c.stated(*c.row)
 	sealed, err := c.seal(row.Stack, row.Name, c.properties)
 	if err != nil {
