@@ -237,23 +237,18 @@ func (c *agentCmd) runUserData(ctx context.Context, config aws.Config, log *slog
 	if err != nil {
 		return err
 	}
-	relay := bootstrap.Relay{
-		Stacks:   bootstrap.Direct{Client: cloudformation.NewFromConfig(config)},
-		Stack:    m.Stack,
-		Instance: m.InstanceID,
-	}
-	socket, stop, err := relay.Serve()
-	if err != nil {
-		return err
-	}
-	defer stop()
-	err = bootstrap.UserData{Text: text, Dir: c.Data, Program: program, Log: log, Env: []string{
-		bootstrap.SocketVariable + "=" + socket,
-		bootstrap.InstanceVariable + "=" + m.InstanceID,
-		"AWS_ENDPOINT_URL=" + m.Endpoint,
-		"AWS_REGION=" + m.Region,
-		"AWS_DEFAULT_REGION=" + m.Region,
-	}}.Run(ctx)
+	err = bootstrap.UserData{
+		Text:    text,
+		Dir:     c.Data,
+		Program: program,
+		Relay: bootstrap.Relay{
+			Stacks:   bootstrap.Direct{Client: cloudformation.NewFromConfig(config)},
+			Stack:    m.Stack,
+			Instance: m.InstanceID,
+		},
+		Env: []string{"AWS_ENDPOINT_URL=" + m.Endpoint, "AWS_REGION=" + m.Region, "AWS_DEFAULT_REGION=" + m.Region},
+		Log: log,
+	}.Run(ctx)
 	if ctx.Err() != nil { // the node ends as usual, and has nothing to stop
 		return nil
 	}

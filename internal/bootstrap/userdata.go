@@ -24,7 +24,8 @@ type UserData struct {
 	Text    []byte
 	Dir     string   // the instance's: the scripts, their output in user-data.log, and the mark that they have run
 	Program string   // the pintle binary, which cfn-init and cfn-signal are
-	Env     []string // the scripts' environment, besides PATH and HOME
+	Relay   Relay    // whom those two ask
+	Env     []string // the scripts' environment, besides PATH, HOME, and what the relay needs
 	Log     *slog.Logger
 }
 
@@ -42,6 +43,12 @@ func (u UserData) Run(ctx context.Context) error {
 	if err := u.links(); err != nil {
 		return err
 	}
+	socket, stop, err := u.Relay.Serve()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	u.Env = append([]string{SocketVariable + "=" + socket, InstanceVariable + "=" + u.Relay.Instance}, u.Env...)
 	output, err := os.OpenFile(filepath.Join(u.Dir, outputFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

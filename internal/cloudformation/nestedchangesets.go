@@ -3,9 +3,9 @@ package cloudformation
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/smithy-go"
@@ -136,7 +136,7 @@ func (h *hierarchy) changeSetIn(of *state.ChangeSet, stack *state.Stack, logical
 
 // planIn finds out what changes in a stack in a stack, by the properties of the resource that it is.
 func (h *hierarchy) planIn(ctx context.Context, stack *state.Stack, c *state.ChangeSet, properties map[string]any) error {
-	if depth(h.view, h.stacks, stack) > resources.MaxNested {
+	if stacks.Depth(stack, h.find) > resources.MaxNested {
 		return invalid("Stacks may be nested %d deep", resources.MaxNested)
 	}
 	if stack.Source != nil && !isUpdatable(stack) {
@@ -155,19 +155,12 @@ func (h *hierarchy) planIn(ctx context.Context, stack *state.Stack, c *state.Cha
 	return h.plan(ctx, stack, c)
 }
 
-// depth returns how many stacks a stack is in, with itself. Some of them may be new.
-func depth(v *state.View, made []*state.Stack, stack *state.Stack) (n int) {
-	known := map[string]*state.Stack{}
-	for _, s := range made {
-		known[*s.StackId] = s
+// find returns the stack with an ID, which may be a new one, or nil.
+func (h *hierarchy) find(id string) *state.Stack {
+	if at := slices.IndexFunc(h.stacks, func(s *state.Stack) bool { return *s.StackId == id }); at >= 0 {
+		return h.stacks[at]
 	}
-	for ; stack != nil; n++ {
-		parent := aws.ToString(stack.ParentId)
-		if stack = known[parent]; stack == nil {
-			stack = v.Stacks.Get(parent)
-		}
-	}
-	return n
+	return h.view.Stacks.Get(id)
 }
 
 // deploymentOf returns what the properties of a nested stack ask it to be made of.

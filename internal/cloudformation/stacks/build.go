@@ -1,7 +1,6 @@
 package stacks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -215,7 +214,10 @@ func (c *construction) begin(ctx context.Context) (bool, error) {
 // start notes that a resource is about to be made, and makes it.
 func (c *construction) start(ctx context.Context, row *state.StackResource, reason string) error {
 	old := c.row
-	if err := cmp.Or(c.kind.Check(row.Name, c.properties), c.refuseTaken(ctx, row)); err != nil {
+	if err := c.kind.Check(row.Name, c.properties); err != nil {
+		return c.fail(ctx, row, err)
+	}
+	if err := c.refuseTaken(ctx, row); err != nil {
 		return c.fail(ctx, row, err)
 	}
 	sealed, err := c.seal(row.Stack, row.Name, c.properties)
@@ -284,7 +286,7 @@ func (l *Loop) stepOf(s *state.Stack, row *state.StackResource) resources.Step {
 		Back:     isBack(s),
 
 		NoRollback: s.KeepsFailures(),
-		Depth:      func() int { return depth(l.rows.View(), s) },
+		Depth:      func() int { return Depth(s, l.rows.View().Stacks.Get) },
 
 		HandleURL: func() string { return l.handleURL(row) },
 		Heard:     func(handle string) ([]state.WaitSignal, error) { return l.heard(row, handle) },
@@ -295,10 +297,10 @@ func (l *Loop) stepOf(s *state.Stack, row *state.StackResource) resources.Step {
 	return step
 }
 
-// depth returns how many stacks a stack is in, with itself.
-func depth(v *state.View, s *state.Stack) (n int) {
+// Depth returns how many stacks a stack is in, with itself. find returns the stack with an ID, or nil.
+func Depth(s *state.Stack, find func(id string) *state.Stack) (n int) {
 	for ; s != nil; n++ {
-		s = v.Stacks.Get(aws.ToString(s.ParentId))
+		s = find(aws.ToString(s.ParentId))
 	}
 	return n
 }
