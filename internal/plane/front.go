@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -84,13 +85,18 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 	ip := net.ParseIP(host)
 	local := host == "localhost" || ip != nil && ip.IsLoopback()
 	if o.AccessKeyID != "" && o.SecretAccessKey != "" {
-		return &sign.Verifier{Region: o.Region, Global: map[string]string{"iam": "us-east-1"}, Lookup: p.lookup}, nil
+		return p.verifierFor(nil), nil
 	}
 	if local {
 		return nil, nil
 	}
 	return nil, fmt.Errorf(
 		"%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", o.Listen)
+}
+
+// verifierFor returns a verifier of the signatures that it is only for; with nil it is for all.
+func (p *Plane) verifierFor(only func(accessKeyID string) bool) *sign.Verifier {
+	return &sign.Verifier{Region: p.options.Region, Global: map[string]string{"iam": "us-east-1"}, Lookup: p.lookup, Only: only}
 }
 
 // lookup returns the secret of an access key: the operator's, a node's, an IAM user's, or one issued to a task or a session. The credentials
@@ -124,22 +130,19 @@ func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, er
 	}, nil
 }
 
-// recognizing tells the next handler who calls where signatures aren't checked and policies are enforced all the same: the session whose token
-// a request has, which the issuer has sealed, or the user with its access key. Everybody else is the account's owner.
-func (p *Plane) recognizing(next http.Handler) http.Handler {
-	if !p.options.EnforceIAM {
-		return next
+// callersVerifier returns the verifier of calls to the services. Where no signatures are checked and policies are enforced all the same, it
+// checks those with a key such as users and sessions have: one that is inactive, gone or over mustn't open more than it did. Everybody else
+// is the account's owner.
+func (p *Plane) callersVerifier() *sign.Verifier {
+	if p.verifier != nil || !p.options.EnforceIAM {
+		return p.verifier
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, token := sign.Claimed(r)
-		var who call.Identity
-		if s, err := p.issuer.Lookup(id, token); err == nil {
-			who = call.Identity{Principal: s.Arn, Task: s.Task, Role: s.Role}
-		} else if _, user, ok := p.IAM.Secret(id); ok {
-			who.Principal = user
-		}
-		next.ServeHTTP(w, r.WithContext(call.With(r.Context(), call.Call{Identity: who})))
-	})
+	return p.verifierFor(isIssued)
+}
+
+// isIssued reports whether an access key's id has the form of those that IAM and STS issue.
+func isIssued(id string) bool {
+	return len(id) == 20 && (strings.HasPrefix(id, "AKIA") || strings.HasPrefix(id, "ASIA"))
 }
 
 // isOver reports whether the task or the instance that has a session's credentials has ended.

@@ -172,6 +172,50 @@ func TestEnforcedOnLoopback(t *testing.T) {
 	}
 }
 
+// TestKeysThatAreOverOnLoopback: a key of a user or a session that holds no longer, or is misused, doesn't make its holder the owner.
+func TestKeysThatAreOverOnLoopback(t *testing.T) {
+	p := serve(t, Options{EnforceIAM: true})
+	createRole(t, p, "reader", `{"Effect": "Allow", "Action": "ecs:ListClusters", "Resource": "*"}`)
+	name := aws.String("ann")
+	if _, err := p.IAM.CreateUser(t.Context(), &iam.CreateUserInput{UserName: name}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := p.IAM.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := made.AccessKey
+	putTask(t, p, "RUNNING")
+	task := p.taskCredentials(p.State.View().Tasks.Get(aTask), roleARNs+"reader", "TaskApplication")
+	list := func(id, secret, token string) string {
+		_, err := awsecs.NewFromConfig(p.config(id, secret, token)).ListClusters(t.Context(), nil)
+		return code(err)
+	}
+	expect := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s gets %q, want %q", what, got, want)
+		}
+	}
+	expect("the owner", list("test", "test", ""), "")
+	expect("a task", list(task.AccessKeyID, task.SecretAccessKey, task.SessionToken), "")
+	expect("a token that was changed", list(task.AccessKeyID, task.SecretAccessKey, task.SessionToken+"x"), "UnrecognizedClientException")
+	expect("a session without its token", list(task.AccessKeyID, task.SecretAccessKey, ""), "UnrecognizedClientException")
+	expect("a user's key with another secret", list(*key.AccessKeyId, "secret", ""), "InvalidSignatureException")
+	expect("a user", list(*key.AccessKeyId, *key.SecretAccessKey, ""), "AccessDeniedException")
+	_, err = p.IAM.UpdateAccessKey(t.Context(), &iam.UpdateAccessKeyInput{UserName: name, AccessKeyId: key.AccessKeyId, Status: "Inactive"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("an inactive key", list(*key.AccessKeyId, *key.SecretAccessKey, ""), "UnrecognizedClientException")
+	_, err = s3Of(p.config(*key.AccessKeyId, *key.SecretAccessKey, "")).ListBuckets(t.Context(), nil)
+	expect("an inactive key in S3", code(err), "InvalidAccessKeyId")
+	_, err = sts.NewFromConfig(p.config(*key.AccessKeyId, *key.SecretAccessKey, "")).GetCallerIdentity(t.Context(), nil)
+	expect("an inactive key in STS", code(err), "InvalidClientTokenId")
+	putTask(t, p, "STOPPED")
+	expect("a task that has ended", list(task.AccessKeyID, task.SecretAccessKey, task.SessionToken), "ExpiredTokenException")
+}
+
 // TestUsersKeys: an IAM user may do what its policies say, and is not the owner.
 func TestUsersKeys(t *testing.T) {
 	p := serveSigned(t)

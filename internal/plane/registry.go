@@ -59,15 +59,15 @@ func (p *Plane) registry(g gate) http.Handler {
 	})
 }
 
-// puller returns who sent a request to the registry. Where signatures aren't checked, it's the account's owner, or whom a token says if
-// policies are enforced all the same.
+// puller returns who sent a request to the registry. Where signatures aren't checked, it's the account's owner; if policies are enforced all
+// the same, whoever logged in must have a token that holds, and is whom it says.
 func (p *Plane) puller(r *http.Request) (call.Identity, bool) {
 	user, password, _ := r.BasicAuth()
 	who, err := p.ECR.Bearer(password)
 	known := err == nil && user == ecr.User
 	if p.verifier == nil {
-		if known && p.options.EnforceIAM {
-			return who, true
+		if p.options.EnforceIAM && user == ecr.User {
+			return who, known
 		}
 		return call.Identity{}, true
 	}

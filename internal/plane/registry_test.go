@@ -107,6 +107,27 @@ func TestRegistryOpen(t *testing.T) {
 	}
 }
 
+// TestRegistryEnforcedOnLoopback: whoever shows a password there must have a good one.
+func TestRegistryEnforcedOnLoopback(t *testing.T) {
+	p := serve(t, Options{EnforceIAM: true})
+	createRepository(t, p, "app")
+	head := func(option remote.Option) string {
+		_, err := remote.Head(p.reference(t, "app:v1"), option, remote.WithContext(t.Context()))
+		return err.Error()
+	}
+	for what, option := range map[string]remote.Option{
+		"nobody":    remote.WithAuth(authn.Anonymous),
+		"the owner": login(t, p.config("test", "test", "")),
+	} {
+		if got := head(option); !strings.Contains(got, "404") {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	if got := head(remote.WithAuth(&authn.Basic{Username: "AWS", Password: "x"})); !strings.Contains(got, "401") {
+		t.Errorf("a guess: %s", got)
+	}
+}
+
 // TestRegistryVerified: where signatures are checked, a password is needed, and it opens what its caller may do.
 func TestRegistryVerified(t *testing.T) {
 	p := serveSigned(t)

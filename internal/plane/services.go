@@ -169,7 +169,7 @@ func (p *Plane) mount() (err error) {
 		return err
 	}
 	restricted := restrictedBy(g, apis(p.list))
-	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Admit: p.admit, Log: p.log}, restricted...); err != nil {
+	if p.handler, err = wire.New(wire.Options{Verifier: p.callersVerifier(), Admit: p.admit, Log: p.log}, restricted...); err != nil {
 		return err
 	}
 	p.handler.Handle("/acs/", p.Link)
@@ -189,7 +189,7 @@ func (p *Plane) mount() (err error) {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {
-		p.front = guard(p.advertisedHost(), p.recognizing(p.handler))
+		p.front = guard(p.advertisedHost(), p.handler)
 	}
 	return nil
 }

@@ -61,9 +61,9 @@ func (a *served) protocolOf(r *http.Request) protocol {
 }
 
 // authenticate checks a request's signature and reads its body. With a verifier it reads a body only if the headers look signed.
-// Without one it accepts any request.
+// Requests that the verifier doesn't check are accepted.
 func (h *Handler) authenticate(q *request) (sign.Caller, error) {
-	if h.opts.Verifier == nil {
+	if !h.opts.Verifier.Checks(q.Request) {
 		return sign.Unverified(q.Request), q.readBody()
 	}
 	service := sign.ScopeOf(q.Request)

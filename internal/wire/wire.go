@@ -192,7 +192,7 @@ func (h *Handler) answer(q *request) (body []byte, err error) {
 	if err := h.route(q); err != nil {
 		return nil, err
 	}
-	if h.opts.Verifier == nil && couldBeLink(q.Request) && !onlyReads(q.operation) {
+	if !h.opts.Verifier.Checks(q.Request) && couldBeLink(q.Request) && !onlyReads(q.operation) {
 		return nil, refusal.With(http.StatusForbidden, "MissingAuthenticationTokenException",
 			"%s changes something, so a %s of it must be signed with a header. Use an AWS client, or POST.", q.operation, q.Method)
 	}

@@ -57,7 +57,7 @@ type session struct {
 // Issue makes credentials for a task in a role. roleID is the role's unique id, if it has one.
 func (i *Issuer) Issue(taskArn, roleArn, roleID, roleType string) Credentials {
 	expires := i.account.Now().Add(lifetime).Truncate(time.Second).UTC()
-	id := i.mac("access key", taskArn, roleType, expires.String())
+	id := i.mac("access key", taskArn, roleArn, roleID, roleType, expires.String())
 	c := i.seal(session{AccessKeyID: keyID(id), Role: roleArn, RoleID: roleID, Task: taskArn, Expires: expires.Unix()})
 	c.ID = hex.EncodeToString(i.mac("id", taskArn, roleType)[:16])
 	return c
@@ -66,7 +66,7 @@ func (i *Issuer) Issue(taskArn, roleArn, roleID, roleType string) Credentials {
 // IssueInstance makes credentials for an EC2 instance in its role. roleID is the role's unique id.
 func (i *Issuer) IssueInstance(instanceID, roleArn, roleID string) Credentials {
 	expires := i.account.Now().Add(lifetime).Truncate(time.Second).UTC()
-	id := i.mac("instance's access key", instanceID, expires.String())
+	id := i.mac("instance's access key", instanceID, roleArn, roleID, expires.String())
 	return i.seal(session{AccessKeyID: keyID(id), Role: roleArn, RoleID: roleID, Instance: instanceID, Expires: expires.Unix()})
 }
 

@@ -87,7 +87,7 @@ func matchPath(route *model.Route, r *http.Request) (labels map[string]string, o
 
 // open reads the whole body, because the signature covers it.
 func (jsonStyle) open(q *request, v *sign.Verifier) (sign.Caller, error) {
-	if v == nil {
+	if !v.Checks(q.Request) {
 		return sign.Unverified(q.Request), q.readBody()
 	}
 	claim, err := v.Check(q.Context(), q.api.Name, sign.HeadOf(q.Request), q.ContentLength)

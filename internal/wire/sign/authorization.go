@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
@@ -69,20 +68,18 @@ func ScopeOf(r *http.Request) string {
 	return a.service
 }
 
-// Unverified returns the caller that a request claims. Use it only where signatures aren't checked. Whoever passes the request on may know
-// the caller otherwise: then the request's context has its identity.
+// Unverified returns the caller that a request claims. Use it only where its signature isn't checked.
 func Unverified(r *http.Request) Caller {
-	id, _ := Claimed(r)
-	return Caller{AccessKeyID: id, Identity: call.From(r.Context()).Identity}
+	return Caller{AccessKeyID: claimed(r)}
 }
 
-// Claimed returns the access key and the session token that a request claims to be signed with.
-func Claimed(r *http.Request) (accessKeyID, sessionToken string) {
+// claimed returns the access key that a request claims to be signed with.
+func claimed(r *http.Request) string {
 	if query := r.URL.Query(); query.Has("AWSAccessKeyId") {
-		return query.Get("AWSAccessKeyId"), query.Get("x-amz-security-token")
+		return query.Get("AWSAccessKeyId")
 	}
 	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
-	return a.accessKeyID, a.sessionToken
+	return a.accessKeyID
 }
 
 // parsePresigned parses the signature in a presigned URL's query.

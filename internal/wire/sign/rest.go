@@ -28,14 +28,14 @@ const contentHashHeader = "X-Amz-Content-Sha256"
 // UnsignedPayload is the content hash of a request whose signature doesn't cover the body.
 const UnsignedPayload = "UNSIGNED-PAYLOAD"
 
-// VerifyREST checks a request's signature. Without a verifier, it only checks that a presigned URL hasn't expired. bucket is the one in
+// VerifyREST checks a request's signature. Where the verifier doesn't, it only checks that a presigned URL hasn't expired. bucket is the one in
 // the host name, if any.
 func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, bucket string) (Caller, error) {
 	if query.Has("AWSAccessKeyId") {
 		return verifyV2(v, r, query, bucket)
 	}
 	a, err := parseAuthorization(r.Header, r.URL.RawQuery)
-	if v == nil {
+	if !v.Checks(r) {
 		if err == nil && a.presigned {
 			err = a.checkPresigned(time.Now())
 		} else {
@@ -254,7 +254,7 @@ func verifyV2(v *Verifier, r *http.Request, query url.Values, bucket string) (Ca
 	if now.Unix() > expires {
 		return Caller{}, refusal.With(http.StatusForbidden, "AccessDenied", "Request has expired")
 	}
-	if v == nil {
+	if !v.Checks(r) {
 		return Unverified(r), nil
 	}
 	c, err := v.credential(r.Context(), authorization{accessKeyID: id, sessionToken: query.Get("x-amz-security-token")})

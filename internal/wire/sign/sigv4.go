@@ -31,9 +31,16 @@ type Verifier struct {
 	Now    func() time.Time // nil means time.Now
 	// Lookup finds an access key, or returns ErrUnknownKey. The session token came with the request.
 	Lookup func(ctx context.Context, accessKeyID, sessionToken string) (Credential, error)
+	// Only reports whether signatures with an access key are checked, by its id. With nil, all are.
+	Only func(accessKeyID string) bool
 
 	once   sync.Once
 	signer *v4.Signer // caches the derived keys, by day
+}
+
+// Checks reports whether a request's signature is checked. A nil verifier checks none.
+func (v *Verifier) Checks(r *http.Request) bool {
+	return v != nil && (v.Only == nil || v.Only(claimed(r)))
 }
 
 // Credential is what the server knows about an access key.
