@@ -182,6 +182,8 @@ wait(cfn, "stack_update_complete", StackName="one")
 assert logs.describe_log_groups(logGroupNamePrefix="one-Logs-")["logGroups"][0]["retentionInDays"] == 14
 refused("ValidationError", cfn.cancel_update_stack, StackName="one")
 refused("ValidationError", cfn.continue_update_rollback, StackName="one")
+e = refused("ValidationError", cfn.rollback_stack, StackName="one")
+assert e["Error"]["Message"].endswith(" is in UPDATE_COMPLETE state and can not be rolled back."), e
 policy = '{"Statement": {"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "*"}}'
 assert "StackPolicyBody" not in cfn.get_stack_policy(StackName="one")
 cfn.set_stack_policy(StackName="one", StackPolicyBody=policy)

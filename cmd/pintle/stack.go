@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -114,7 +115,13 @@ func (c *stackShowCmd) Run(ctx context.Context) error {
 		w.row(outputTitles...)
 	}
 	writeOutputs(w, s)
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if way := wayOut(s); way != "" {
+		fmt.Fprintln(os.Stderr, "pintle: "+way)
+	}
+	return nil
 }
 
 var outputTitles = []any{"OUTPUT", "VALUE", "DESCRIPTION"}

@@ -161,8 +161,10 @@ func (c *templateFlags) propose(ctx context.Context) (*proposal, error) {
 		return nil, err
 	}
 	isNew := err != nil
-	if !isNew && isLeftOver(old.Stacks[0].StackStatus) {
-		return nil, fmt.Errorf("the stack %s is %s, and can only be deleted: pintle stack rm %[1]s", name, old.Stacks[0].StackStatus)
+	if !isNew {
+		if way := wayOut(&old.Stacks[0]); way != "" {
+			return nil, fmt.Errorf("the stack %s is %s: %s", name, old.Stacks[0].StackStatus, way)
+		}
 	}
 	if !isNew && old.Stacks[0].StackStatus != types.StackStatusReviewInProgress {
 		in.ChangeSetType = types.ChangeSetTypeUpdate
@@ -179,13 +181,21 @@ func (c *templateFlags) propose(ctx context.Context) (*proposal, error) {
 	return p, p.wait(ctx)
 }
 
-// isLeftOver reports whether a stack is what is left of one that was never made, or not wholly deleted.
-func isLeftOver(status types.StackStatus) bool {
-	switch status {
-	case types.StackStatusCreateFailed, types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusDeleteFailed:
-		return true
+// wayOut tells what can be done with a stack that an operation has left as it can't be updated, or only with rollback disabled; "" for others.
+func wayOut(s *types.Stack) string {
+	name := *s.StackName
+	switch s.StackStatus {
+	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusDeleteFailed:
+		return "it can only be deleted: pintle stack rm " + name
+	case types.StackStatusCreateFailed, types.StackStatusUpdateFailed:
+		return fmt.Sprintf("what was made stays until\n"+
+			"  aws cloudformation update-stack --disable-rollback --stack-name %[1]s … goes on from there (not if it was created with --on-failure DO_NOTHING),\n"+
+			"  aws cloudformation rollback-stack --stack-name %[1]s takes back what failed, or\n"+
+			"  pintle stack rm %[1]s deletes it", name)
+	case types.StackStatusUpdateRollbackFailed:
+		return "its rollback goes on by aws cloudformation continue-update-rollback --stack-name " + name
 	}
-	return false
+	return ""
 }
 
 // maxBody is how large a template in a call may be, by AWS's quotas.

@@ -120,7 +120,9 @@ func (s *Service) subject(v *state.View, name, changeSet string, kind types.Chan
 	case stack == nil:
 		return nil, false, invalid("Stack [%s] does not exist", name)
 	case kind == types.ChangeSetTypeImport && stack.InReview():
-	case kind != types.ChangeSetTypeCreate && !isUpdatable(stack):
+	case kind == types.ChangeSetTypeUpdate:
+		return stack, false, goesOnFrom(stack)
+	case kind == types.ChangeSetTypeImport && !isUpdatable(stack):
 		return nil, false, notNow(stack, "updated")
 	}
 	return stack, false, nil
@@ -321,8 +323,8 @@ func (s *Service) ExecuteChangeSet(
 	if err != nil {
 		return nil, err
 	}
-	if !stack.InReview() && !isUpdatable(stack) {
-		return nil, notNow(stack, "updated")
+	if err := executable(stack, c, in); err != nil {
+		return nil, err
 	}
 	if err := hasNested(v, &c.Source); err != nil {
 		return nil, err
@@ -339,6 +341,7 @@ func (s *Service) ExecuteChangeSet(
 		stack.Target = &c.Source
 		s.executing(tx, stack, c)
 		stack.DisableRollback = in.DisableRollback
+		stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
 		stack.RollbackConfiguration = c.Rollback
 		stack.PolicyDuring, stack.PolicyNext = "", ""
 		stack.Token = aws.ToString(in.ClientRequestToken)
@@ -348,6 +351,18 @@ func (s *Service) ExecuteChangeSet(
 		}
 		s.begin(ctx, tx, stack, status)
 	})
+}
+
+// executable refuses the execution of a change set that can't be executed now, or not so.
+func executable(stack *state.Stack, c *state.ChangeSet, in *cloudformation.ExecuteChangeSetInput) error {
+	switch {
+	case in.DisableRollback != nil && c.OnFailure != "":
+		return invalid("You cannot specify both DisableRollback and OnStackFailure.")
+	case stack.InReview():
+		return nil
+	}
+	keepsFailures := aws.ToBool(in.DisableRollback) || c.OnFailure == types.OnStackFailureDoNothing
+	return updatable(stack, &keepsFailures, "execute-change-set")
 }
 
 // executing notes that a stack's change set is being executed. The stack's others are over with that.

@@ -73,8 +73,8 @@ func byName(v *state.View, wanted func(*state.Stack) bool) (rows []*state.Stack)
 // described returns a stack as it's shown.
 func described(v *state.View, stack *state.Stack) types.Stack {
 	out := stack.Stack
-	src := stack.Source
-	if stack.Target != nil && (src == nil || stack.StackStatus == types.StackStatusUpdateInProgress || stack.StackStatus == types.StackStatusImportInProgress) {
+	src := stack.Latest()
+	if stack.Target != nil && (stack.StackStatus == types.StackStatusUpdateInProgress || stack.StackStatus == types.StackStatusImportInProgress) {
 		src = stack.Target
 	}
 	out.Tags, out.NotificationARNs, out.Parameters = []types.Tag{}, []string{}, nil
@@ -82,7 +82,7 @@ func described(v *state.View, stack *state.Stack) types.Stack {
 		out.Tags, out.NotificationARNs = append(out.Tags, src.Tags...), append(out.NotificationARNs, src.NotificationARNs...)
 		out.Parameters, out.Capabilities, out.Description = src.Parameters, src.Capabilities, optional(src.Description)
 	}
-	out.DisableRollback = aws.Bool(stack.KeepsFailures())
+	out.DisableRollback = aws.Bool(aws.ToBool(stack.DisableRollback) || stack.OnFailure == types.OnFailureDoNothing)
 	out.EnableTerminationProtection = aws.Bool(aws.ToBool(stack.EnableTerminationProtection))
 	out.DriftInformation = stackDrift(v, *stack.StackId)
 	if out.RollbackConfiguration == nil {
@@ -294,10 +294,8 @@ func (s *Service) sourceAsked(v *state.View, in *cloudformation.GetTemplateInput
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case stack.Source != nil:
-		return stack, stack.Source, nil
-	case stack.Target != nil:
-		return stack, stack.Target, nil
+	case stack.Latest() != nil:
+		return stack, stack.Latest(), nil
 	}
 	return stack, &state.StackSource{}, nil // a stack that has change sets alone has an empty template
 }
@@ -308,10 +306,8 @@ func templateOf(v *state.View, name string) (*string, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case stack.Source != nil:
-		return &stack.Source.Template, nil
-	case stack.Target != nil:
-		return &stack.Target.Template, nil
+	case stack.Latest() != nil:
+		return &stack.Latest().Template, nil
 	}
 	return nil, invalid("Stack with id %s does not exist", name)
 }

@@ -25,14 +25,13 @@ func (s *Service) withParent(ctx context.Context, stack, parent *state.Stack) (i
 	if parent == nil || parent.Operation == "" { // an operation that an earlier version began
 		return false, nil
 	}
-	hasBegun := stack.FormerOf == parent.Operation
 	if parent.StackStatus != types.StackStatusUpdateRollbackInProgress {
-		if hasBegun {
+		if stack.FormerOf == parent.Operation {
 			return true, errNoUpdates
 		}
 		return false, nil
 	}
-	if !hasBegun {
+	if !parent.HasAttempted(stack.FormerOf) {
 		return true, errNoUpdates
 	}
 	switch stack.StackStatus {
@@ -47,7 +46,11 @@ func (s *Service) withParent(ctx context.Context, stack, parent *state.Stack) (i
 
 // keepFormer keeps what a nested stack is made from until its parent can't be rolled back any more.
 func keepFormer(stack, parent *state.Stack) {
-	if parent != nil {
-		stack.Former, stack.FormerOf = stack.Source, parent.Operation
+	if parent == nil {
+		return
 	}
+	if !parent.HasAttempted(stack.FormerOf) {
+		stack.Former = stack.Source
+	}
+	stack.FormerOf = parent.Operation
 }

@@ -139,8 +139,10 @@ func (h *hierarchy) planIn(ctx context.Context, stack *state.Stack, c *state.Cha
 	if stacks.Depth(stack, h.find) > resources.MaxNested {
 		return invalid("Stacks may be nested %d deep", resources.MaxNested)
 	}
-	if stack.Source != nil && !isUpdatable(stack) {
-		return notNow(stack, "updated")
+	if stack.Source != nil {
+		if err := goesOnFrom(stack); err != nil {
+			return err
+		}
 	}
 	d, err := deploymentOf(properties)
 	if err != nil {
@@ -205,8 +207,9 @@ func hasNested(v *state.View, src *state.StackSource) error {
 		switch {
 		case c == nil || stack == nil || c.Executed():
 			return invalid("The change set of the nested stack %s is not there any more. Create another change set.", name)
-		case !stack.InReview() && !isUpdatable(stack):
-			return notNow(stack, "updated")
+		case stack.InReview():
+		case goesOnFrom(stack) != nil:
+			return goesOnFrom(stack)
 		}
 		if err := hasNested(v, &c.Source); err != nil {
 			return err

@@ -32,6 +32,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("ListStackResources", s.ListStackResources),
 		call.Op("ListStacks", s.ListStacks),
 		call.Op("ListTypes", s.ListTypes),
+		call.Op("RollbackStack", s.RollbackStack),
 		call.Op("SetStackPolicy", s.SetStackPolicy),
 		call.Op("SignalResource", s.SignalResource),
 		call.Op("UpdateStack", s.UpdateStack),

@@ -62,11 +62,12 @@ func (s *Service) source(ctx context.Context, stack *state.Stack, d deployment) 
 		return nil, err
 	}
 	src.Description = t.Description
-	if stack.Source != nil && d.tags == nil {
-		src.Tags = stack.Source.Tags
+	latest := stack.Latest()
+	if latest != nil && d.tags == nil {
+		src.Tags = latest.Tags
 	}
-	if stack.Source != nil && d.notificationARNs == nil {
-		src.NotificationARNs = stack.Source.NotificationARNs
+	if latest != nil && d.notificationARNs == nil {
+		src.NotificationARNs = latest.NotificationARNs
 	}
 	return src, s.fill(ctx, stack, src, t, d)
 }
@@ -113,10 +114,10 @@ func (s *Service) written(ctx context.Context, stack *state.Stack, d deployment)
 		return s.text(ctx, d.body, d.location)
 	case d.body != nil || d.location != nil:
 		return nil, invalid("You cannot specify both usePreviousTemplate and a template.")
-	case stack.Source == nil:
+	case stack.Latest() == nil:
 		return nil, invalid("UsePreviousTemplate cannot be used for a stack that has no template.")
 	}
-	return []byte(stack.Source.Template), nil
+	return []byte(stack.Latest().Template), nil
 }
 
 // part reads a part that a template includes, if the caller may.
@@ -295,7 +296,7 @@ func (s *Service) given(stack *state.Stack, list []types.Parameter) (map[string]
 			}
 			value, there := previous[name]
 			if !there {
-				if stack.Source == nil {
+				if stack.Latest() == nil {
 					return nil, invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the previous template", name)
 				}
 				continue // the default is used again

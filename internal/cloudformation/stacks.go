@@ -37,6 +37,7 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 		return nil, err
 	}
 	stack.OnFailure = in.OnFailure
+	stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
 	stack.DisableRollback = in.DisableRollback
 	stack.TimeoutInMinutes = in.TimeoutInMinutes
 	stack.EnableTerminationProtection = in.EnableTerminationProtection
@@ -142,6 +143,7 @@ func (s *Service) begin(ctx context.Context, tx *state.Tx, stack *state.Stack, s
 	stack.By = state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role}
 	stack.Since, stack.Built = s.opts.Account.Now(), time.Time{}
 	if status != types.StackStatusUpdateRollbackInProgress {
+		stack.Attempts = attempts(stack)
 		stack.Operation = state.NewUUID()
 	}
 	stacks.Forgive(tx, stack)
@@ -191,8 +193,8 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if isOver, err := s.withParent(ctx, stack, parent); isOver || err != nil {
 		return &cloudformation.UpdateStackOutput{StackId: stack.StackId}, err
 	}
-	if !isUpdatable(stack) {
-		return nil, notNow(stack, "updated")
+	if err := updatable(stack, in.DisableRollback, "update-stack"); err != nil {
+		return nil, err
 	}
 	during, next, err := s.updatesPolicies(ctx, in)
 	if err != nil {
@@ -223,11 +225,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	err = s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		keepFormer(stack, parent)
 		stack.Target = target
-		stack.DisableRollback = in.DisableRollback
-		stack.Token = aws.ToString(in.ClientRequestToken)
-		if in.RoleARN != nil {
-			stack.RoleARN = in.RoleARN
-		}
+		asTheUpdateSays(stack, in)
 		stack.RollbackConfiguration = watched
 		stack.PolicyDuring, stack.PolicyNext = during, next
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
@@ -240,6 +238,14 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 		return nil, err
 	}
 	return &cloudformation.UpdateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}, nil
+}
+
+// asTheUpdateSays sets how an update is carried out.
+func asTheUpdateSays(stack *state.Stack, in *cloudformation.UpdateStackInput) {
+	stack.DisableRollback = in.DisableRollback
+	stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
+	stack.Token = aws.ToString(in.ClientRequestToken)
+	stack.RoleARN = cmp.Or(in.RoleARN, stack.RoleARN)
 }
 
 // target checks what an update makes of a stack and returns it.
@@ -263,7 +269,7 @@ func (s *Service) target(
 func (s *Service) isNone(
 	ctx context.Context, v *state.View, stack *state.Stack, src *state.StackSource, changes []types.Change,
 ) (bool, error) {
-	if len(changes) > 0 || stack.Source == nil || !isSame(stack.Source, src) {
+	if len(changes) > 0 || stack.HasFailed() || stack.Source == nil || !isSame(stack.Source, src) {
 		return false, nil
 	}
 	restates, err := s.loop.Restates(ctx, v, stack, src)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,15 +42,39 @@ type Stack struct {
 	Built time.Time `json:",omitzero"`
 	// Operation is the ID of the operation that runs, or ran last. The rollback of an update is a part of that update.
 	Operation string `json:",omitempty"`
+	// Attempts are the operations before that, which have failed and weren't rolled back. A rollback takes back what they did, too.
+	Attempts []string `json:",omitempty"`
+	// RetainExceptOnCreate is whether a rollback deletes what the operation has made, also if its policy is to retain it.
+	RetainExceptOnCreate bool `json:",omitzero"`
 	// Former is what a nested stack was made from before its parent's operation FormerOf updated it. The template's URL may lead to another
 	// one by now. Both are kept until the update of the stack at the root is over.
 	Former   *StackSource `json:",omitempty"`
 	FormerOf string       `json:",omitempty"`
 }
 
-// KeepsFailures reports whether the stack stays as a failure leaves it, in place of being rolled back.
+// KeepsFailures reports whether the stack stays as a failure of its operation leaves it, in place of being rolled back. OnFailure concerns its
+// creation alone.
 func (s *Stack) KeepsFailures() bool {
-	return s.OnFailure == types.OnFailureDoNothing || aws.ToBool(s.DisableRollback)
+	return aws.ToBool(s.DisableRollback) || s.Source == nil && s.OnFailure == types.OnFailureDoNothing
+}
+
+// HasFailed reports whether an operation has failed and left the stack as it was then. See
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stack-failure-options.html
+func (s *Stack) HasFailed() bool {
+	return s.StackStatus == types.StackStatusCreateFailed || s.StackStatus == types.StackStatusUpdateFailed
+}
+
+// Latest returns what the stack was last made from, also without success if it stays as a failure has left it; nil if it's from nothing.
+func (s *Stack) Latest() *StackSource {
+	if s.Target != nil && (s.Source == nil || s.HasFailed()) {
+		return s.Target
+	}
+	return s.Source
+}
+
+// HasAttempted reports whether an operation is the one that runs, or one before it that wasn't rolled back.
+func (s *Stack) HasAttempted(operation string) bool {
+	return operation != "" && (operation == s.Operation || slices.Contains(s.Attempts, operation))
 }
 
 // StackCaller is somebody who begins operations on stacks: the account's owner, if it has neither a task nor a role.

@@ -62,6 +62,9 @@ func (l *Loop) goTowards(ctx context.Context, s *state.Stack, src *source) (move
 	if len(b.todo) > 0 {
 		return together(ctx, b.todo)
 	}
+	if failed := failures(l.rows.View(), s); len(failed) > 0 {
+		return true, l.stop(ctx, s, haveFailed(failed))
+	}
 	if waits, moved, err := l.lingers(ctx, s); waits || err != nil {
 		return moved, err
 	}
@@ -116,7 +119,7 @@ func (b *building) isDone(ctx context.Context, r *template.Resource) (bool, erro
 		}
 		ready = ready && done
 	}
-	if !ready {
+	if row := b.src.rows[r.Name]; !ready || row != nil && row.Failed {
 		b.done[r.Name] = false
 		return false, nil
 	}
@@ -137,6 +140,9 @@ func (b *building) next(ctx context.Context, r *template.Resource) (job, error) 
 	if c.row != nil && isUnderWay(c.row) && !isImport(c.row) {
 		c.since = c.row.At
 		return c.goOn, nil
+	}
+	if c.row != nil && isUnmade(c.row) && !isBack(b.stack) {
+		return func(ctx context.Context) (bool, error) { return b.remove(ctx, b.stack, c.row) }, nil
 	}
 	var err error
 	if c.properties, c.shown, err = b.wanted(ctx, b.src, r); err != nil {
@@ -433,18 +439,29 @@ func (c *construction) change() (job, error) {
 	switch {
 	case err != nil:
 		return c.refused(err), nil
+	case (c.row.Type != c.resource.Type || replaces) && outlasts(c.stack):
+		return c.refused(template.Errorf("Replacement type updates not supported on stack with disable-rollback.")), nil
 	case c.row.Type != c.resource.Type || replaces:
 		return c.allowed(stackpolicy.Replace, c.replace), nil
 	case len(changes) > 0 || c.row.Next != nil:
 		return c.allowed(stackpolicy.Modify, c.modifyInPlace), nil
 	case isDue(c.stack, c.row) && c.forbids(stackpolicy.Modify, c.row) == nil:
 		return c.modifyInPlace, nil
+	case c.isTriedAgain():
+		return c.allowed(stackpolicy.Modify, c.modifyInPlace), nil
 	case c.row.Status == types.ResourceStatusUpdateFailed:
 		return c.restore, nil
 	case c.isRestated():
 		return c.restate, nil
 	}
 	return nil, nil
+}
+
+// isTriedAgain reports whether a resource that has failed is to be changed once more, though it's asked for nothing else: it may have been made
+// or changed and then not have become what it was to be.
+func (c *construction) isTriedAgain() bool {
+	hasFailed := c.row.Status == types.ResourceStatusUpdateFailed || c.row.Status == types.ResourceStatusCreateFailed
+	return hasFailed && len(c.stack.Attempts) > 0 && !isBack(c.stack)
 }
 
 // isRestated reports whether something changes that no call tells anybody.

@@ -88,6 +88,9 @@ func (p *preview) look(r *template.Resource) error {
 		return err
 	}
 	row := p.stands[r.Name]
+	if row != nil && isUnmade(row) {
+		row = nil
+	}
 	if row == nil {
 		c := types.ResourceChange{Action: types.ChangeActionAdd, LogicalResourceId: &r.Name, ResourceType: &r.Type}
 		if r.Type == resources.NestedStack {
@@ -223,7 +226,7 @@ func detail(c resources.Change, unknown bool) types.ResourceChangeDetail {
 // removed lists the resources that the source doesn't have.
 func (p *preview) removed() (list []types.Change) {
 	for name, row := range p.stands {
-		if p.src.has(name) {
+		if p.src.has(name) || row.PhysicalID == "" && isUnmade(row) {
 			continue
 		}
 		list = append(list, types.Change{Type: types.ChangeTypeResource, ResourceChange: &types.ResourceChange{

@@ -92,16 +92,25 @@ func (l *Loop) isKept(s *state.Stack, r *state.StackResource) bool {
 	switch {
 	case slices.Contains(s.Retain, r.Name):
 		return true
-	case r.PhysicalID == "":
+	case r.PhysicalID == "" || isBuilding(s):
 		return false
 	case r.Superseded && s.StackStatus == types.StackStatusUpdateCompleteCleanupInProgress:
 		policy = r.UpdateReplacePolicy
 	case r.Superseded:
 		return false
-	case isCreation(r) && s.StackStatus != types.StackStatusDeleteInProgress && policy == "RetainExceptOnCreate":
+	case isMadeInVain(s, r) && (policy == "RetainExceptOnCreate" || s.RetainExceptOnCreate):
 		return false
 	}
 	return policy == "Retain" || policy == "RetainExceptOnCreate"
+}
+
+// isMadeInVain reports whether a resource was made by the operation that is rolled back.
+func isMadeInVain(s *state.Stack, r *state.StackResource) bool {
+	switch s.StackStatus {
+	case types.StackStatusRollbackInProgress, types.StackStatusUpdateRollbackCompleteCleanupInProgress:
+		return isCreation(r)
+	}
+	return false
 }
 
 // delete makes the call that deletes a resource. One that may have been made is found first.
@@ -138,7 +147,7 @@ func (l *Loop) struck(ctx context.Context, row *state.StackResource, status type
 		if row.PhysicalID != "" {
 			event(tx, s, row, "", "")
 		}
-		if isCleanup(s) || row.PhysicalID == "" {
+		if isCleanup(s) || isBuilding(s) || row.PhysicalID == "" {
 			tx.StackResources.Delete(row.Key())
 			return
 		}

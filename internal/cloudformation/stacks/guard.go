@@ -42,7 +42,7 @@ func (b *building) forbids(do stackpolicy.Action, row *state.StackResource) erro
 // keepProtected fails resources that the update would delete though the stack policy forbids it, before anything else is changed.
 func (b *building) keepProtected(ctx context.Context) (failed bool, err error) {
 	for name, row := range b.src.rows {
-		if b.src.has(name) {
+		if b.src.has(name) || row.Failed {
 			continue
 		}
 		if reason := b.forbids(stackpolicy.Delete, row); reason != nil {

@@ -15,7 +15,7 @@ func isDue(s *state.Stack, row *state.StackResource) bool {
 	case row.Type != resources.NestedStack:
 		return false
 	case isBack(s):
-		return row.Operation != "" && row.Operation == s.Operation
+		return s.HasAttempted(row.Operation)
 	}
 	if s.Target != nil && s.Target.IncludesNested && s.Target.Nested[row.Name].ID == "" {
 		return false // nothing changes in it, says the change set

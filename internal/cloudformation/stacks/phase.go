@@ -118,8 +118,8 @@ func (l *Loop) stop(ctx context.Context, s *state.Stack, reason string) error {
 
 // obstacle returns why building is to end before it's done, or "" if it goes on.
 func (l *Loop) obstacle(ctx context.Context, v *state.View, s *state.Stack) (reason string, err error) {
-	if failed := failures(v, s); len(failed) > 0 {
-		return haveFailed(s, failed), nil
+	if failed := failures(v, s); len(failed) > 0 && !outlasts(s) {
+		return haveFailed(failed), nil
 	}
 	if l.isLate(s) {
 		return "Stack creation time exceeded the specified timeout. ", nil
@@ -128,19 +128,16 @@ func (l *Loop) obstacle(ctx context.Context, v *state.View, s *state.Stack) (rea
 }
 
 // haveFailed is the reason of an operation that ends because resources failed.
-func haveFailed(s *state.Stack, failed []*state.StackResource) string {
-	var names []string
+func haveFailed(failed []*state.StackResource) (reason string) {
+	names := map[string][]string{}
 	for _, r := range failed {
-		names = append(names, r.Name)
+		verb, _, _ := strings.Cut(strings.ToLower(string(r.Status)), "_")
+		names[verb] = append(names[verb], r.Name)
 	}
-	verb := "update"
-	if s.StackStatus == types.StackStatusCreateInProgress {
-		verb = "create"
+	for _, verb := range slices.Sorted(maps.Keys(names)) {
+		reason += fmt.Sprintf("The following resource(s) failed to %s: [%s]. ", verb, strings.Join(names[verb], ", "))
 	}
-	if isImporting(s) {
-		verb = "import"
-	}
-	return fmt.Sprintf("The following resource(s) failed to %s: [%s]. ", verb, strings.Join(names, ", "))
+	return reason
 }
 
 // turn gives a building stack the status that follows a failure. What was still under way counts as cancelled.
@@ -167,7 +164,7 @@ func (l *Loop) turn(tx *state.Tx, s *state.Stack, reason string) {
 		l.Move(tx, s, types.StackStatusUpdateFailed, reason)
 		return
 	case s.StackStatus == types.StackStatusUpdateInProgress:
-		l.Move(tx, s, types.StackStatusUpdateRollbackInProgress, strings.TrimSuffix(reason, " "))
+		l.Move(tx, s, RollbackOf(s), strings.TrimSuffix(reason, " "))
 	case s.KeepsFailures():
 		l.Move(tx, s, types.StackStatusCreateFailed, reason)
 		return
@@ -177,6 +174,14 @@ func (l *Loop) turn(tx *state.Tx, s *state.Stack, reason string) {
 		l.Move(tx, s, types.StackStatusRollbackInProgress, rollback)
 	}
 	Forgive(tx, s)
+}
+
+// RollbackOf returns the status in which a stack is rolled back: to what it was made from before. If it never was, all that it has is deleted.
+func RollbackOf(s *state.Stack) types.StackStatus {
+	if s.Source == nil {
+		return types.StackStatusRollbackInProgress
+	}
+	return types.StackStatusUpdateRollbackInProgress
 }
 
 // Forgive begins a part of an operation: what failed in an earlier one doesn't count.

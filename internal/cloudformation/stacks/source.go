@@ -308,10 +308,11 @@ func (l *Loop) values(s *state.Stack, row *state.StackSource) (map[string]any, e
 
 // Given returns the values that a stack's parameters were given, without defaults.
 func (l *Loop) Given(s *state.Stack) (map[string]string, error) {
-	if s.Source == nil {
+	latest := s.Latest()
+	if latest == nil {
 		return nil, nil
 	}
-	all, err := l.unseal(*s.StackId, ofParameters, s.Source.Values)
+	all, err := l.unseal(*s.StackId, ofParameters, latest.Values)
 	values := map[string]string{}
 	given, _ := all["Given"].(map[string]any)
 	for name, v := range given {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
+	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -62,7 +63,7 @@ func completeStatus(r *state.StackResource) types.ResourceStatus {
 
 func failedStatus(r *state.StackResource) types.ResourceStatus {
 	switch {
-	case isCreation(r):
+	case isCreation(r) && r.Status != types.ResourceStatusCreateComplete:
 		return types.ResourceStatusCreateFailed
 	case strings.HasPrefix(string(r.Status), "DELETE_"):
 		return types.ResourceStatusDeleteFailed
@@ -70,6 +71,20 @@ func failedStatus(r *state.StackResource) types.ResourceStatus {
 		return types.ResourceStatusImportFailed
 	}
 	return types.ResourceStatusUpdateFailed
+}
+
+// outlasts reports whether building goes on after a resource has failed, with those that don't need it. So it does if what was made stays.
+func outlasts(s *state.Stack) bool { return !isBack(s) && !isImporting(s) && s.KeepsFailures() }
+
+// isUnmade reports whether a resource couldn't be made, so that nothing of it is to stay. A stack in a stack stays as it was left, too.
+func isUnmade(r *state.StackResource) bool {
+	switch r.Status {
+	case types.ResourceStatusCreateFailed:
+		return r.Ref == "" && (r.PhysicalID == "" || r.Type != resources.NestedStack)
+	case types.ResourceStatusDeleteInProgress, types.ResourceStatusDeleteFailed:
+		return true
+	}
+	return false
 }
 
 // failures lists the resources that failed in the part of the operation that runs.
