@@ -312,6 +312,9 @@ func (s *Service) ExecuteChangeSet(
 	if err != nil {
 		return nil, err
 	}
+	if isAgain, err := repeats(v.Stacks.Get(c.Stack), "ExecuteChangeSet", in.ClientRequestToken); isAgain || err != nil {
+		return &cloudformation.ExecuteChangeSetOutput{}, err
+	}
 	if c.Root != "" {
 		return nil, notAlone(c, "executed")
 	}
@@ -344,7 +347,7 @@ func (s *Service) ExecuteChangeSet(
 		stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
 		stack.RollbackConfiguration = c.Rollback
 		stack.PolicyDuring, stack.PolicyNext = "", ""
-		stack.Token = aws.ToString(in.ClientRequestToken)
+		stack.Tokened("ExecuteChangeSet", aws.ToString(in.ClientRequestToken))
 		onFailure(stack, c.OnFailure)
 		if c.RoleARN != "" {
 			stack.RoleARN = &c.RoleARN

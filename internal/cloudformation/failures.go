@@ -48,12 +48,15 @@ func (s *Service) RollbackStack(ctx context.Context, in *cloudformation.Rollback
 	if err != nil {
 		return nil, err
 	}
+	if isAgain, err := repeats(stack, "RollbackStack", in.ClientRequestToken); isAgain || err != nil {
+		return &cloudformation.RollbackStackOutput{StackId: stack.StackId}, err
+	}
 	if !stack.HasFailed() {
 		return nil, notNow(stack, "rolled back")
 	}
 	err = s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
-		stack.Token = aws.ToString(in.ClientRequestToken)
+		stack.Tokened("RollbackStack", aws.ToString(in.ClientRequestToken))
 		if in.RoleARN != nil {
 			stack.RoleARN = in.RoleARN
 		}

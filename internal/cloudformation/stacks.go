@@ -32,17 +32,16 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 		return nil, invalid("You cannot specify both DisableRollback and OnFailure.")
 	}
 	v := s.store.View()
+	if made := v.StackNamed(*in.StackName); made != nil {
+		if isAgain, err := repeats(made, "CreateStack", in.ClientRequestToken); isAgain || err != nil {
+			return &cloudformation.CreateStackOutput{StackId: made.StackId}, err
+		}
+	}
 	stack, planned, err := s.toMake(ctx, v, *in.StackName)
 	if err != nil {
 		return nil, err
 	}
-	stack.OnFailure = in.OnFailure
-	stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
-	stack.DisableRollback = in.DisableRollback
-	stack.TimeoutInMinutes = in.TimeoutInMinutes
-	stack.EnableTerminationProtection = in.EnableTerminationProtection
-	stack.RoleARN = in.RoleARN
-	stack.Token = aws.ToString(in.ClientRequestToken)
+	asTheCreationSays(stack, in)
 	s.nest(ctx, stack)
 	if stack.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err
@@ -85,8 +84,34 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	return &cloudformation.CreateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}, nil
 }
 
+// asTheCreationSays sets how a creation is carried out.
+func asTheCreationSays(stack *state.Stack, in *cloudformation.CreateStackInput) {
+	stack.OnFailure = in.OnFailure
+	stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
+	stack.DisableRollback = in.DisableRollback
+	stack.TimeoutInMinutes = in.TimeoutInMinutes
+	stack.EnableTerminationProtection = in.EnableTerminationProtection
+	stack.RoleARN = in.RoleARN
+	stack.Tokened("CreateStack", aws.ToString(in.ClientRequestToken))
+}
+
 // errNoUpdates refuses updates without changes. Clients know the sentence.
 var errNoUpdates = invalid("No updates are to be performed.")
+
+// repeats reports whether a call that begins an operation on a stack is one that was answered before, by its token. The token of a call for
+// something else is refused.
+func repeats(stack *state.Stack, operation string, token *string) (bool, error) {
+	for _, t := range stack.Tokens {
+		switch {
+		case t.Token != aws.ToString(token):
+		case t.Operation == operation:
+			return true, nil
+		default:
+			return false, &types.TokenAlreadyExistsException{Message: account.Message("A client request token already exists.")}
+		}
+	}
+	return false, nil
+}
 
 // nest notes the stack that a new stack is a resource of, if it's one.
 func (s *Service) nest(ctx context.Context, stack *state.Stack) {
@@ -189,6 +214,9 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err != nil {
 		return nil, err
 	}
+	if isAgain, err := repeats(stack, "UpdateStack", in.ClientRequestToken); isAgain || err != nil {
+		return &cloudformation.UpdateStackOutput{StackId: stack.StackId}, err
+	}
 	parent := parentOf(ctx, v, stack)
 	if isOver, err := s.withParent(ctx, stack, parent); isOver || err != nil {
 		return &cloudformation.UpdateStackOutput{StackId: stack.StackId}, err
@@ -244,7 +272,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 func asTheUpdateSays(stack *state.Stack, in *cloudformation.UpdateStackInput) {
 	stack.DisableRollback = in.DisableRollback
 	stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
-	stack.Token = aws.ToString(in.ClientRequestToken)
+	stack.Tokened("UpdateStack", aws.ToString(in.ClientRequestToken))
 	stack.RoleARN = cmp.Or(in.RoleARN, stack.RoleARN)
 }
 
@@ -312,8 +340,14 @@ func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStac
 	out := &cloudformation.DeleteStackOutput{}
 	v := s.store.View()
 	stack := find(v, *in.StackName)
+	if stack == nil || stack.Gone() {
+		return out, nil
+	}
+	if isAgain, err := repeats(stack, "DeleteStack", in.ClientRequestToken); isAgain || err != nil {
+		return out, err
+	}
 	switch {
-	case stack == nil || stack.Gone() || stack.StackStatus == types.StackStatusDeleteInProgress:
+	case stack.StackStatus == types.StackStatusDeleteInProgress:
 		return out, nil
 	case aws.ToBool(stack.EnableTerminationProtection):
 		return nil, invalid("Stack [%s] cannot be deleted while TerminationProtection is enabled", *stack.StackName)
@@ -326,7 +360,7 @@ func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStac
 		return nil, err
 	}
 	return out, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
-		stack.Token = aws.ToString(in.ClientRequestToken)
+		stack.Tokened("DeleteStack", aws.ToString(in.ClientRequestToken))
 		stack.Retain = in.RetainResources
 		if in.RoleARN != nil {
 			stack.RoleARN = in.RoleARN
@@ -363,10 +397,13 @@ func (s *Service) CancelUpdateStack(
 	if err != nil {
 		return nil, err
 	}
+	if isAgain, err := repeats(stack, "CancelUpdateStack", in.ClientRequestToken); isAgain || err != nil {
+		return &cloudformation.CancelUpdateStackOutput{}, err
+	}
 	if stack.StackStatus != types.StackStatusUpdateInProgress {
 		return nil, invalid("CancelUpdateStack cannot be called from current stack status")
 	}
-	return &cloudformation.CancelUpdateStackOutput{}, s.loop.Cancel(ctx, *stack.StackId)
+	return &cloudformation.CancelUpdateStackOutput{}, s.loop.Cancel(ctx, *stack.StackId, aws.ToString(in.ClientRequestToken))
 }
 
 // ContinueUpdateRollback goes on with a rollback that has failed.
@@ -378,6 +415,9 @@ func (s *Service) ContinueUpdateRollback(
 	if err != nil {
 		return nil, err
 	}
+	if isAgain, err := repeats(stack, "ContinueUpdateRollback", in.ClientRequestToken); isAgain || err != nil {
+		return &cloudformation.ContinueUpdateRollbackOutput{}, err
+	}
 	if stack.StackStatus != types.StackStatusUpdateRollbackFailed {
 		return nil, invalid("Stack [%s] is in %s state and can not continue update rollback.", *stack.StackId, stack.StackStatus)
 	}
@@ -388,6 +428,7 @@ func (s *Service) ContinueUpdateRollback(
 	}
 	return &cloudformation.ContinueUpdateRollbackOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		stack.Skip = in.ResourcesToSkip
+		stack.Tokened("ContinueUpdateRollback", aws.ToString(in.ClientRequestToken))
 		s.begin(ctx, tx, stack, types.StackStatusUpdateRollbackInProgress)
 	})
 }

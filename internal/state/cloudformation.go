@@ -27,6 +27,8 @@ type Stack struct {
 	// Token is the caller's for the operation that runs, and Since when that began.
 	Token string `json:",omitempty"`
 	Since time.Time
+	// Tokens are those of the calls that last began something, by which they are known if they come again.
+	Tokens []StackToken `json:",omitempty"`
 	// Skip lists resources that a rollback leaves as they are.
 	Skip []string `json:",omitempty"`
 	// Retain lists resources that a deletion leaves alone.
@@ -75,6 +77,21 @@ func (s *Stack) Latest() *StackSource {
 // HasAttempted reports whether an operation is the one that runs, or one before it that wasn't rolled back.
 func (s *Stack) HasAttempted(operation string) bool {
 	return operation != "" && (operation == s.Operation || slices.Contains(s.Attempts, operation))
+}
+
+// StackToken is a caller's token for a call, and the operation that it called.
+type StackToken struct{ Token, Operation string }
+
+// maxStackTokens is how many tokens a stack remembers.
+const maxStackTokens = 32
+
+// Tokened notes the token of the call that begins something; "" if it has none.
+func (s *Stack) Tokened(operation, token string) {
+	if s.Token = token; token == "" {
+		return
+	}
+	kept := s.Tokens[max(0, len(s.Tokens)-maxStackTokens+1):]
+	s.Tokens = append(slices.Clip(kept), StackToken{token, operation})
 }
 
 // StackCaller is somebody who begins operations on stacks: the account's owner, if it has neither a task nor a role.

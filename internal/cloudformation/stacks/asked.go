@@ -10,10 +10,11 @@ import (
 )
 
 // Cancel rolls an update back that is under way. If it's over by now, nothing happens.
-func (l *Loop) Cancel(ctx context.Context, id string) error {
+func (l *Loop) Cancel(ctx context.Context, id, token string) error {
 	return l.update(ctx, id, func(tx *state.Tx, s *state.Stack) {
 		if s.StackStatus == types.StackStatusUpdateInProgress {
 			s.DisableRollback = nil
+			s.Tokened("CancelUpdateStack", token)
 			l.turn(tx, s, "User Initiated")
 		}
 	})
