@@ -116,8 +116,12 @@ func (c *stackDiffCmd) Run(ctx context.Context) error {
 func causes(r *types.ResourceChange) string {
 	var names []string
 	for _, d := range r.Details {
-		if d.Target != nil && d.Target.Name != nil {
+		switch {
+		case d.Target == nil || d.ChangeSource == types.ChangeSourceAutomatic:
+		case d.Target.Name != nil:
 			names = append(names, *d.Target.Name)
+		default:
+			names = append(names, string(d.Target.Attribute))
 		}
 	}
 	slices.Sort(names)

@@ -41,7 +41,7 @@ func (h *hierarchy) plan(ctx context.Context, stack *state.Stack, c *state.Chang
 			return err
 		}
 	}
-	if err := h.loop.AddContexts(ctx, h.view, stack, &c.Source, c.Changes); err != nil {
+	if c.Changes, err = h.loop.Explain(ctx, h.view, stack, &c.Source, c.Changes, c.Type == types.ChangeSetTypeImport); err != nil {
 		return refused(err)
 	}
 	isNone, err := h.isNone(ctx, h.view, stack, &c.Source, c.Changes)

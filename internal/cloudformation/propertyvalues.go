@@ -23,6 +23,9 @@ func withValues(c types.Change, asked bool) types.Change {
 	details := []types.ResourceChangeDetail{}
 	for _, d := range r.Details {
 		name := aws.ToString(d.Target.Name)
+		if d.Target.Attribute == types.ResourceAttributeTags {
+			name = "Tags"
+		}
 		if d.ChangeSource == types.ChangeSourceAutomatic || name == "" {
 			details = append(details, d)
 			continue

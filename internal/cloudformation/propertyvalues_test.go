@@ -59,8 +59,10 @@ Resources:
 C after {"Properties":{"ClusterName":"c","ClusterSettings":[{"Name":"containerInsights","Value":"enabled"}],"Tags":[{"Key":"a","Value":"two"}]},"DeletionPolicy":"Delete"}
 Modify /Properties/ClusterSettings/0/Value disabled enabled
 Modify /Properties/Tags/0/Value one two
+Modify /Properties/Tags/0/Value one two
 P before {"Properties":{"Description":"before","Type":"String","Value":"****"}}
 P after {"Properties":{"Type":"String","Value":"****"}}
+Modify /Properties/Value` + "  " + `
 Modify /Properties/Value` + "  " + `
 Remove /Properties/Description before` + " " + `
 R before {"Properties":{"Type":"String","Value":"r"}}

@@ -207,9 +207,11 @@ func detail(c resources.Change, unknown bool) types.ResourceChangeDetail {
 		Evaluation:   types.EvaluationTypeStatic,
 		Target: &types.ResourceTargetDefinition{
 			Attribute:          scopeOf(c),
-			Name:               optional(c.Name),
 			RequiresRecreation: types.RequiresRecreationNever,
 		},
+	}
+	if d.Target.Attribute == types.ResourceAttributeProperties {
+		d.Target.Name = &c.Name
 	}
 	if unknown {
 		d.Evaluation = types.EvaluationTypeDynamic

@@ -14,20 +14,34 @@ import (
 // KnownAfterApply is what CloudFormation shows for a value that isn't known before a change set is executed.
 const KnownAfterApply = "{{changeSet:KNOWN_AFTER_APPLY}}"
 
-// AddContexts adds to a source's changes what the resources are before and after: as JSON, with what the templates conceal concealed.
-func (l *Loop) AddContexts(ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource, changes []types.Change) error {
+// Explain returns a source's changes with what they come from, and what the resources are before and after: as JSON, with what the templates
+// conceal concealed.
+func (l *Loop) Explain(
+	ctx context.Context, v *state.View, s *state.Stack, row *state.StackSource, changes []types.Change, isImport bool,
+) ([]types.Change, error) {
 	after, err := l.parsed(ctx, v, s, row)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	before := &source{Template: &template.Template{}}
-	if s.Source != nil {
-		if before, err = l.parsed(ctx, v, s, s.Source); err != nil {
-			return err
+	if latest := s.Latest(); latest != nil {
+		if before, err = l.parsed(ctx, v, s, latest); err != nil {
+			return nil, err
 		}
 	}
+	changes = explained(before, after, changes, isImport)
+	addContexts(before, after, changes)
+	return changes, nil
+}
+
+// addContexts adds to changes what the resources are before and after.
+func addContexts(before, after *source, changes []types.Change) {
 	for _, c := range changes {
-		if r := c.ResourceChange; r.Replacement == types.ReplacementFalse {
+		r := c.ResourceChange
+		if isRestatement(r) {
+			continue
+		}
+		if r.Replacement == types.ReplacementFalse {
 			after.rows[*r.LogicalResourceId] = unsettled(after.rows[*r.LogicalResourceId])
 		} else {
 			delete(after.rows, *r.LogicalResourceId)
@@ -38,7 +52,6 @@ func (l *Loop) AddContexts(ctx context.Context, v *state.View, s *state.Stack, r
 		r.BeforeContext = before.context(*r.LogicalResourceId)
 		r.AfterContext = after.context(*r.LogicalResourceId)
 	}
-	return nil
 }
 
 // unsettled returns the row of a resource that changes in place, whose attributes aren't known before it has.

@@ -303,3 +303,60 @@ func findCircle(needs map[string][]string) []string {
 	slices.Sort(circle)
 	return circle
 }
+
+// Entity is what a value refers to by a function: a parameter or a resource, or an attribute of one.
+type Entity struct{ Name, Attribute string }
+
+// String returns the name, with the attribute's behind a dot.
+func (e Entity) String() string {
+	if e.Attribute == "" {
+		return e.Name
+	}
+	return e.Name + "." + e.Attribute
+}
+
+// Entities lists what a value refers to, each once, in its order.
+func Entities(v *Value) (found []Entity) {
+	note := func(name, attribute string) {
+		if e := (Entity{name, attribute}); !slices.Contains(found, e) {
+			found = append(found, e)
+		}
+	}
+	var walk func(v *Value)
+	walk = func(v *Value) {
+		if v == nil {
+			return
+		}
+		switch name, argument := v.call(); {
+		case name == "Ref" && argument.isScalar():
+			note(argument.Text, "")
+		case name == "Fn::GetAtt" && len(argument.Items) == 2 && argument.Items[1].isScalar():
+			note(argument.Items[0].Text, argument.Items[1].Text)
+		case name == "Fn::Sub":
+			noteVariables(argument, note)
+		}
+		for _, f := range v.Fields {
+			walk(f.Value)
+		}
+		for _, item := range v.Items {
+			walk(item)
+		}
+	}
+	walk(v)
+	return found
+}
+
+// noteVariables notes the variables of Fn::Sub that its own map doesn't define.
+func noteVariables(argument *Value, note func(name, attribute string)) {
+	text, own, err := substitutionParts(argument)
+	if err != nil {
+		return
+	}
+	for _, m := range variable.FindAllStringSubmatch(text, -1) {
+		if strings.HasPrefix(m[1], "!") || own.Get(m[1]) != nil {
+			continue
+		}
+		name, attribute, _ := strings.Cut(m[1], ".")
+		note(name, attribute)
+	}
+}
