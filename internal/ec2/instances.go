@@ -107,7 +107,7 @@ func (s *Service) instances(v *state.View) []types.Instance {
 	machines := map[string]types.Instance{}
 	for row := range v.ContainerInstances.All() {
 		if row.Ec2InstanceId != nil && aws.ToString(row.Status) != "INACTIVE" {
-			machines[*row.Ec2InstanceId] = s.instance(row)
+			machines[*row.Ec2InstanceId] = s.instance(v, row)
 		}
 	}
 	for row := range v.Instances.All() {
@@ -129,7 +129,7 @@ func instanceID(i types.Instance) string { return *i.InstanceId }
 const noImage = "ami-00000000000000000"
 
 // instance describes the machine of a container instance. What it doesn't report of itself, EC2's clients still expect.
-func (s *Service) instance(row *state.ContainerInstance) types.Instance {
+func (s *Service) instance(v *state.View, row *state.ContainerInstance) types.Instance {
 	i := types.Instance{
 		InstanceId:          row.Ec2InstanceId,
 		AmiLaunchIndex:      aws.Int32(0),
@@ -167,6 +167,7 @@ func (s *Service) instance(row *state.ContainerInstance) types.Instance {
 			i.Tags = addTag(i.Tags, "pintle.gpu", a.Value)
 		}
 	}
+	s.showMachineNetwork(v, &i)
 	return i
 }
 

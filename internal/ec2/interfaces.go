@@ -321,12 +321,12 @@ func (s *Service) DescribeNetworkInterfaces(
 		return nil, err
 	}
 	v := s.store.View()
+	all := s.interfaces(v)
 	for _, id := range in.NetworkInterfaceIds {
-		if _, err := s.findInterface(v, id); err != nil {
-			return nil, err
+		if !slices.ContainsFunc(all, func(i types.NetworkInterface) bool { return *i.NetworkInterfaceId == id }) {
+			return nil, networkInterfaces.absent(id)
 		}
 	}
-	all := s.interfaces(v)
 	all = slices.DeleteFunc(all, func(i types.NetworkInterface) bool {
 		return len(in.NetworkInterfaceIds) > 0 && !slices.Contains(in.NetworkInterfaceIds, *i.NetworkInterfaceId) || !match(&i)
 	})
@@ -348,10 +348,8 @@ func (s *Service) interfaces(v *state.View) (all []types.NetworkInterface) {
 		all = append(all, s.showInterface(v, row))
 	}
 	for _, i := range s.instances(v) {
-		if row := launchedWith(v, interfaceOf(*i.InstanceId)); row != nil {
-			shown := row.Clone()
-			shown.PrivateIpAddress = i.PrivateIpAddress // as the machine reports it
-			all = append(all, s.showLaunched(v, shown))
+		if len(i.NetworkInterfaces) > 0 {
+			all = append(all, s.showLaunched(v, &state.Instance{Instance: i}))
 		}
 	}
 	return all
@@ -389,17 +387,16 @@ func (s *Service) DeleteNetworkInterface(
 	ctx context.Context, in *ec2.DeleteNetworkInterfaceInput,
 ) (*ec2.DeleteNetworkInterfaceOutput, error) {
 	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
-		if id := aws.ToString(in.NetworkInterfaceId); launchedWith(tx.View, id) != nil {
+		id := aws.ToString(in.NetworkInterfaceId)
+		if slices.ContainsFunc(s.interfaces(tx.View), func(i types.NetworkInterface) bool {
+			return *i.NetworkInterfaceId == id && i.Status == types.NetworkInterfaceStatusInUse
+		}) {
 			return refuse("InvalidParameterValue", "Network interface '%s' is currently in use.", id)
 		}
-		row, err := networkInterfaces.get(tx.View, in.NetworkInterfaceId, "NetworkInterfaceId")
-		if err != nil {
+		if _, err := networkInterfaces.get(tx.View, in.NetworkInterfaceId, "NetworkInterfaceId"); err != nil {
 			return err
 		}
-		if row.Status == types.NetworkInterfaceStatusInUse {
-			return refuse("InvalidParameterValue", "Network interface '%s' is currently in use.", *row.NetworkInterfaceId)
-		}
-		tx.NetworkInterfaces.Delete(*row.NetworkInterfaceId)
+		tx.NetworkInterfaces.Delete(id)
 		return nil
 	})
 	if err != nil {

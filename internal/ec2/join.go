@@ -69,6 +69,22 @@ func launchGroups(v *state.View, vpc string, data *types.ResponseLaunchTemplateD
 	return members(v, vpc, ids)
 }
 
+// showMachineNetwork adds to a machine that others have started where an instance is that is launched without a network: the default subnet of
+// its zone, and the default group.
+func (s *Service) showMachineNetwork(v *state.View, i *types.Instance) {
+	subnet := v.DefaultSubnet(*i.Placement.AvailabilityZone)
+	if subnet == nil || i.PrivateIpAddress == nil {
+		return
+	}
+	row := &state.Instance{Instance: *i}
+	row.Join(subnet, *i.PrivateIpAddress, nil)
+	if g := v.DefaultSecurityGroup(*subnet.VpcId); g != nil {
+		row.SecurityGroups = []types.GroupIdentifier{{GroupId: g.GroupId, GroupName: g.GroupName}}
+	}
+	*i = row.Instance
+	s.showNetwork(v, i, row)
+}
+
 // showNetwork adds to a running instance what follows from its subnet.
 func (s *Service) showNetwork(v *state.View, i *types.Instance, row *state.Instance) {
 	if row.Name() == types.InstanceStateNameTerminated {

@@ -284,3 +284,48 @@ func TestClientToken(t *testing.T) {
 		t.Errorf("got %s, %v after it was deleted", again, err)
 	}
 }
+
+// TestNetworkOfAMachine: a machine that Pintle didn't launch is shown in the default subnet of its zone, at the address that it reports.
+func TestNetworkOfAMachine(t *testing.T) {
+	s, w := networked(t)
+	err := s.store.Update(t.Context(), func(tx *state.Tx) error {
+		tx.ContainerInstances.Put(node(1))
+		elsewhere := node(2)
+		elsewhere.Attributes[1].Value = aws.String("rack-7")
+		tx.ContainerInstances.Put(elsewhere)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(id string) types.Instance {
+		out, err := s.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Reservations[0].Instances[0]
+	}
+	got := of(id(1))
+	if aws.ToString(got.VpcId) != w.vpc || aws.ToString(got.SubnetId) != w.subnets[0] || *got.Placement.AvailabilityZone != "us-east-1a" {
+		t.Errorf("it is in %v, %v, %v", got.VpcId, got.SubnetId, *got.Placement.AvailabilityZone)
+	}
+	if len(got.SecurityGroups) != 1 || *got.SecurityGroups[0].GroupName != "default" {
+		t.Errorf("its groups are %v", got.SecurityGroups)
+	}
+	if n := got.NetworkInterfaces; len(n) != 1 || *n[0].SubnetId != w.subnets[0] || *n[0].PrivateIpAddress != "10.0.0.1" || len(n[0].Groups) != 1 {
+		t.Errorf("its interfaces are %+v", n)
+	}
+	eni := *got.NetworkInterfaces[0].NetworkInterfaceId
+	for _, in := range []*ec2.DescribeNetworkInterfacesInput{{}, {NetworkInterfaceIds: []string{eni}}} {
+		out, err := s.DescribeNetworkInterfaces(t.Context(), in)
+		if err != nil || len(out.NetworkInterfaces) != 1 || *out.NetworkInterfaces[0].Attachment.InstanceId != id(1) {
+			t.Errorf("%v: %v, %v", in.NetworkInterfaceIds, out, err)
+		}
+	}
+	if _, err := s.DeleteNetworkInterface(t.Context(), &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: &eni}); codeOf(err) != "InvalidParameterValue" {
+		t.Errorf("its interface is deleted: %v", err)
+	}
+	if got := of(id(2)); got.VpcId != nil || got.SubnetId != nil || len(got.NetworkInterfaces) != 0 {
+		t.Errorf("one in a zone without a subnet is in %v, %v", *got.VpcId, *got.SubnetId)
+	}
+}

@@ -125,7 +125,7 @@ func TestMachineHasAllFields(t *testing.T) {
 	s := service(t, 0)
 	row := node(1)
 	row.Attributes = nil
-	i := s.instance(row)
+	i := s.instance(s.store.View(), row)
 	if i.ImageId == nil || i.InstanceType == "" || i.Placement.AvailabilityZone == nil || i.PrivateIpAddress == nil || i.State == nil {
 		t.Errorf("%+v", i)
 	}

@@ -66,6 +66,7 @@ func (s *Service) RegisterContainerInstance(
 		if row, err = reregister(old, arn, *c.ClusterArn, in); err != nil {
 			return err
 		}
+		row.Attributes = mergeAttributes(row.Attributes, s.networkAttributes(tx.View, row, in.Attributes))
 		if old == nil {
 			row.RegisteredAt = s.now()
 		}
@@ -177,6 +178,27 @@ func (m machine) attributes() []types.Attribute {
 		return nil
 	}
 	return []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: &m.Architecture}}
+}
+
+// networkAttributes returns what agents on EC2 register of their machine's network, as far as the agent doesn't: the zone, and the subnet that
+// the machine was launched in, or else the default one of its zone. It's what DescribeInstances tells.
+func (s *Service) networkAttributes(v *state.View, row *state.ContainerInstance, given []types.Attribute) []types.Attribute {
+	if row.Ec2InstanceId == nil {
+		return nil
+	}
+	zone := cmp.Or(scheduler.AttributeValue(row.Attributes, zoneAttribute), new(s.opts.Region+"a"))
+	var subnet, vpc *string
+	if i := v.Instances.Get(*row.Ec2InstanceId); i != nil && i.Placement != nil {
+		zone, subnet, vpc = i.Placement.AvailabilityZone, i.SubnetId, i.VpcId
+	} else if found := v.DefaultSubnet(*zone); found != nil {
+		subnet, vpc = found.SubnetId, found.VpcId
+	}
+	all := []types.Attribute{
+		{Name: aws.String(zoneAttribute), Value: zone},
+		{Name: aws.String("ecs.subnet-id"), Value: subnet},
+		{Name: aws.String("ecs.vpc-id"), Value: vpc},
+	}
+	return slices.DeleteFunc(all, func(a types.Attribute) bool { return a.Value == nil || scheduler.AttributeValue(given, *a.Name) != nil })
 }
 
 // identityDocument parses the document that an agent sends. Agents send none on machines that don't have one.

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -164,6 +166,65 @@ func TestWarmRegistration(t *testing.T) {
 		arn := registerNode(t, s)
 		if got := *store.View().ContainerInstances.Get(arn).Status; got != want {
 			t.Errorf("an instance that is %s registers %s", in, got)
+		}
+	}
+}
+
+// TestAttributesOfTheNetwork: a container instance has its machine's zone, subnet and VPC, as EC2 tells them: those that it was launched in, or
+// the default ones of its zone. What its agent says comes first, and a machine that is none of EC2's has none.
+func TestAttributesOfTheNetwork(t *testing.T) {
+	s, store := newTestService(t)
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
+		for _, subnet := range []ec2types.Subnet{
+			{SubnetId: new("subnet-a"), VpcId: new("vpc-0"), AvailabilityZone: new("us-east-1a"), DefaultForAz: new(true)},
+			{SubnetId: new("subnet-b"), VpcId: new("vpc-0"), AvailabilityZone: new("us-east-1b"), DefaultForAz: new(true)},
+		} {
+			tx.Subnets.Put(&state.Subnet{Subnet: subnet})
+		}
+		tx.Instances.Put(&state.Instance{Instance: ec2types.Instance{
+			InstanceId: new("i-launched"),
+			State:      &ec2types.InstanceState{Name: ec2types.InstanceStateNameRunning},
+			Placement:  &ec2types.Placement{AvailabilityZone: new("us-east-1c")},
+			SubnetId:   new("subnet-own"),
+			VpcId:      new("vpc-own"),
+		}})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, document, zone, vpc string
+		want                      string
+	}{
+		{"launched by Pintle", `{"instanceId":"i-launched"}`, "", "", "us-east-1c subnet-own vpc-own"},
+		{"another machine", `{"instanceId":"i-1"}`, "us-east-1b", "", "us-east-1b subnet-b vpc-0"},
+		{"one that tells no zone", `{"instanceId":"i-2"}`, "", "", "us-east-1a subnet-a vpc-0"},
+		{"one in a zone without a subnet", `{"instanceId":"i-3"}`, "rack-7", "", "rack-7 - -"},
+		{"one that knows better", `{"instanceId":"i-4"}`, "us-east-1b", "vpc-9", "us-east-1b subnet-b vpc-9"},
+		{"none of EC2's", "", "", "", "- - -"},
+	} {
+		in := &ecs.RegisterContainerInstanceInput{
+			InstanceIdentityDocument: &c.document,
+			TotalResources: []types.Resource{
+				{Name: aws.String("CPU"), IntegerValue: 1024},
+				{Name: aws.String("MEMORY"), IntegerValue: 1024},
+			},
+		}
+		for name, value := range map[string]string{"ecs.availability-zone": c.zone, "ecs.vpc-id": c.vpc} {
+			if value != "" {
+				in.Attributes = append(in.Attributes, types.Attribute{Name: &name, Value: &value})
+			}
+		}
+		out, err := s.RegisterContainerInstance(t.Context(), in)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		value := func(name string) string {
+			return cmp.Or(aws.ToString(scheduler.AttributeValue(out.ContainerInstance.Attributes, name)), "-")
+		}
+		if got := value("ecs.availability-zone") + " " + value("ecs.subnet-id") + " " + value("ecs.vpc-id"); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}
 }

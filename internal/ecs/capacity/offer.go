@@ -130,12 +130,21 @@ func (k Kind) outcomes(e *query.Expression, zone string, idle bool) (may, must b
 		case name == "ecs.instance-type" && k.Type != "":
 			return k.Type, true, true
 		}
-		i := slices.IndexFunc(k.Seen, func(a types.Attribute) bool { return *a.Name == name })
-		if i < 0 {
-			return "", false, k.Seen != nil
+		value, has := k.seen(name)
+		if at, ok := k.seen("ecs.availability-zone"); name == "ecs.subnet-id" && ok && at != zone {
+			return "", false, false // another zone has other subnets
 		}
-		return aws.ToString(k.Seen[i].Value), true, true
+		return value, has, has || k.Seen != nil
 	}})
+}
+
+// seen returns the value of an attribute that an instance of the kind has registered.
+func (k Kind) seen(name string) (value string, has bool) {
+	i := slices.IndexFunc(k.Seen, func(a types.Attribute) bool { return *a.Name == name })
+	if i < 0 {
+		return "", false
+	}
+	return aws.ToString(k.Seen[i].Value), true
 }
 
 // isCertain reports whether every new instance of the kind meets all expressions.

@@ -86,6 +86,15 @@ func TestRefusal(t *testing.T) {
 			UnmetConstraint, "No instance of its capacity provider meets attribute:stack == prod.", false,
 		},
 		{"instances have that value", []Kind{seen(typed, "stack=prod")}, of("attribute:stack == prod"), "", "", false},
+		{
+			"the subnet of another zone", []Kind{seen(typed, "ecs.availability-zone=a", "ecs.subnet-id=subnet-1")},
+			of("attribute:ecs.subnet-id == subnet-2"), "", "", false,
+		},
+		{
+			"another subnet of its only zone", []Kind{seen(Kind{Size: typed.Size, Zones: []string{"a"}}, "ecs.availability-zone=a", "ecs.subnet-id=subnet-1")},
+			of("attribute:ecs.subnet-id == subnet-2"),
+			UnmetConstraint, "No instance of its capacity provider meets attribute:ecs.subnet-id == subnet-2.", false,
+		},
 		{"beside other tasks", []Kind{seen(typed)}, of("task:group == databases"), "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
