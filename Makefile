@@ -75,6 +75,7 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzChunked ./internal/wire/sign
 	$(FUZZ) FuzzXML ./internal/wire/codec
 	$(FUZZ) FuzzPath ./internal/wire/rest
+	$(FUZZ) FuzzParse ./internal/wire/postpolicy
 	$(FUZZ) FuzzCopySource ./internal/s3
 	$(FUZZ) FuzzManifest ./internal/ecr
 	$(FUZZ) FuzzPolicy ./internal/ecr/lifecycle

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,17 @@ func TestS3Operations(t *testing.T) {
 				t.Errorf("%s: %s is implemented and was not called", client, op)
 			}
 		}
+	}
+}
+
+// TestS3Forms uploads by forms that boto3 has signed.
+func TestS3Forms(t *testing.T) {
+	t.Parallel()
+	p := UpSigned(t, "c5.large")
+	cmd := p.Command(python, "forms.py")
+	cmd.Env = append(cmd.Env, "PINTLE_PID="+strconv.Itoa(p.cmd.Process.Pid))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

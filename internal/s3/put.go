@@ -15,6 +15,7 @@ import (
 
 	"github.com/pintle/pintle/internal/checksum"
 	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // Limits of objects.
@@ -214,6 +215,14 @@ func matches(condition, etag string) bool {
 	return false
 }
 
+// putEvent returns the event of a put. An upload by a form has one of its own.
+func putEvent(ctx context.Context) string {
+	if call.From(ctx).Form {
+		return "ObjectCreated:Post"
+	}
+	return "ObjectCreated:Put"
+}
+
 // PutObject is S3's operation.
 func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.PutObjectOutput, error) {
 	if err := checkKey(in.Key); err != nil {
@@ -252,7 +261,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	}
 	a.Checksum = computed
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, ETag: f.ETag, Attributes: a.encode()}
-	allowed := objects.Conditions{Allow: conditions(in.Key, in.IfMatch, in.IfNoneMatch), Owe: s.owe(ctx, "ObjectCreated:Put")}
+	allowed := objects.Conditions{Allow: conditions(in.Key, in.IfMatch, in.IfNoneMatch), Owe: s.owe(ctx, putEvent(ctx))}
 	if err := s.store.Put(ctx, o, []*objects.File{f}, allowed); err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}

@@ -316,6 +316,15 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
+// TestEventOfAForm: an upload by a form has an event of its own.
+func TestEventOfAForm(t *testing.T) {
+	for isForm, want := range map[bool]string{false: "ObjectCreated:Put", true: "ObjectCreated:Post"} {
+		if got := putEvent(call.With(t.Context(), call.Call{Form: isForm})); got != want {
+			t.Errorf("%v: %s, want %s", isForm, got, want)
+		}
+	}
+}
+
 // FuzzCopySource parses any text as a copy's source. A source that parses has a bucket and a valid key.
 // TestCopySource: a plus is a space, as in S3.
 func TestCopySource(t *testing.T) {

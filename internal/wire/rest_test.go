@@ -470,20 +470,6 @@ func TestListsComeLast(t *testing.T) {
 	}
 }
 
-// TestFormUploads: an upload by a web page's form is refused by name.
-func TestFormUploads(t *testing.T) {
-	_, endpoint := serveS3(t, nil)
-	resp, err := http.Post(endpoint+"/bucket", "multipart/form-data; boundary=x", strings.NewReader("--x--"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusNotImplemented || !bytes.Contains(body, []byte("PostObject")) {
-		t.Errorf("%d %s (%v), want NotImplemented for PostObject", resp.StatusCode, body, err)
-	}
-}
-
 // chunked sends a body that the test has already chunked.
 func chunked(t *testing.T, endpoint, kind, trailer string, length int, body []byte) (int, string) {
 	t.Helper()

@@ -125,6 +125,9 @@ func (s *Share) ReadAll(ctx context.Context, into *bytes.Buffer, from io.Reader,
 	}
 }
 
+// Hold takes what a request that holds that many bytes of its body needs besides what it has.
+func (s *Share) Hold(ctx context.Context, bytes int64) error { return s.cover(ctx, bytes-free-s.held) }
+
 // cover takes n more bytes, if any.
 func (s *Share) cover(ctx context.Context, n int64) error {
 	if n <= 0 {

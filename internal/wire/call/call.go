@@ -17,6 +17,7 @@ type Call struct {
 	Peer        string // the caller's address; empty for calls within the process
 	Endpoint    string // the URL at which the caller reached us, without a path; empty for calls within the process
 	Trace       string // the header X-Amzn-Trace-Id
+	Form        bool   // a web page's form uploads the object that PutObject puts
 	Via         string // the service in this process that makes the call for its caller, as aws:CalledVia has it; empty for all other calls
 	Stack       string // the ID of the stack of which CloudFormation makes a resource by the call; empty for all other calls
 	// Token is the same for a call that CloudFormation makes once more, because it was killed before it noted how the first ended. It's empty

@@ -136,6 +136,7 @@ type request struct {
 	op     *codec.Operation
 	memory *budget.Share
 	body   *requestBody
+	form   *form  // an upload by a form, or nil
 	whole  []byte // the body, in the styles that read it before they know who calls
 }
 
@@ -181,6 +182,7 @@ func (h *Handler) answer(q *request) error {
 		AccessKeyID: caller.AccessKeyID,
 		Peer:        q.RemoteAddr,
 		Endpoint:    call.EndpointOf(q.Request),
+		Form:        q.form != nil,
 		Identity:    caller.Identity,
 	})
 	out, err := q.call(ctx, in.Interface())

@@ -51,14 +51,20 @@ func (s3Style) find(q *request) error {
 	if q.Method == http.MethodOptions && q.api.AllowOrigin != nil {
 		return nil // a preflight is no operation
 	}
-	if q.Method == http.MethodPost && strings.HasPrefix(q.Header.Get("Content-Type"), "multipart/form-data") {
-		return refusal.With(http.StatusNotImplemented, "NotImplemented", "Pintle does not implement PostObject, an upload by a form, of Amazon S3.")
+	if isForm(q.Request, t) {
+		i := slices.IndexFunc(q.api.Routes, func(r model.Route) bool { return r.Operation == "PutObject" })
+		q.route = &q.api.Routes[i]
+		q.form = new(form)
+		return nil
 	}
 	q.route, err = routeTo(q.api.Routes, q.Request, t)
 	return err
 }
 
 func (s3Style) open(q *request, v *sign.Verifier) (sign.Caller, error) {
+	if q.form != nil {
+		return q.openForm(v)
+	}
 	caller, err := sign.VerifyREST(v, q.Request, q.api.Name, q.query, bucketOfHost(q.Host))
 	if err != nil {
 		return caller, err
@@ -80,6 +86,10 @@ func (s3Style) decode(q *request, sh *codec.Shape, into reflect.Value) error {
 }
 
 func (s s3Style) encode(q *request, status int, out reflect.Value) error {
+	if q.form != nil {
+		q.answerForm()
+		return nil
+	}
 	inline := slices.ContainsFunc(q.op.Out.Members, func(m codec.Member) bool { return m.Place.In == model.InBody && s.inline(&m) })
 	if !inline || status == http.StatusNoContent {
 		q.send(status, "", nil)

@@ -176,6 +176,14 @@ func (v *Verifier) now() time.Time {
 	return v.Now()
 }
 
+// Time returns what signatures' times are compared with. Without a verifier it's the machine's.
+func (v *Verifier) Time() time.Time {
+	if v == nil {
+		return time.Now()
+	}
+	return v.now()
+}
+
 func invalidSignature(format string, args ...any) error {
 	return refusal.New("InvalidSignatureException", format, args...)
 }
