@@ -20,6 +20,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/cloudformation/plan"
 	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -37,7 +38,7 @@ type Type interface {
 	// HasTags reports whether the type has tags in a list, which a stack's own tags join.
 	HasTags() bool
 	// Changes compares two states of a resource's properties.
-	Changes(before, after map[string]any) []Change
+	Changes(before, after map[string]any) []plan.Change
 
 	// ID returns the physical ID that a resource will have, or "" if that is known only once it's made.
 	ID(s Step, properties map[string]any) string
@@ -180,25 +181,14 @@ func (k *kind[P]) HasTags() bool {
 	return has && f.Type == reflect.TypeFor[[]Tag]()
 }
 
-// Change is a property that changes.
-type Change struct {
-	Name     string
-	Replaces bool // whether a new resource takes the old one's place
-}
-
-func (k *kind[P]) Changes(before, after map[string]any) (changes []Change) {
+func (k *kind[P]) Changes(before, after map[string]any) (changes []plan.Change) {
 	a, b := reflect.ValueOf(of[P](before)).Elem(), reflect.ValueOf(of[P](after)).Elem()
 	for _, p := range propertiesOf(a.Type()) {
 		if !reflect.DeepEqual(a.FieldByIndex(p.index).Interface(), b.FieldByIndex(p.index).Interface()) {
-			changes = append(changes, Change{p.name, p.createOnly || k.update == nil})
+			changes = append(changes, plan.Change{Name: p.name, Replaces: p.createOnly || k.update == nil})
 		}
 	}
 	return changes
-}
-
-// IsReplacement reports whether changes make a new resource.
-func IsReplacement(changes []Change) bool {
-	return slices.ContainsFunc(changes, func(c Change) bool { return c.Replaces })
 }
 
 func (k *kind[P]) ID(s Step, properties map[string]any) string {

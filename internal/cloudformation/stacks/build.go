@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/cloudformation/plan"
 	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/cloudformation/stackpolicy"
 	"github.com/pintle/pintle/internal/cloudformation/template"
@@ -50,14 +51,13 @@ func (l *Loop) goTowards(ctx context.Context, s *state.Stack, src *source) (move
 	if err != nil {
 		return false, err
 	}
-	b := &building{Loop: l, stack: s, src: src, policy: policy, done: map[string]bool{}}
+	b := &building{Loop: l, stack: s, src: src, policy: policy}
 	if failed, err := b.keepProtected(ctx); failed || err != nil {
 		return failed, err
 	}
-	for i := range src.Resources {
-		if _, err := b.isDone(ctx, &src.Resources[i]); err != nil {
-			return false, err
-		}
+	err = src.needs.Walk(src.Template, func(r *template.Resource, ready bool) (bool, error) { return b.isDone(ctx, r, ready) })
+	if err != nil {
+		return false, err
 	}
 	if len(b.todo) > 0 {
 		return together(ctx, b.todo)
@@ -99,36 +99,23 @@ type building struct {
 	src   *source
 	// policy is the stack policy that the resources' changes are held to, or nil.
 	policy *stackpolicy.Policy
-	done   map[string]bool // by name, of those that were looked at
 	todo   []job
 }
 
-// isDone reports whether a resource is as it's to be. If it isn't, and can be worked on, that is put on the list.
-func (b *building) isDone(ctx context.Context, r *template.Resource) (bool, error) {
+// isDone reports whether a resource is as it's to be. If it isn't, and can be worked on, that is put on the list. It's ready once those are
+// done that it needs.
+func (b *building) isDone(ctx context.Context, r *template.Resource, ready bool) (bool, error) {
 	if !b.src.Has(r.Condition) {
 		return true, nil
 	}
-	if done, known := b.done[r.Name]; known {
-		return done, nil
-	}
-	ready := true
-	for _, name := range b.src.needs[r.Name] {
-		done, err := b.isDone(ctx, b.src.Resource(name))
-		if err != nil {
-			return false, err
-		}
-		ready = ready && done
-	}
 	if row := b.src.rows[r.Name]; !ready || row != nil && row.Failed {
-		b.done[r.Name] = false
 		return false, nil
 	}
 	do, err := b.next(ctx, r)
 	if do != nil {
 		b.todo = append(b.todo, do)
 	}
-	b.done[r.Name] = do == nil && err == nil
-	return b.done[r.Name], err
+	return do == nil && err == nil, err
 }
 
 // next returns what is to be done for a resource whose needs are done, or nil if nothing is.
@@ -427,34 +414,42 @@ func (c *construction) settle(ctx context.Context) (bool, error) {
 
 // change returns what changes a resource that is complete into what it's to be, or nil if it's that.
 func (c *construction) change() (job, error) {
-	have, err := c.unseal(c.row.Stack, c.row.Name, c.row.Properties)
+	have, err := c.standing(c.row)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.kind.Check(c.row.Name, c.properties); err != nil {
 		return c.refused(err), nil
 	}
-	changes := c.kind.Changes(have, c.properties)
-	replaces, err := c.src.replaces(c.resource, changes)
-	switch {
-	case err != nil:
+	want := &plan.Wanted{Type: c.resource.Type, Kind: c.kind, Properties: c.properties}
+	if want.WillReplace, err = c.src.replacing(c.resource); err != nil {
 		return c.refused(err), nil
-	case (c.row.Type != c.resource.Type || replaces) && outlasts(c.stack):
-		return c.refused(template.Errorf("Replacement type updates not supported on stack with disable-rollback.")), nil
-	case c.row.Type != c.resource.Type || replaces:
-		return c.allowed(stackpolicy.Replace, c.replace), nil
-	case len(changes) > 0 || c.row.Next != nil:
-		return c.allowed(stackpolicy.Modify, c.modifyInPlace), nil
-	case isDue(c.stack, c.row) && c.forbids(stackpolicy.Modify, c.row) == nil:
-		return c.modifyInPlace, nil
-	case c.isTriedAgain():
-		return c.allowed(stackpolicy.Modify, c.modifyInPlace), nil
-	case c.row.Status == types.ResourceStatusUpdateFailed:
-		return c.restore, nil
-	case c.isRestated():
-		return c.restate, nil
 	}
-	return nil, nil
+	switch plan.Decide(have, want).Action {
+	case plan.Replace, plan.MayReplace:
+		if outlasts(c.stack) {
+			return c.refused(template.Errorf("Replacement type updates not supported on stack with disable-rollback.")), nil
+		}
+		return c.allowed(stackpolicy.Replace, c.replace), nil
+	case plan.Update:
+		return c.allowed(stackpolicy.Modify, c.modifyInPlace), nil
+	}
+	return c.touch(), nil
+}
+
+// touch returns what is done for a resource that is asked for nothing else, or nil if nothing is.
+func (c *construction) touch() job {
+	switch {
+	case isDue(c.stack, c.row) && c.forbids(stackpolicy.Modify, c.row) == nil:
+		return c.modifyInPlace
+	case c.isTriedAgain():
+		return c.allowed(stackpolicy.Modify, c.modifyInPlace)
+	case c.row.Status == types.ResourceStatusUpdateFailed:
+		return c.restore
+	case c.isRestated():
+		return c.restate
+	}
+	return nil
 }
 
 // isTriedAgain reports whether a resource that has failed is to be changed once more, though it's asked for nothing else: it may have been made
@@ -522,7 +517,7 @@ func (c *construction) former() (*state.StackResource, error) {
 		if err != nil {
 			return nil, err
 		}
-		if changes := c.kind.Changes(have, c.properties); !resources.IsReplacement(changes) {
+		if changes := c.kind.Changes(have, c.properties); !plan.Replaces(changes) {
 			return r, nil
 		}
 	}

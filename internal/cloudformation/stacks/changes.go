@@ -1,13 +1,13 @@
 package stacks
 
 import (
-	"cmp"
 	"context"
 	"reflect"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
+	"github.com/pintle/pintle/internal/cloudformation/plan"
 	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
@@ -36,152 +36,147 @@ func (l *Loop) ChangesWith(
 	if err := l.checkParameters(ctx, src); err != nil {
 		return nil, err
 	}
-	p := &preview{Loop: l, src: src, stands: src.rows, seen: map[string]bool{}, nested: nested}
+	p := &preview{Loop: l, src: src, stands: src.rows, nested: nested, changeSets: map[string]string{}}
 	src.rows = map[string]*state.StackResource{}
-	for i := range src.Resources {
-		if err := p.look(&src.Resources[i]); err != nil {
-			return nil, err
-		}
+	steps, err := plan.Of(src.Template, src.needs, p.left(), p)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := outputsOf(src); err != nil {
 		return nil, err
 	}
-	return append(p.list, p.removed()...), nil
+	changes := []types.Change(nil)
+	for _, step := range steps {
+		changes = append(changes, types.Change{Type: types.ChangeTypeResource, ResourceChange: p.change(step)})
+	}
+	return changes, nil
 }
 
-// preview finds out what a source would change.
+// preview tells a plan what a source is to make of a stack's resources, and what stands.
 type preview struct {
 	*Loop
-	src    *source // its rows are those that stay, so that what refers to others is unknown
-	stands map[string]*state.StackResource
-	seen   map[string]bool
-	list   []types.Change
-	nested Nested
+	src        *source // its rows are those that stay, so that what refers to others is unknown
+	stands     map[string]*state.StackResource
+	nested     Nested
+	changeSets map[string]string // of the stacks in the stack, by name
 }
 
-// look compares a resource, after those that it needs.
-func (p *preview) look(r *template.Resource) error {
-	if p.seen[r.Name] || !p.src.Has(r.Condition) {
-		return nil
-	}
-	p.seen[r.Name] = true
-	for _, name := range p.src.needs[r.Name] {
-		if err := p.look(p.src.Resource(name)); err != nil {
-			return err
+// left lists the resources of which something is left: those that stand, but for what couldn't be made.
+func (p *preview) left() (names []string) {
+	for name, row := range p.stands {
+		if row.PhysicalID != "" || !isUnmade(row) {
+			names = append(names, name)
 		}
 	}
-	properties, err := object(p.src.Evaluation, r.Properties)
-	if err != nil {
-		return err
+	slices.Sort(names)
+	return names
+}
+
+// Wanted evaluates and checks a resource.
+func (p *preview) Wanted(r *template.Resource) (*plan.Wanted, error) {
+	if !p.src.Has(r.Condition) {
+		return nil, nil
 	}
 	kind := resources.Lookup(r.Type)
+	properties, err := p.checked(r, kind)
+	if err != nil {
+		return nil, err
+	}
+	replacing, err := p.src.replacing(r)
+	if err != nil {
+		return nil, err
+	}
+	w := &plan.Wanted{Type: r.Type, Kind: kind, Properties: properties, WillReplace: replacing}
+	if r.Type == resources.NestedStack {
+		p.changeSets[r.Name], w.Stirs, err = p.nested(r, p.made(r.Name), properties)
+	}
+	return w, err
+}
+
+// checked evaluates a resource's properties and refuses those that it can't have.
+func (p *preview) checked(r *template.Resource, kind resources.Type) (map[string]any, error) {
+	properties, err := object(p.src.Evaluation, r.Properties)
+	if err != nil {
+		return nil, err
+	}
 	if kind.HasTags() {
 		addTags(properties, p.src.row.Tags)
 	}
 	if err := kind.Check(r.Name, properties); err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.src.checkPolicies(r, properties); err != nil {
-		return err
+		return nil, err
 	}
-	if err := refuseSecure(r.Type, properties); err != nil {
-		return err
+	return properties, refuseSecure(r.Type, properties)
+}
+
+// made returns the row of a resource that was made, or nil.
+func (p *preview) made(name string) *state.StackResource {
+	if row := p.stands[name]; row != nil && !isUnmade(row) {
+		return row
 	}
-	row := p.stands[r.Name]
-	if row != nil && isUnmade(row) {
-		row = nil
-	}
+	return nil
+}
+
+// Standing returns a resource that was made.
+func (p *preview) Standing(name string) (*plan.Standing, error) {
+	row := p.made(name)
 	if row == nil {
-		c := types.ResourceChange{Action: types.ChangeActionAdd, LogicalResourceId: &r.Name, ResourceType: &r.Type}
-		if r.Type == resources.NestedStack {
-			changeSet, _, err := p.nested(r, nil, properties)
-			if err != nil {
-				return err
-			}
-			c.ChangeSetId = optional(changeSet)
-		}
-		p.add(c)
-		return nil
+		return nil, nil
 	}
-	return p.compare(r, kind, row, properties)
+	return p.standing(row)
 }
 
-func (p *preview) add(c types.ResourceChange) {
-	if c.Scope == nil {
-		c.Scope = []types.ResourceAttribute{}
+// Stays lets others know a resource that isn't replaced.
+func (p *preview) Stays(name string, changes bool) {
+	p.src.rows[name] = p.stands[name]
+	if changes {
+		p.src.rows[name] = unsettled(p.stands[name])
 	}
-	if c.Details == nil {
-		c.Details = []types.ResourceChangeDetail{}
-	}
-	p.list = append(p.list, types.Change{Type: types.ChangeTypeResource, ResourceChange: &c})
 }
 
-// compare compares a resource that stands with what it's to be.
-func (p *preview) compare(r *template.Resource, kind resources.Type, row *state.StackResource, properties map[string]any) error {
-	have, err := p.unseal(row.Stack, row.Name, row.Properties)
-	if err != nil {
-		return err
+// standing returns a resource that stands, for a plan.
+func (l *Loop) standing(row *state.StackResource) (*plan.Standing, error) {
+	have, err := l.unseal(row.Stack, row.Name, row.Properties)
+	return &plan.Standing{Type: row.Type, Properties: have, Halfway: row.Next != nil}, err
+}
+
+// change shows a step as a change set does.
+func (p *preview) change(step plan.Step) *types.ResourceChange {
+	c := &types.ResourceChange{
+		LogicalResourceId: &step.Name,
+		ChangeSetId:       optional(p.changeSets[step.Name]),
+		Scope:             []types.ResourceAttribute{},
+		Details:           []types.ResourceChangeDetail{},
 	}
-	c := types.ResourceChange{
-		Action:             types.ChangeActionModify,
-		LogicalResourceId:  &r.Name,
-		PhysicalResourceId: &row.PhysicalID,
-		ResourceType:       &r.Type,
-		Replacement:        types.ReplacementFalse,
+	switch step.Action {
+	case plan.Create:
+		c.Action, c.ResourceType = types.ChangeActionAdd, &step.Wanted.Type
+		return c
+	case plan.Delete:
+		c.Action, c.ResourceType = types.ChangeActionRemove, &p.stands[step.Name].Type
+	default:
+		c.Action, c.ResourceType, c.Replacement = types.ChangeActionModify, &step.Wanted.Type, replacements[step.Action]
 	}
-	changes := kind.Changes(have, properties)
-	replaces, err := p.src.replaces(r, changes)
-	if err != nil {
-		return err
-	}
-	for _, change := range changes {
-		c.Details = append(c.Details, detail(change, template.HasUnknown(properties[change.Name])))
-		c.Replacement = worse(c.Replacement, change, template.HasUnknown(properties[change.Name]))
+	c.PhysicalResourceId = &p.stands[step.Name].PhysicalID
+	for _, change := range step.Changes {
+		c.Details = append(c.Details, detail(change))
 		c.Scope = append(c.Scope, scopeOf(change))
 	}
-	if row.Type != r.Type || replaces && !resources.IsReplacement(changes) {
-		c.Replacement = types.ReplacementTrue
-	}
-	if r.Type == resources.NestedStack {
-		if err := p.lookInto(r, row, properties, &c); err != nil {
-			return err
-		}
+	if len(c.Details) == 0 && step.Wanted != nil && step.Wanted.Stirs {
+		c.Details, c.Scope = append(c.Details, looked), append(c.Scope, types.ResourceAttributeProperties)
 	}
 	slices.Sort(c.Scope)
 	c.Scope = slices.Compact(c.Scope)
-	if len(c.Details) == 0 && row.Type == r.Type && row.Next == nil {
-		p.src.rows[r.Name] = row
-		return nil
-	}
-	if c.Replacement == types.ReplacementFalse {
-		p.src.rows[r.Name] = unsettled(row)
-	}
-	p.add(c)
-	return nil
+	return c
 }
 
-// lookInto adds to the change of a nested stack what changes in it.
-func (p *preview) lookInto(r *template.Resource, row *state.StackResource, properties map[string]any, c *types.ResourceChange) error {
-	changeSet, changes, err := p.nested(r, row, properties)
-	if err != nil {
-		return err
-	}
-	c.ChangeSetId = optional(changeSet)
-	if changes && len(c.Details) == 0 {
-		c.Details, c.Scope = []types.ResourceChangeDetail{looked}, []types.ResourceAttribute{types.ResourceAttributeProperties}
-	}
-	return nil
-}
-
-// worse returns the graver of what is known so far of a resource's replacement and what a change means.
-func worse(r types.Replacement, c resources.Change, unknown bool) types.Replacement {
-	switch {
-	case !c.Replaces || r == types.ReplacementTrue:
-		return r
-	case unknown:
-		return types.ReplacementConditional
-	}
-	return types.ReplacementTrue
+// replacements is how change sets say what an action makes of a resource that stands.
+var replacements = map[plan.Action]types.Replacement{
+	plan.Update:     types.ReplacementFalse,
+	plan.Replace:    types.ReplacementTrue,
+	plan.MayReplace: types.ReplacementConditional,
 }
 
 // looked is the detail of a nested stack that changes in nothing that its parent says.
@@ -194,14 +189,14 @@ var looked = types.ResourceChangeDetail{
 	},
 }
 
-func scopeOf(c resources.Change) types.ResourceAttribute {
+func scopeOf(c plan.Change) types.ResourceAttribute {
 	if c.Name == "Tags" {
 		return types.ResourceAttributeTags
 	}
 	return types.ResourceAttributeProperties
 }
 
-func detail(c resources.Change, unknown bool) types.ResourceChangeDetail {
+func detail(c plan.Change) types.ResourceChangeDetail {
 	d := types.ResourceChangeDetail{
 		ChangeSource: types.ChangeSourceDirectModification,
 		Evaluation:   types.EvaluationTypeStatic,
@@ -213,37 +208,16 @@ func detail(c resources.Change, unknown bool) types.ResourceChangeDetail {
 	if d.Target.Attribute == types.ResourceAttributeProperties {
 		d.Target.Name = &c.Name
 	}
-	if unknown {
+	if c.Unknown {
 		d.Evaluation = types.EvaluationTypeDynamic
 	}
 	switch {
-	case c.Replaces && unknown:
+	case c.Replaces && c.Unknown:
 		d.Target.RequiresRecreation = types.RequiresRecreationConditionally
 	case c.Replaces:
 		d.Target.RequiresRecreation = types.RequiresRecreationAlways
 	}
 	return d
-}
-
-// removed lists the resources that the source doesn't have.
-func (p *preview) removed() (list []types.Change) {
-	for name, row := range p.stands {
-		if p.src.has(name) || row.PhysicalID == "" && isUnmade(row) {
-			continue
-		}
-		list = append(list, types.Change{Type: types.ChangeTypeResource, ResourceChange: &types.ResourceChange{
-			Action:             types.ChangeActionRemove,
-			LogicalResourceId:  &row.Name,
-			PhysicalResourceId: &row.PhysicalID,
-			ResourceType:       &row.Type,
-			Scope:              []types.ResourceAttribute{},
-			Details:            []types.ResourceChangeDetail{},
-		}})
-	}
-	slices.SortFunc(list, func(a, b types.Change) int {
-		return cmp.Compare(*a.ResourceChange.LogicalResourceId, *b.ResourceChange.LogicalResourceId)
-	})
-	return list
 }
 
 // Restates reports whether a source that changes no resource changes what no call tells anybody: outputs, metadata, and what becomes of

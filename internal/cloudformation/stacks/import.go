@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
+	"github.com/pintle/pintle/internal/cloudformation/plan"
 	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
@@ -133,7 +134,7 @@ func (c *construction) takeOver(ctx context.Context, own map[string]any) error {
 	tagged.Status = types.ResourceStatusUpdateComplete
 	changes := c.kind.Changes(own, c.properties)
 	switch {
-	case resources.IsReplacement(changes):
+	case plan.Replaces(changes):
 		own = c.properties // the type can't change its tags, and another resource is not what was asked for
 	case len(changes) > 0:
 		tagged.Status = types.ResourceStatusUpdateInProgress

@@ -123,21 +123,10 @@ func (src *source) checkPolicies(r *template.Resource, properties map[string]any
 	return err
 }
 
-// launchProperties are those of a group whose changes concern its instances.
-var launchProperties = []string{"LaunchConfigurationName", "LaunchTemplate", "MixedInstancesPolicy", "VPCZoneIdentifier"}
-
-// replaces reports whether a new resource is to take an old one's place: because the type can't change it, or because a group's update policy
-// asks for that.
-func (src *source) replaces(r *template.Resource, changes []resources.Change) (bool, error) {
-	if resources.IsReplacement(changes) {
-		return true, nil
-	}
+// replacing reports whether a group's update policy asks for a new group in place of new instances.
+func (src *source) replacing(r *template.Resource) (bool, error) {
 	policy, err := src.updatePolicy(r)
-	if err != nil {
-		return false, err
-	}
-	launches := slices.ContainsFunc(changes, func(c resources.Change) bool { return slices.Contains(launchProperties, c.Name) })
-	return launches && policy.AutoScalingReplacingUpdate.WillReplace, nil
+	return err == nil && policy.AutoScalingReplacingUpdate.WillReplace, err
 }
 
 // withoutSizes leaves a group's sizes as they are, if its update policy says so and the template has those that it had.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
+	"github.com/pintle/pintle/internal/cloudformation/plan"
 	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/state"
@@ -30,7 +31,7 @@ type source struct {
 	values map[string]any
 	rows   map[string]*state.StackResource // the resources that stand, by name
 	// needs has the resources that must be there before one is made, and gone after it, by its name.
-	needs map[string][]string
+	needs plan.Graph
 	// secrets returns those of a resource's attributes that aren't to be shown.
 	secrets func(r *state.StackResource) (map[string]any, error)
 	// imports are the exports that were asked for so far.
@@ -51,7 +52,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 	if err != nil {
 		return nil, err
 	}
-	src := &source{Template: t, evaluating: new(sync.Mutex), row: row, values: values, rows: standing(v, *s.StackId), needs: needsOf(t), imports: map[string]bool{}}
+	src := &source{Template: t, evaluating: new(sync.Mutex), row: row, values: values, rows: standing(v, *s.StackId), needs: graphOf(t), imports: map[string]bool{}}
 	src.secrets = func(r *state.StackResource) (map[string]any, error) {
 		return l.unseal(r.Stack, secretsOf(r), r.Secrets)
 	}
@@ -199,6 +200,16 @@ func (l *Loop) zones(ctx context.Context) (names []string) {
 		names = append(names, *z.ZoneName)
 	}
 	return names
+}
+
+// graphOf returns a template's graph of resources.
+func graphOf(t *template.Template) plan.Graph {
+	return plan.GraphOf(t, func(resourceType string) []string {
+		if kind := resources.Lookup(resourceType); kind != nil {
+			return kind.After()
+		}
+		return nil
+	})
 }
 
 // propertiesOf evaluates a resource's properties, also as they are shown. Jobs may call it.
