@@ -159,6 +159,31 @@ func signedFormV2(id, secret, policy string) []field {
 	return []field{{"AWSAccessKeyId", id}, {"policy", policy}, {"signature", base64.StdEncoding.EncodeToString(h.Sum(nil))}}
 }
 
+// TestFormsOfSomeKeys: where only some keys' signatures are checked, a form with such a key needs its signature.
+func TestFormsOfSomeKeys(t *testing.T) {
+	v := newVerifier()
+	v.Only = func(id string) bool { return strings.HasPrefix(id, "AKIA") }
+	_, endpoint := serveS3(t, v)
+	good := policyOf(noon.Add(time.Hour).Format(time.RFC3339), `["starts-with", "$key", ""]`)
+	for _, c := range []struct {
+		name   string
+		signed []field
+		status int
+	}{
+		{"no key", nil, http.StatusNoContent},
+		{"another key", []field{{"AWSAccessKeyId", "test"}}, http.StatusNoContent},
+		{"one of them without a policy", []field{{"AWSAccessKeyId", "AKIAALICE"}}, http.StatusForbidden},
+		{"one of them with another secret", signedFormV2("AKIAALICE", "wrong", good), http.StatusForbidden},
+		{"one of them in version 4 with another secret", signedForm("AKIAALICE", "wrong", "us-east-1", good), http.StatusForbidden},
+		{"one of them", signedFormV2("AKIAALICE", "secret", good), http.StatusNoContent},
+	} {
+		resp, body := postTo(t, endpoint+"/bucket", append(c.signed, field{"key", "k"}, field{"file", "miau"})...)
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: %d %s", c.name, resp.StatusCode, body)
+		}
+	}
+}
+
 // TestSignedForms: where signatures are checked a form needs one of its policy, and nothing is put that the policy doesn't allow.
 func TestSignedForms(t *testing.T) {
 	e, endpoint := serveS3(t, newVerifier())

@@ -8,22 +8,21 @@ import (
 	"encoding/hex"
 	"net/http"
 
-	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
 // VerifyForm checks the signature of a form that uploads an object, which covers the form's policy alone:
 // https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-UsingHTTPPOST.html
-// The fields' names have small letters. Forms may have signatures of version 2, which are still boto3's default. Without a verifier, it
-// accepts any.
+// The fields' names have small letters. Forms may have signatures of version 2, which are still boto3's default. It
+// accepts those that the verifier doesn't check.
 func VerifyForm(v *Verifier, r *http.Request, service string, fields map[string]string) (Caller, error) {
 	policy := fields["policy"]
-	if v == nil {
-		a := authorization{accessKeyID: fields["awsaccesskeyid"]}
-		if a.accessKeyID == "" {
-			a.complete(fields["x-amz-credential"], "", "") //nolint:errcheck // the key is a claim
-		}
-		return Caller{AccessKeyID: a.accessKeyID, Identity: call.From(r.Context()).Identity}, nil
+	claim := authorization{accessKeyID: fields["awsaccesskeyid"]}
+	if claim.accessKeyID == "" {
+		claim.complete(fields["x-amz-credential"], "", "") //nolint:errcheck // the key is a claim
+	}
+	if !v.checks(claim.accessKeyID) {
+		return Caller{AccessKeyID: claim.accessKeyID}, nil
 	}
 	if policy == "" {
 		return Caller{}, refusal.With(http.StatusForbidden, "AccessDenied", "Access Denied")
