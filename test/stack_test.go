@@ -54,7 +54,7 @@ Outputs: {Queue: {Value: !GetAtt Jobs.QueueName, Description: where jobs go}}
 	expect(stack(1, "up", template), "the stack jobs is UPDATE_ROLLBACK_COMPLETE", "Bad: ")
 	expect(stack(0, "ls"), "jobs UPDATE_ROLLBACK_COMPLETE")
 	expect(stack(1, "up", template, "--name", "late"), "the stack late is ROLLBACK_COMPLETE")
-	expect(stack(1, "up", template, "--name", "late"), "late is ROLLBACK_COMPLETE, and can only be deleted: pintle stack rm late")
+	expect(stack(1, "up", template, "--name", "late"), "late is ROLLBACK_COMPLETE: it can only be deleted: pintle stack rm late")
 	expect(stack(0, "rm", "jobs"), "DELETE_COMPLETE Jobs AWS::SQS::Queue")
 	expect(stack(1, "show", "jobs"), "there is no stack jobs: pintle stack ls lists them")
 	expect(stack(0, "types", "--prefix", "AWS::SQS::Queue"), "AWS::SQS::Queue")

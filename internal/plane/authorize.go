@@ -69,6 +69,11 @@ func (g gate) check(ctx context.Context, in any) error {
 	if c.Node || c.IsOwner() {
 		return nil
 	}
+	if c.Task != "" {
+		if why := handsOut(in); why != "" {
+			return refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, "iam:PassRole", "*", why))
+		}
+	}
 	who := g.plane.IAM.PermissionsOf(c.Identity)
 	if who.Unlimited {
 		return nil

@@ -118,8 +118,8 @@ var checks = []struct {
 	run    func(ctx context.Context, dir string, repair bool) ([]file.Damage, error)
 }{
 	{"", checkTaskKey},
-	{"", checkVault},
 	{"", sqlite.Check},
+	{"", checkVault}, // rows tell whether a key that is missing is missed
 	{"objects", objects.Check},
 	{"images", blobs.Check},
 	{"queues", withoutContext(queues.Check)},

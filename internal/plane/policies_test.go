@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -267,6 +273,7 @@ func TestConditionsAndCompleteARNs(t *testing.T) {
 		{"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": `+string(arn)+`}`)
 	task := asTask(t, p, "reader")
 	list := func(prefix string) string {
+		t.Helper()
 		_, err := s3Of(task).ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("mine"), Prefix: &prefix})
 		return code(err)
 	}
@@ -374,5 +381,80 @@ func taskDefinitionIn(role string) *awsecs.RegisterTaskDefinitionInput {
 		ContainerDefinitions: []types.ContainerDefinition{
 			{Name: aws.String("main"), Image: aws.String("busybox"), Memory: aws.Int32(64)},
 		},
+	}
+}
+
+// TestTasksMakeNoOthers: whatever a task's role allows, a task makes nobody who is more than it is and doesn't end with it: no user, role or
+// key, be it by a stack, and no instance with a role or with programs of its own.
+func TestTasksMakeNoOthers(t *testing.T) {
+	p := serveSigned(t)
+	createRole(t, p, "strong", `{"Effect": "Allow", "Action": "*", "Resource": "*"}`)
+	for _, role := range []string{"strong", "name"} {
+		task := asTask(t, p, role)
+		users, machines := iam.NewFromConfig(task), ec2.NewFromConfig(task)
+		data, profile := aws.String("IyEvYmluL3No"), aws.String("p")
+		launch := &ec2types.RequestLaunchTemplateData{IamInstanceProfile: &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: profile}}
+		for what, do := range map[string]func() error{
+			"a user": func() error {
+				_, err := users.CreateUser(t.Context(), &iam.CreateUserInput{UserName: aws.String("mine")})
+				return err
+			},
+			"a key": func() error {
+				_, err := users.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: aws.String("mine")})
+				return err
+			},
+			"another role's trust": func() error {
+				_, err := users.UpdateAssumeRolePolicy(t.Context(), &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("strong"), PolicyDocument: aws.String("{}")})
+				return err
+			},
+			"an instance with a role": func() error {
+				_, err := machines.RunInstances(t.Context(), &ec2.RunInstancesInput{
+					MinCount: aws.Int32(1), MaxCount: aws.Int32(1), IamInstanceProfile: &ec2types.IamInstanceProfileSpecification{Name: profile},
+				})
+				return err
+			},
+			"an instance with user data": func() error {
+				_, err := machines.RunInstances(t.Context(), &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), UserData: data})
+				return err
+			},
+			"a template with a role": func() error {
+				_, err := machines.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("t"), LaunchTemplateData: launch})
+				return err
+			},
+			"a version of one": func() error {
+				_, err := machines.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{LaunchTemplateName: aws.String("t"), LaunchTemplateData: launch})
+				return err
+			},
+			"a launch configuration with user data": func() error {
+				_, err := autoscaling.NewFromConfig(task).CreateLaunchConfiguration(t.Context(), &autoscaling.CreateLaunchConfigurationInput{
+					LaunchConfigurationName: aws.String("c"), ImageId: aws.String("ami-0123456789abcdef0"), InstanceType: aws.String("m5.large"), UserData: data,
+				})
+				return err
+			},
+		} {
+			if got := code(do()); !slices.Contains([]string{"AccessDenied", "UnauthorizedOperation"}, got) {
+				t.Errorf("%s by %s gets %q", what, role, got)
+			}
+		}
+		if _, err := users.ListUsers(t.Context(), nil); err != nil {
+			t.Errorf("%s lists users: %v", role, err)
+		}
+	}
+	template := `{"Resources": {"U": {"Type": "AWS::IAM::User"}}}`
+	stacks := cloudformation.NewFromConfig(asTask(t, p, "strong"))
+	made, err := stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{
+		StackName: aws.String("s"), TemplateBody: &template, Capabilities: []cfntypes.Capability{cfntypes.CapabilityCapabilityIam},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter := cloudformation.NewStackCreateCompleteWaiter(stacks, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 100*time.Millisecond
+	})
+	if err := waiter.Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: made.StackId}, time.Minute); err == nil {
+		t.Error("a stack made a user")
+	}
+	if out, err := p.IAM.ListUsers(t.Context(), &iam.ListUsersInput{}); err != nil || len(out.Users) > 0 {
+		t.Errorf("a stack made users: %v %v", out, err)
 	}
 }

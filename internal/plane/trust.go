@@ -2,6 +2,11 @@ package plane
 
 import (
 	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -40,10 +45,50 @@ func isAllowed(c call.Call) bool {
 	switch {
 	case c.Node:
 		return slices.Contains(nodesMay[c.Service], c.Operation)
+	case c.Task != "" && c.Service == "iam":
+		return onlyReads(c.Operation)
 	case c.Task != "" || c.Role != "":
 		return c.Service != "ecs" || !slices.Contains(ofNodes, c.Operation)
 	}
 	return true
+}
+
+// onlyReads reports whether an operation of IAM changes nothing. A task mustn't: a user, a role or a key of its making would be bound by none of
+// a task's limits, and wouldn't end with it.
+func onlyReads(operation string) bool {
+	return slices.ContainsFunc([]string{"Get", "List", "Simulate"}, func(verb string) bool { return strings.HasPrefix(operation, verb) })
+}
+
+// handsOut returns why a task may not make a call that gives instances more than the task has: a role, whose credentials an instance has for
+// itself, or user data, which instances may run as root. It's "" for a call that gives neither.
+func handsOut(in any) string {
+	var profile bool
+	var userData *string
+	switch in := in.(type) {
+	case *ec2.RunInstancesInput:
+		profile, userData = in.IamInstanceProfile != nil, in.UserData
+	case *ec2.CreateLaunchTemplateInput:
+		profile, userData = launches(in.LaunchTemplateData)
+	case *ec2.CreateLaunchTemplateVersionInput:
+		profile, userData = launches(in.LaunchTemplateData)
+	case *autoscaling.CreateLaunchConfigurationInput:
+		profile, userData = in.IamInstanceProfile != nil, in.UserData
+	}
+	switch {
+	case profile:
+		return "a task can give no role to instances"
+	case userData != nil:
+		return "a task can give no user data to instances, which may run it"
+	}
+	return ""
+}
+
+// launches returns whether a launch template's data has an instance profile, and its user data.
+func launches(data *ec2types.RequestLaunchTemplateData) (profile bool, userData *string) {
+	if data == nil {
+		return false, nil
+	}
+	return data.IamInstanceProfile != nil, data.UserData
 }
 
 // standing returns what must stay as it is for the registry's tokens of a caller to stay good: the unique id of its role. It reports whether the

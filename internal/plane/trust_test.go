@@ -190,6 +190,8 @@ func TestWhoMayCall(t *testing.T) {
 		{"sqs", "SendMessage", true, false},
 		{"sts", "GetCallerIdentity", true, true},
 		{"sts", "AssumeRole", true, false},
+		{"iam", "GetRole", true, false},
+		{"iam", "SimulatePrincipalPolicy", true, false},
 	} {
 		asks := func(who call.Identity) bool {
 			return isAllowed(call.Call{Service: c.service, Operation: c.operation, Identity: who})

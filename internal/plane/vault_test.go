@@ -124,3 +124,50 @@ func TestSecretsKeyIsRepaired(t *testing.T) {
 	}
 	p.Close() //nolint:errcheck // a test
 }
+
+// TestMissingSecretsKey: a check misses a key that something was encrypted with, and says what a repair loses.
+func TestMissingSecretsKey(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *Plane {
+		t.Helper()
+		p, err := Open(t.Context(), Options{Data: dir, Region: "us-east-1", Account: "000000000000"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	remove := func() {
+		t.Helper()
+		if err := os.Remove(vaultPath(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := func(repair bool, want int) {
+		t.Helper()
+		damage, err := Check(t.Context(), dir, repair)
+		if err != nil || len(damage) != want || want > 0 && (damage[0].Path != vaultPath(dir) || !strings.Contains(damage[0].Repair, "are lost")) {
+			t.Errorf("found %v, %v", damage, err)
+		}
+	}
+	if err := open().Close(); err != nil {
+		t.Fatal(err)
+	}
+	remove()
+	found(false, 0) // nothing was encrypted
+	p := open()
+	if _, err := p.SSM.PutParameter(t.Context(), &ssm.PutParameterInput{
+		Name: aws.String("s"), Value: aws.String("v"), Type: types.ParameterTypeSecureString,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	remove()
+	found(false, 1)
+	found(true, 1)
+	found(false, 0)
+	if err := open().Close(); err != nil {
+		t.Error(err)
+	}
+}

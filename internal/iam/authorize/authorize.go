@@ -231,10 +231,14 @@ func (t *Table) Keys(c Call) policy.Context {
 	}
 	in := input{reflect.ValueOf(c.Input), c.User}
 	for _, k := range s.keys {
-		if last := k.values.parts[len(k.values.parts)-1]; last.member == "" || len(in.values(last.member)) == 0 {
-			continue
+		last := k.values.parts[len(k.values.parts)-1]
+		switch {
+		case last.member == "":
+		case len(in.values(last.member)) > 0:
+			known.Set(k.name, k.values.fill(in)...)
+		case in.givesEmpty(last.member): // a condition may ask for that
+			known.Set(k.name, "")
 		}
-		known.Set(k.name, k.values.fill(in)...)
 	}
 	in.addTags(known)
 	return known

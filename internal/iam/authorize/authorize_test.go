@@ -152,6 +152,10 @@ func TestKeys(t *testing.T) {
 	if _, given := known["s3:delimiter"]; given {
 		t.Error("a delimiter that nobody gave")
 	}
+	known = table.Keys(Call{Service: "s3", Operation: "ListObjectsV2", Input: &s3.ListObjectsV2Input{Prefix: aws.String("")}})
+	if got, given := known["s3:prefix"]; !given || !slices.Equal(got, []string{""}) {
+		t.Errorf("an empty prefix is %q, given: %v", got, given)
+	}
 	known = table.Keys(Call{Service: "ecs", Operation: "RunTask", Input: &ecs.RunTaskInput{
 		Cluster: aws.String("c"),
 		Tags:    []ecstypes.Tag{{Key: aws.String("Team"), Value: aws.String("")}, {Key: aws.String("b"), Value: aws.String("1")}},

@@ -57,6 +57,21 @@ func (in input) values(path string) (values []string) {
 	return values
 }
 
+// givesEmpty reports whether the input gives an empty text for a member.
+func (in input) givesEmpty(path string) bool {
+	v := reflect.Indirect(in.Value)
+	for name := range strings.SplitSeq(path, ".") {
+		if v.Kind() != reflect.Struct {
+			return false
+		}
+		if v = v.FieldByName(name); v.Kind() != reflect.Pointer || v.IsNil() {
+			return false
+		}
+		v = v.Elem()
+	}
+	return v.Kind() == reflect.String && v.Len() == 0
+}
+
 func (in input) member(path string) []string {
 	return valuesAt(in.Value, strings.Split(path, "."))
 }
