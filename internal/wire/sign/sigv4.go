@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +36,8 @@ type Verifier struct {
 	Only func(accessKeyID string) bool
 
 	once   sync.Once
-	signer *v4.Signer // caches the derived keys, by day
+	signer *v4.Signer    // caches the derived keys, by day
+	turns  chan struct{} // has room for as many as may hash large bodies at once
 }
 
 // Checks reports whether a request's signature is checked. A nil verifier checks none.
@@ -135,7 +137,10 @@ func (v *Verifier) Check(ctx context.Context, service string, head Signed, lengt
 
 // Verify checks the rest of the signature, now that the body is known, and returns who signed.
 func (c *Claim) Verify(ctx context.Context, body []byte) (Caller, error) {
-	hash := hashHex(body)
+	hash, err := c.v.hash(ctx, body)
+	if err != nil {
+		return Caller{}, err
+	}
 	if c.stated == "" {
 		if err := c.compare(ctx, hash, int64(len(body))); err != nil {
 			return Caller{}, err
@@ -144,6 +149,33 @@ func (c *Claim) Verify(ctx context.Context, body []byte) (Caller, error) {
 		return Caller{}, mismatch()
 	}
 	return Caller{AccessKeyID: c.a.accessKeyID, Identity: c.c.Identity}, nil
+}
+
+// large is the size of bodies, in bytes, that are hashed in turns.
+const large = 32 << 10
+
+// hash returns a body's hash. Whoever sends it may have no key at all, and a name of one is no secret. So large bodies leave half of the
+// processors to others.
+func (v *Verifier) hash(ctx context.Context, body []byte) (string, error) {
+	if len(body) < large {
+		return hashHex(body), nil
+	}
+	v.prepare()
+	select {
+	case v.turns <- struct{}{}:
+		defer func() { <-v.turns }()
+		return hashHex(body), nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// prepare makes what the verifier needs at its first use.
+func (v *Verifier) prepare() {
+	v.once.Do(func() {
+		v.signer = v4.NewSigner()
+		v.turns = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+	})
 }
 
 // compare signs the request again, with a hash and a length of its body, and compares the signatures.
@@ -224,7 +256,7 @@ func (v *Verifier) credential(ctx context.Context, a authorization) (Credential,
 
 // sign returns the signature that s should have, over the headers that were signed.
 func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Credential, hash string, length int64) (string, error) {
-	v.once.Do(func() { v.signer = v4.NewSigner() })
+	v.prepare()
 	r, err := s.request(ctx, a, length)
 	if err != nil {
 		return "", err
