@@ -1486,6 +1486,8 @@ assert (second["VersionId"], second["IsDefaultVersion"]) == ("v2", False), secon
 iam.set_default_policy_version(**frames, VersionId="v2")
 assert iam.get_policy_version(**frames, VersionId="v2")["PolicyVersion"]["Document"]["Statement"][0]["Action"] == ["s3:*"]
 assert [v["VersionId"] for v in iam.list_policy_versions(**frames)["Versions"]] == ["v2", "v1"]
+pages = list(iam.get_paginator("list_policy_versions").paginate(**frames, PaginationConfig={"PageSize": 1}))
+assert [v["VersionId"] for page in pages for v in page["Versions"]] == ["v2", "v1"] and len(pages) == 2, pages
 iam.delete_policy_version(**frames, VersionId="v1")
 iam.tag_policy(**frames, Tags=[{"Key": "a", "Value": "b"}, {"Key": "c", "Value": "d"}])
 iam.untag_policy(**frames, TagKeys=["a"])
@@ -1560,6 +1562,7 @@ assert (summary["Users"], summary["Roles"], summary["Policies"]) == (1, 1, 1), s
 details = [page for page in iam.get_paginator("get_account_authorization_details").paginate(PaginationConfig={"PageSize": 2})]
 assert [u["UserName"] for page in details for u in page.get("UserDetailList", [])] == ["anne"], details
 assert iam.list_account_aliases()["AccountAliases"] == []
+assert iam.list_virtual_mfa_devices(AssignmentStatus="Assigned")["VirtualMFADevices"] == []
 assert [iam.list_mfa_devices(UserName="anne")["MFADevices"], iam.list_ssh_public_keys(UserName="anne")["SSHPublicKeys"],
     iam.list_signing_certificates(UserName="anne")["Certificates"],
     iam.list_service_specific_credentials(UserName="anne")["ServiceSpecificCredentials"]] == [[]] * 4

@@ -223,6 +223,13 @@ func (s *Service) ListMFADevices(_ context.Context, in *iam.ListMFADevicesInput)
 	return &iam.ListMFADevicesOutput{MFADevices: []types.MFADevice{}}, cmp.Or(s.checkUser(in.UserName), checkMarker("ListMFADevices", in.Marker))
 }
 
+// ListVirtualMFADevices lists none.
+func (s *Service) ListVirtualMFADevices(
+	_ context.Context, in *iam.ListVirtualMFADevicesInput,
+) (*iam.ListVirtualMFADevicesOutput, error) {
+	return &iam.ListVirtualMFADevicesOutput{VirtualMFADevices: []types.VirtualMFADevice{}}, checkMarker("ListVirtualMFADevices", in.Marker)
+}
+
 // ListSSHPublicKeys lists none.
 func (s *Service) ListSSHPublicKeys(_ context.Context, in *iam.ListSSHPublicKeysInput) (*iam.ListSSHPublicKeysOutput, error) {
 	return &iam.ListSSHPublicKeysOutput{SSHPublicKeys: []types.SSHPublicKeyMetadata{}}, cmp.Or(s.checkUser(in.UserName), checkMarker("ListSSHPublicKeys", in.Marker))

@@ -272,3 +272,32 @@ func TestSimulation(t *testing.T) {
 		t.Errorf("got %s", got.EvalDecision)
 	}
 }
+
+// TestPagesOfVersions: a policy's versions come in pages too, the newest first.
+func TestPagesOfVersions(t *testing.T) {
+	w := newWorld(t)
+	arn := do(w, w.CreatePolicy, &iam.CreatePolicyInput{PolicyName: aws.String("p"), PolicyDocument: aws.String(anything)}).Policy.Arn
+	for range 4 {
+		do(w, w.CreatePolicyVersion, &iam.CreatePolicyVersionInput{PolicyArn: arn, PolicyDocument: aws.String(nothing)})
+	}
+	var got []string
+	in := &iam.ListPolicyVersionsInput{PolicyArn: arn, MaxItems: aws.Int32(2)}
+	for pages := 1; ; pages++ {
+		out := do(w, w.ListPolicyVersions, in)
+		for _, v := range out.Versions {
+			got = append(got, *v.VersionId)
+		}
+		if in.Marker = out.Marker; out.IsTruncated != (pages < 3) || out.IsTruncated != (out.Marker != nil) {
+			t.Errorf("page %d is truncated: %v", pages, out.IsTruncated)
+		}
+		if !out.IsTruncated {
+			break
+		}
+	}
+	if strings.Join(got, " ") != "v5 v4 v3 v2 v1" {
+		t.Errorf("listed %s", got)
+	}
+	if refused := try(w, w.ListPolicyVersions, &iam.ListPolicyVersionsInput{PolicyArn: arn, Marker: aws.String("x")}); refused != "ValidationError: Invalid Marker." {
+		t.Errorf("with another marker: %s", refused)
+	}
+}

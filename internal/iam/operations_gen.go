@@ -77,6 +77,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("ListUserPolicies", s.ListUserPolicies),
 		call.Op("ListUserTags", s.ListUserTags),
 		call.Op("ListUsers", s.ListUsers),
+		call.Op("ListVirtualMFADevices", s.ListVirtualMFADevices),
 		call.Op("PutGroupPolicy", s.PutGroupPolicy),
 		call.Op("PutRolePermissionsBoundary", s.PutRolePermissionsBoundary),
 		call.Op("PutRolePolicy", s.PutRolePolicy),

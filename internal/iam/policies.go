@@ -3,6 +3,7 @@ package iam
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -318,14 +319,15 @@ func (s *Service) ListPolicyVersions(_ context.Context, in *iam.ListPolicyVersio
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMarker("ListPolicyVersions", in.Marker); err != nil {
+	rows := slices.Clone(p.Versions)
+	slices.Reverse(rows)
+	age := func(v state.PolicyVersion) string { return strconv.Itoa(math.MaxInt - v.Number) } // the more, the older
+	on, truncated, next, err := page("ListPolicyVersions", rows, in.MaxItems, in.Marker, age)
+	if err != nil {
 		return nil, err
 	}
-	out := &iam.ListPolicyVersionsOutput{}
-	for _, v := range slices.Backward(p.Versions) { // five at most: one page, whatever the limit
-		out.Versions = append(out.Versions, version(p, v))
-	}
-	return out, nil
+	versions := mapped(on, func(v state.PolicyVersion) types.PolicyVersion { return version(p, v) })
+	return &iam.ListPolicyVersionsOutput{Versions: versions, IsTruncated: truncated, Marker: next}, nil
 }
 
 // DeletePolicyVersion deletes a version that isn't the default one.

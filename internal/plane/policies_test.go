@@ -122,7 +122,7 @@ func TestTaskMayReadOneBucket(t *testing.T) {
 		who+"sqs:listqueues on resource: * because no identity-based policy allows the sqs:listqueues action")
 	_, err = iam.NewFromConfig(task).ListUsers(t.Context(), nil)
 	refused(t, "IAM", err, "AccessDenied",
-		who+"iam:ListUsers on resource: * because no identity-based policy allows the iam:ListUsers action")
+		who+"iam:ListUsers on resource: arn:aws:iam::000000000000:user/ because no identity-based policy allows the iam:ListUsers action")
 	if _, err := sts.NewFromConfig(task).GetCallerIdentity(t.Context(), nil); err != nil {
 		t.Error(err)
 	}

@@ -446,3 +446,9 @@ data "aws_cloudformation_export" "auditor" {
 }
 
 output "auditor" { value = [aws_cloudformation_stack.audit.outputs["Role"], data.aws_cloudformation_export.auditor.value] }
+
+# With force_destroy Terraform empties the user of every kind of credential before it deletes it.
+resource "aws_iam_user" "painter" {
+  name          = "painter"
+  force_destroy = true
+}

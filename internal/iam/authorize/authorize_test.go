@@ -106,6 +106,11 @@ func TestNeeds(t *testing.T) {
 			"a path", "iam", "CreateRole", &iam.CreateRoleInput{Path: str("/p/"), RoleName: str("r")},
 			[]string{"iam:CreateRole arn:aws:iam::000000000000:role/p/r"},
 		},
+		{"a list", "iam", "ListUsers", &iam.ListUsersInput{}, []string{"iam:ListUsers arn:aws:iam::000000000000:user/"}},
+		{
+			"a list below a path", "iam", "ListRoles", &iam.ListRolesInput{PathPrefix: str("/p/")},
+			[]string{"iam:ListRoles arn:aws:iam::000000000000:role/p/"},
+		},
 		{"oneself", "iam", "ListAccessKeys", &iam.ListAccessKeysInput{}, []string{"iam:ListAccessKeys arn:aws:iam::000000000000:user/me"}},
 		{
 			"a stack's ARN", "cloudformation", "DeleteStack",

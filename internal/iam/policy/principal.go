@@ -36,7 +36,8 @@ var (
 	accountID    = regexp.MustCompile(`^\d{12}$`)
 	uniqueID     = regexp.MustCompile(`^A[A-Z0-9]{15,127}$`)
 	principalARN = regexp.MustCompile(`^arn:aws[a-z-]*:(iam|sts)::\d{12}:(root|(user|role|assumed-role|federated-user)/[^*?]+)$`)
-	serviceName  = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+$`)
+	// serviceName has the domains that principals of services are in. Which there are nobody lists; more come every month.
+	serviceName = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)*\.(amazonaws\.com(\.cn)?|amazon\.com|aws\.internal)$`)
 )
 
 func (s *Statement) fillPrincipals(kind Kind, object map[string]any) error {
