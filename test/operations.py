@@ -1200,6 +1200,9 @@ assert [r["RegionName"] for r in ec2.describe_regions()["Regions"]] == ["us-east
 images = ec2.describe_images(Owners=["amazon"], Filters=[{"Name": "name", "Values": ["*gpu*"]}])["Images"]
 assert len(images) == 2 and ec2.describe_images(ImageIds=[images[0]["ImageId"]])["Images"] == images[:1], images
 refused("InvalidAMIID.NotFound", ec2.describe_images, ImageIds=["ami-00000000"])
+refused("InvalidAMIID.Malformed", ec2.describe_images, ImageIds=["resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/recommended/image_id"])
+assert list(ec2.get_paginator("describe_snapshots").paginate(OwnerIds=["self"]))[0]["Snapshots"] == []
+refused("InvalidSnapshot.NotFound", ec2.describe_snapshots, SnapshotIds=["snap-12345678"])
 run = dict(LaunchTemplate={"LaunchTemplateName": "gpu"}, MinCount=1, MaxCount=1, ClientToken="once",
     TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "mine"}]}])
 mine = ec2.run_instances(**run)["Instances"][0]

@@ -115,6 +115,9 @@ assert "Status" not in call("get_bucket_versioning", **B)
 assert call("get_bucket_acl", **B)["Grants"][0]["Permission"] == "FULL_CONTROL"
 call("put_bucket_acl", **B, ACL="private")
 refused("AccessControlListNotSupported", "put_bucket_acl", **B, ACL="public-read")
+call("put_bucket_request_payment", **B, RequestPaymentConfiguration={"Payer": "BucketOwner"})
+refused("NotImplemented", "put_bucket_request_payment", **B, RequestPaymentConfiguration={"Payer": "Requester"})
+refused("MalformedXML", "put_bucket_request_payment", **B, RequestPaymentConfiguration={"Payer": "Nobody"})
 assert call("get_bucket_request_payment", **B)["Payer"] == "BucketOwner"
 call("get_bucket_accelerate_configuration", **B)
 call("get_bucket_logging", **B)

@@ -44,8 +44,8 @@ func publicImage(parameter string) bool {
 	return ours && (!isECS || strings.HasSuffix(parameter, "/image_id"))
 }
 
-// resolveImage returns the image id that an id stands for: another's parameter's value, or itself.
-func (s *Service) resolveImage(ctx context.Context, id string) (string, error) {
+// ResolveImage returns the image id that an id stands for: a parameter's value, or itself.
+func (s *Service) ResolveImage(ctx context.Context, id string) (string, error) {
 	parameter, ok := strings.CutPrefix(id, byParameter)
 	switch {
 	case !ok:
@@ -75,7 +75,7 @@ var imageFields = fields[types.Image]{
 }
 
 // DescribeImages describes the images for ECS, by the ids that their parameters have here.
-func (s *Service) DescribeImages(ctx context.Context, in *ec2.DescribeImagesInput) (*ec2.DescribeImagesOutput, error) {
+func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput) (*ec2.DescribeImagesOutput, error) {
 	match, err := matcher(in.Filters, imageFields, func(*types.Image) []types.Tag { return nil })
 	if err != nil {
 		return nil, err
@@ -98,16 +98,10 @@ func (s *Service) DescribeImages(ctx context.Context, in *ec2.DescribeImagesInpu
 			CreationDate:           aws.String("2026-01-01T00:00:00.000Z"),
 		})
 	}
-	var ids []string
 	for _, id := range in.ImageIds {
-		if !imageIDs.MatchString(id) {
+		if !imageIDs.MatchString(id) || strings.HasPrefix(id, byParameter) {
 			return nil, refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", id)
 		}
-		id, err := s.resolveImage(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
 		if !slices.ContainsFunc(all, func(i types.Image) bool { return *i.ImageId == id }) {
 			return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 		}
@@ -116,7 +110,7 @@ func (s *Service) DescribeImages(ctx context.Context, in *ec2.DescribeImagesInpu
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(i types.Image) bool {
-		named := len(ids) == 0 || slices.Contains(ids, *i.ImageId)
+		named := len(in.ImageIds) == 0 || slices.Contains(in.ImageIds, *i.ImageId)
 		owned := len(in.Owners) == 0 || slices.Contains(in.Owners, "amazon") || slices.Contains(in.Owners, *i.OwnerId)
 		return !named || !owned || !match(&i)
 	})

@@ -56,3 +56,15 @@ func TestImagesByParameters(t *testing.T) {
 		}
 	}
 }
+
+// TestImagesAreDescribedByTheirIDs: a parameter's name isn't one, although instances may be launched by it.
+func TestImagesAreDescribedByTheirIDs(t *testing.T) {
+	s := service(t, 0)
+	const gpu = "/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id"
+	if out, err := s.DescribeImages(t.Context(), &ec2.DescribeImagesInput{ImageIds: []string{imageOf(gpu)}}); err != nil || len(out.Images) != 1 {
+		t.Errorf("by its id: %v, %v", out, err)
+	}
+	if _, err := s.DescribeImages(t.Context(), &ec2.DescribeImagesInput{ImageIds: []string{"resolve:ssm:" + gpu}}); codeOf(err) != "InvalidAMIID.Malformed" {
+		t.Errorf("by its parameter: %v", err)
+	}
+}

@@ -47,7 +47,7 @@ func (s *Service) templateData(ctx context.Context, in *types.RequestLaunchTempl
 	if err := checkData(out); err != nil || out.ImageId == nil {
 		return out, err
 	}
-	_, err = s.resolveImage(ctx, *out.ImageId) // again at each launch
+	_, err = s.ResolveImage(ctx, *out.ImageId) // again at each launch
 	return out, err
 }
 

@@ -79,6 +79,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DescribeRouteTables", s.DescribeRouteTables),
 		call.Op("DescribeSecurityGroupRules", s.DescribeSecurityGroupRules),
 		call.Op("DescribeSecurityGroups", s.DescribeSecurityGroups),
+		call.Op("DescribeSnapshots", s.DescribeSnapshots),
 		call.Op("DescribeSubnets", s.DescribeSubnets),
 		call.Op("DescribeTags", s.DescribeTags),
 		call.Op("DescribeVolumes", s.DescribeVolumes),

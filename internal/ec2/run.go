@@ -164,7 +164,7 @@ func (s *Service) overridden(
 	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
 		return nil, refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", data.InstanceType)
 	}
-	image, err := s.resolveImage(ctx, *data.ImageId)
+	image, err := s.ResolveImage(ctx, *data.ImageId)
 	data.ImageId = &image
 	return &data, err
 }

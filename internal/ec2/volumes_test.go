@@ -281,3 +281,28 @@ func TestVolumesNeverShareADevice(t *testing.T) {
 		t.Errorf("only %d were attached", attached)
 	}
 }
+
+// TestSnapshots: there are none, so whoever names one is told so.
+func TestSnapshots(t *testing.T) {
+	s := service(t, 0)
+	named := func(name string) []types.Filter { return []types.Filter{{Name: &name, Values: []string{"x"}}} }
+	for _, c := range []struct {
+		name string
+		in   ec2.DescribeSnapshotsInput
+		want string
+	}{
+		{"all", ec2.DescribeSnapshotsInput{OwnerIds: []string{"self"}}, ""},
+		{"by a filter", ec2.DescribeSnapshotsInput{Filters: named("volume-id")}, ""},
+		{"by a tag", ec2.DescribeSnapshotsInput{Filters: named("tag:a")}, ""},
+		{"by another filter", ec2.DescribeSnapshotsInput{Filters: named("colour")}, "InvalidParameterValue"},
+		{"one", ec2.DescribeSnapshotsInput{SnapshotIds: []string{"snap-1234"}}, "InvalidSnapshot.NotFound"},
+		{"no id", ec2.DescribeSnapshotsInput{SnapshotIds: []string{"vol-1"}}, "InvalidParameterValue"},
+		{"another's token", ec2.DescribeSnapshotsInput{NextToken: aws.String("x")}, "InvalidNextToken"},
+		{"a dry run", ec2.DescribeSnapshotsInput{DryRun: aws.Bool(true)}, "DryRunOperation"},
+	} {
+		out, err := s.DescribeSnapshots(t.Context(), &c.in)
+		if codeOf(err) != c.want || err == nil && len(out.Snapshots) != 0 {
+			t.Errorf("%s: %v, %v, want %s", c.name, out, err, c.want)
+		}
+	}
+}

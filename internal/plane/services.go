@@ -153,6 +153,7 @@ func (p *Plane) buildScaling() {
 		CloudWatch:   p.cloudwatch(),
 		Metrics:      options.Metrics,
 		Lost:         o.Lost,
+		Image:        func(id string) (string, error) { return p.EC2.ResolveImage(context.Background(), id) },
 		NoFleet:      p.fleet == nil,
 		ScaleIn:      after,
 		ScaleInPause: pause,

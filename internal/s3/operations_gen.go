@@ -60,6 +60,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("PutBucketNotificationConfiguration", s.PutBucketNotificationConfiguration),
 		call.Op("PutBucketOwnershipControls", s.PutBucketOwnershipControls),
 		call.Op("PutBucketPolicy", s.PutBucketPolicy),
+		call.Op("PutBucketRequestPayment", s.PutBucketRequestPayment),
 		call.Op("PutBucketTagging", s.PutBucketTagging),
 		call.Op("PutBucketVersioning", s.PutBucketVersioning),
 		call.Op("PutObject", s.PutObject),

@@ -401,6 +401,22 @@ func (s *Service) GetBucketRequestPayment(
 	return &s3.GetBucketRequestPaymentOutput{Payer: types.PayerBucketOwner}, err
 }
 
+// PutBucketRequestPayment is S3's operation. Nobody is charged here, so nobody but the owner can be made to pay.
+func (s *Service) PutBucketRequestPayment(
+	ctx context.Context, in *s3.PutBucketRequestPaymentInput,
+) (*s3.PutBucketRequestPaymentOutput, error) {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	switch c := in.RequestPaymentConfiguration; {
+	case c == nil || !slices.Contains(c.Payer.Values(), c.Payer):
+		return nil, malformedXML("Payer must be BucketOwner or Requester")
+	case c.Payer == types.PayerRequester:
+		return nil, notImplemented("Payer Requester")
+	}
+	return &s3.PutBucketRequestPaymentOutput{}, nil
+}
+
 // refuseUnset returns S3's error for a setting that buckets never have here.
 func (s *Service) refuseUnset(ctx context.Context, bucket, expectedOwner *string, code, message string) error {
 	if _, err := s.bucket(ctx, bucket, expectedOwner); err != nil {

@@ -88,3 +88,27 @@ func TestDeleteObjectsReportsEachError(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
+
+// TestRequestPayment: the owner pays, and nobody else can be made to.
+func TestRequestPayment(t *testing.T) {
+	s, _ := newService(t)
+	put := func(bucket string, c *types.RequestPaymentConfiguration) error {
+		_, err := s.PutBucketRequestPayment(t.Context(), &s3.PutBucketRequestPaymentInput{Bucket: &bucket, RequestPaymentConfiguration: c})
+		return err
+	}
+	for _, c := range []struct {
+		bucket string
+		given  *types.RequestPaymentConfiguration
+		want   string
+	}{
+		{"bucket", &types.RequestPaymentConfiguration{Payer: types.PayerBucketOwner}, ""},
+		{"bucket", &types.RequestPaymentConfiguration{Payer: types.PayerRequester}, "NotImplemented"},
+		{"bucket", &types.RequestPaymentConfiguration{Payer: "Nobody"}, "MalformedXML"},
+		{"bucket", nil, "MalformedXML"},
+		{"nowhere", &types.RequestPaymentConfiguration{Payer: types.PayerBucketOwner}, "NoSuchBucket"},
+	} {
+		if err := put(c.bucket, c.given); code(err) != c.want {
+			t.Errorf("%s %+v: %v, want %s", c.bucket, c.given, err, c.want)
+		}
+	}
+}

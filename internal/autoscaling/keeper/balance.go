@@ -138,6 +138,13 @@ func (s *step) newInstance(zone string, size group.Size) (*state.Instance, error
 	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
 		return nil, fmt.Errorf("invalid value '%s' for InstanceType", data.InstanceType)
 	}
+	if s.opts.Image != nil {
+		image, err := s.opts.Image(aws.ToString(data.ImageId))
+		if err != nil {
+			return nil, err
+		}
+		data.ImageId = &image
+	}
 	row := state.NewInstance(&data, zone, s.now)
 	if err := s.join(row); err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type Options struct {
 	ScaleInPause time.Duration
 	// Put stores the capacity providers' metric.
 	Put func([]metrics.Sample) error
+	// Image returns the id of the image that a template's stands for (resolve:ssm:NAME); nil takes ids as they are.
+	Image func(id string) (string, error)
 	// NoFleet is set if there's nowhere to launch instances.
 	NoFleet bool
 	// Prices are instance types' prices per hour, as far as they're known.

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -405,4 +406,43 @@ func TestBounds(t *testing.T) {
 			r.Fatalf("%d instances, want %d", n, want)
 		}
 	})
+}
+
+// TestImagesByParameters: an instance has the image that its template's parameter stands for when it's launched. Without one there's no launch.
+func TestImagesByParameters(t *testing.T) {
+	store, l := newWorld(t, t.TempDir())
+	images := map[string]string{"ami-00000000": "ami-1"}
+	l.opts.Image = func(id string) (string, error) {
+		if image := images[id]; image != "" {
+			return image, nil
+		}
+		return "", errors.New("the following aliases are invalid: " + id)
+	}
+	launched := func(desired int32) (ids []string) {
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = &desired })
+		mustStep(t, l)
+		for i := range store.View().Instances.By(state.InstancesByGroup, "g") {
+			ids = append(ids, *i.ImageId)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	if got := launched(1); !slices.Equal(got, []string{"ami-1"}) {
+		t.Errorf("launched %v", got)
+	}
+	images["ami-00000000"] = "ami-2"
+	if got := launched(2); !slices.Equal(got, []string{"ami-1", "ami-2"}) {
+		t.Errorf("with another value: launched %v", got)
+	}
+	delete(images, "ami-00000000")
+	if got := launched(3); len(got) != 2 {
+		t.Errorf("without a parameter: launched %v", got)
+	}
+	for a := range store.View().GroupActivities.All() {
+		if a.StatusCode == types.ScalingActivityStatusCodeFailed &&
+			*a.StatusMessage == "the following aliases are invalid: ami-00000000. Launching EC2 instance failed." {
+			return
+		}
+	}
+	t.Error("no activity tells why")
 }
