@@ -143,16 +143,44 @@ func fits(secret *state.Secret, key types.FilterNameStringType, value string) bo
 	return false // no secret has a primary region, which replicas have, or an owning service
 }
 
-// hasWords reports whether each of the wanted words begins a word of the attributes, in upper or lower case.
+// hasWords reports whether there's an attribute in which each of the wanted words begins a word, in upper or lower case.
 func hasWords(wanted string, attributes ...string) bool {
-	words := func(text string) []string {
-		return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	}
-	there := words(strings.Join(attributes, " "))
 	all := words(wanted)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(w string) bool {
-		return !slices.ContainsFunc(there, func(t string) bool { return strings.HasPrefix(t, w) })
+	return len(all) > 0 && slices.ContainsFunc(attributes, func(attribute string) bool {
+		there := words(attribute)
+		return !slices.ContainsFunc(all, func(w string) bool {
+			return !slices.ContainsFunc(there, func(t string) bool { return strings.HasPrefix(t, w) })
+		})
 	})
+}
+
+// words splits a text where its letters, capitals or digits begin, so that DatabaseSecret7 has three words, and returns them in small letters:
+// "Find secrets in Secrets Manager" in the user guide.
+func words(text string) (found []string) {
+	var word []rune
+	runes := append([]rune(text), 0) // nothing follows the last one
+	for i, r := range runes[:len(runes)-1] {
+		isWord := unicode.IsLetter(r) || unicode.IsDigit(r)
+		if len(word) > 0 && (!isWord || beginsWord(word[len(word)-1], r, runes[i+1])) {
+			found = append(found, strings.ToLower(string(word)))
+			word = nil
+		}
+		if isWord {
+			word = append(word, r)
+		}
+	}
+	if len(word) > 0 {
+		found = append(found, strings.ToLower(string(word)))
+	}
+	return found
+}
+
+// beginsWord reports whether a letter or digit begins a word right behind another one, and before what follows.
+func beginsWord(before, r, next rune) bool {
+	if unicode.IsDigit(before) != unicode.IsDigit(r) {
+		return true
+	}
+	return unicode.IsUpper(r) && (unicode.IsLower(before) || unicode.IsLower(next))
 }
 
 // ListSecretVersionIds lists a secret's versions. Those without staging labels are asked for.

@@ -437,6 +437,24 @@ func TestSweptSecrets(t *testing.T) {
 	}
 }
 
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                     "",
+		" /_ ":                 "",
+		"creds":                "creds",
+		"credsDatabase#892":    "creds database 892",
+		"prod/AppBeta/x1":      "prod app beta x 1",
+		"COMPANY":              "company",
+		"COMPANYThings":        "company things",
+		"My basic_DESCRIPTION": "my basic description",
+		"Straße":               "straße",
+	} {
+		if got := strings.Join(words(text), " "); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestFilters(t *testing.T) {
 	w := newWorld(t)
 	for n, s := range []struct{ name, description, key, value string }{
@@ -465,7 +483,10 @@ func TestFilters(t *testing.T) {
 		{"tag-key", "team", "1"},
 		{"tag-value", "re", "2"},
 		{"all", "blue", "1"},
-		{"all", "two secret", "2"},
+		{"all", "two secret", ""}, // not in one attribute
+		{"all", "two testing", "2"},
+		{"all", "testing3", "3"},
+		{"all", "secret", "12"},
 		{"primary-region", "us-east-1", ""},
 	} {
 		got := ""

@@ -48,7 +48,7 @@ func (s *Service) DescribeParameters(_ context.Context, in *ssm.DescribeParamete
 			LastModifiedDate: &row.LastModified,
 			LastModifiedUser: &row.LastModifiedUser,
 			Name:             &p.Name,
-			Policies:         slices.Concat([]types.ParameterInlinePolicy{}, row.Policies),
+			Policies:         append([]types.ParameterInlinePolicy{}, row.Policies...),
 			Tier:             row.Tier,
 			Type:             row.Type,
 			Version:          row.Version,
@@ -205,7 +205,7 @@ func pathFilter(paths []string, option string) (matcher, error) {
 	return func(p *state.Parameter, _ *state.ParameterVersion) bool {
 		return slices.ContainsFunc(paths, func(path string) bool {
 			path = strings.TrimSuffix(path, "/") + "/"
-			return isRightBelow(p.Name, path) || option == recursive && strings.HasPrefix(p.Name, path)
+			return isRightBelow(p.Name, path) || option == recursive && isBelow(p.Name, path)
 		})
 	}, nil
 }

@@ -129,16 +129,18 @@ func (s *Service) GetParametersByPath(
 		return s.publicByPath(ctx, path, in)
 	}
 	v := s.store.View()
-	page, next, err := s.page(listing("GetParametersByPath", maxByPath, maxByPath), in.MaxResults, in.NextToken, v, path,
-		func(p *state.Parameter, latest *state.ParameterVersion) bool {
-			return (aws.ToBool(in.Recursive) || isRightBelow(p.Name, path)) && match(p, latest)
+	labels := labelsOf(in.ParameterFilters)
+	page, next, err := s.page(listing("GetParametersByPath", maxByPath, maxByPath), in.MaxResults, in.NextToken, v, prefixOf(path),
+		func(p *state.Parameter, _ *state.ParameterVersion) bool {
+			row := chosen(v, p, labels)
+			return (aws.ToBool(in.Recursive) || isRightBelow(p.Name, path)) && row != nil && match(p, row)
 		})
 	if err != nil {
 		return nil, err
 	}
 	out := &ssm.GetParametersByPathOutput{Parameters: []types.Parameter{}, NextToken: next}
 	for _, p := range page {
-		shown, err := s.show(latest(v, p), aws.ToBool(in.WithDecryption))
+		shown, err := s.show(chosen(v, p, labels), aws.ToBool(in.WithDecryption))
 		if err != nil {
 			return nil, err
 		}
@@ -147,10 +149,44 @@ func (s *Service) GetParametersByPath(
 	return out, nil
 }
 
+// labelsOf returns the labels that filters name.
+func labelsOf(filters []types.ParameterStringFilter) []string {
+	for _, f := range filters {
+		if aws.ToString(f.Key) == "Label" {
+			return f.Values
+		}
+	}
+	return nil
+}
+
+// chosen returns the version of a parameter that has one of the labels, or nil if none has; without labels it's the latest.
+func chosen(v *state.View, p *state.Parameter, labels []string) *state.ParameterVersion {
+	if labels == nil {
+		return latest(v, p)
+	}
+	for _, label := range labels {
+		if row := labelled(v, p.Name, label); row != nil {
+			return row
+		}
+	}
+	return nil
+}
+
+// prefixOf returns how the names below a path begin.
+func prefixOf(path string) string {
+	if path == "/" {
+		return ""
+	}
+	return path
+}
+
+// isBelow reports whether a name is below a path, which ends with a slash. Names without a slash are right below the root.
+func isBelow(name, path string) bool { return path == "/" || strings.HasPrefix(name, path) }
+
 // isRightBelow reports whether a name is on the level below a path, which ends with a slash.
 func isRightBelow(name, path string) bool {
-	rest, below := strings.CutPrefix(name, path)
-	return below && !strings.Contains(rest, "/")
+	rest := strings.TrimPrefix(strings.TrimPrefix(name, path), "/")
+	return isBelow(name, path) && !strings.Contains(rest, "/")
 }
 
 // latest returns a parameter's latest version.
@@ -187,11 +223,11 @@ func (s *Service) GetParameterHistory(
 			DataType:         &row.DataType,
 			Description:      optional(row.Description),
 			KeyId:            optional(row.KeyID),
-			Labels:           slices.Concat([]string{}, row.Labels),
+			Labels:           append([]string{}, row.Labels...),
 			LastModifiedDate: &row.LastModified,
 			LastModifiedUser: &row.LastModifiedUser,
 			Name:             &row.Name,
-			Policies:         slices.Concat([]types.ParameterInlinePolicy{}, row.Policies),
+			Policies:         append([]types.ParameterInlinePolicy{}, row.Policies...),
 			Tier:             row.Tier,
 			Type:             row.Type,
 			Value:            &value,

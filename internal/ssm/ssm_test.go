@@ -463,8 +463,8 @@ func TestPathsAndFilters(t *testing.T) {
 		deep bool
 		want string
 	}{
-		{"/", false, "/a /ab"},
-		{"/", true, "/a /a/b /a/b/c /a/d /ab"},
+		{"/", false, "/a /ab z"},
+		{"/", true, "/a /a/b /a/b/c /a/d /ab z"},
 		{"/a", false, "/a/b /a/d"},
 		{"/a/", true, "/a/b /a/b/c /a/d"},
 		{"/none", true, ""},
@@ -487,6 +487,8 @@ func TestPathsAndFilters(t *testing.T) {
 		{"KeyId", "", "alias/aws/ssm", "/a/b/c"},
 		{"Path", "", "/a", "/a/b /a/d"},
 		{"Path", "Recursive", "/a", "/a/b /a/b/c /a/d"},
+		{"Path", "", "/", "/a /ab z"},
+		{"Path", "Recursive", "/", "/a /a/b /a/b/c /a/d /ab z"},
 		{"Tier", "", "Advanced", "/a/d"},
 		{"DataType", "", "text", "/a /a/b /a/b/c /a/d /ab z"},
 		{"tag:k", "", "v", "/a/b"},
@@ -507,6 +509,52 @@ func TestPathsAndFilters(t *testing.T) {
 		if got := strings.Join(w.list([]types.ParameterStringFilter{f}), " "); got != c.want {
 			t.Errorf("%s %s %s: got %s, want %s", c.key, c.option, c.values, got, c.want)
 		}
+	}
+}
+
+// TestPathsByLabel: a label in a filter picks the versions that have it, whatever the latest ones are.
+func TestPathsByLabel(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"/c/x", "/c/y", "/c/z"} {
+		w.put(name, "1")
+		w.put(name, "2", overwrite)
+		w.put(name, "3", overwrite)
+	}
+	for name, version := range map[string]int64{"/c/x": 1, "/c/y": 2} {
+		_, err := w.LabelParameterVersion(t.Context(), &ssm.LabelParameterVersionInput{Name: &name, ParameterVersion: &version, Labels: []string{"prod"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for label, want := range map[string]string{"prod": "/c/x=1 /c/y=2", "test": ""} {
+		out, err := w.GetParametersByPath(t.Context(), &ssm.GetParametersByPathInput{
+			Path:             aws.String("/c"),
+			ParameterFilters: []types.ParameterStringFilter{{Key: aws.String("Label"), Values: []string{label}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range out.Parameters {
+			got = append(got, *p.Name+"="+*p.Value)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %s, want %s", label, got, want)
+		}
+	}
+}
+
+// TestEmptyListsAreTold: a client reads labels and policies without asking whether there are any.
+func TestEmptyListsAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.put("/a", "1")
+	history, err := w.GetParameterHistory(t.Context(), &ssm.GetParameterHistoryInput{Name: aws.String("/a")})
+	if err != nil || history.Parameters[0].Labels == nil || history.Parameters[0].Policies == nil {
+		t.Errorf("its history is %+v, %v", history, err)
+	}
+	described, err := w.DescribeParameters(t.Context(), &ssm.DescribeParametersInput{})
+	if err != nil || described.Parameters[0].Policies == nil {
+		t.Errorf("it is %+v, %v", described, err)
 	}
 }
 
