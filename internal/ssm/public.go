@@ -60,7 +60,7 @@ func (s *Service) publicByPath(
 	if err != nil {
 		return nil, err
 	}
-	return &ssm.GetParametersByPathOutput{Parameters: slices.Concat([]types.Parameter{}, page), NextToken: next}, nil
+	return &ssm.GetParametersByPathOutput{Parameters: append([]types.Parameter{}, page...), NextToken: next}, nil
 }
 
 // publics returns all public parameters by their names. An image has three: its id, its name, and a document of both.

@@ -556,6 +556,16 @@ func TestEmptyListsAreTold(t *testing.T) {
 	if err != nil || described.Parameters[0].Policies == nil {
 		t.Errorf("it is %+v, %v", described, err)
 	}
+	tags, err := w.ListTagsForResource(t.Context(), &ssm.ListTagsForResourceInput{
+		ResourceType: types.ResourceTypeForTaggingParameter, ResourceId: aws.String("/a"),
+	})
+	if err != nil || tags.TagList == nil {
+		t.Errorf("its tags are %+v, %v", tags, err)
+	}
+	public, err := w.GetParametersByPath(t.Context(), &ssm.GetParametersByPathInput{Path: aws.String("/aws/service/none")})
+	if err != nil || public.Parameters == nil {
+		t.Errorf("public ones are %+v, %v", public, err)
+	}
 }
 
 func TestDeleteAndTags(t *testing.T) {

@@ -2,7 +2,6 @@ package ssm
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
@@ -81,7 +80,7 @@ func (s *Service) ListTagsForResource(
 	if err != nil {
 		return nil, err
 	}
-	return &ssm.ListTagsForResourceOutput{TagList: slices.Concat([]types.Tag{}, p.Tags)}, nil
+	return &ssm.ListTagsForResourceOutput{TagList: append([]types.Tag{}, p.Tags...)}, nil
 }
 
 func (s *Service) retag(ctx context.Context, kind types.ResourceTypeForTagging, id string, change func(*state.Parameter) error) error {
