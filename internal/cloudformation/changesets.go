@@ -190,6 +190,9 @@ func findChangeSet(v *state.View, name string, stack *string) (*state.ChangeSet,
 			return c, nil
 		}
 	}
+	if executed := v.ChangeSets.Get(aws.ToString(row.ChangeSetId)); executed != nil && executed.Name == name {
+		return executed, nil
+	}
 	return nil, nil
 }
 
@@ -303,7 +306,7 @@ func (s *Service) DeleteChangeSet(
 }
 
 // ExecuteChangeSet begins to make what a change set has found. The stack's other change sets are over with that. The one that is executed
-// can still be described by its ARN, and says how that ended, until the stack's next update.
+// can still be described, and says how that ended, until the stack's next update. Another one may have its name then.
 func (s *Service) ExecuteChangeSet(
 	ctx context.Context, in *cloudformation.ExecuteChangeSetInput,
 ) (*cloudformation.ExecuteChangeSetOutput, error) {
@@ -318,9 +321,8 @@ func (s *Service) ExecuteChangeSet(
 	if c.Root != "" {
 		return nil, notAlone(c, "executed")
 	}
-	if c.ExecutionStatus != types.ExecutionStatusAvailable {
-		return nil, &types.InvalidChangeSetStatusException{Message: account.Message(
-			"ChangeSet [%s] cannot be executed in its current status of [%s]", c.ID, c.Status)}
+	if err := available(c); err != nil {
+		return nil, err
 	}
 	stack, err := live(v, c.Stack)
 	if err != nil {
@@ -354,6 +356,40 @@ func (s *Service) ExecuteChangeSet(
 		}
 		s.begin(ctx, tx, stack, status)
 	})
+}
+
+// available refuses the execution of a change set that has failed, was executed already, or isn't about the stack as it is by now.
+func available(c *state.ChangeSet) error {
+	switch {
+	case c.ExecutionStatus == types.ExecutionStatusAvailable:
+		return nil
+	case c.Status != types.ChangeSetStatusCreateComplete:
+		return &types.InvalidChangeSetStatusException{Message: account.Message(
+			"ChangeSet [%s] cannot be executed in its current status of [%s]", c.ID, c.Status)}
+	}
+	return &types.InvalidChangeSetStatusException{Message: account.Message(
+		"ChangeSet [%s] cannot be executed in its current execution status of [%s]", c.ID, c.ExecutionStatus)}
+}
+
+// pass settles what becomes of a stack's change sets with its update, which the planned one, if there is one, has planned.
+func (s *Service) pass(tx *state.Tx, stack *state.Stack, planned *state.ChangeSet) {
+	if planned != nil {
+		s.executing(tx, stack, planned)
+		return
+	}
+	forgetExecuted(tx, stack)
+	outdate(tx, stack)
+}
+
+// outdate notes on a stack's change sets that they are about another one than the stack becomes. See ExecutionStatus of API_DescribeChangeSet.
+func outdate(tx *state.Tx, stack *state.Stack) {
+	for c := range tx.ChangeSets.By(state.ChangeSetsByStack, *stack.StackId) {
+		if c.ExecutionStatus == types.ExecutionStatusAvailable {
+			obsolete := *c
+			obsolete.ExecutionStatus = types.ExecutionStatusObsolete
+			tx.ChangeSets.Put(&obsolete)
+		}
+	}
 }
 
 // executable refuses the execution of a change set that can't be executed now, or not so.

@@ -124,6 +124,9 @@ func TestFailureOfUpdateIsRolledBack(t *testing.T) {
 	if got := w.parameters(); got != "two, z, mine" {
 		t.Errorf("after the first update there are %s", got)
 	}
+	if s := find(w.store.View(), "s"); *s.StackStatusReason != "The following resource(s) failed to create: [X]. " {
+		t.Errorf("the reason is %q", *s.StackStatusReason)
+	}
 	w.becomeKeeping(strings.NewReplacer("Default: one", "Default: three", "Value: z", "Value: y").Replace(stumbling))
 	w.expect(types.StackStatusUpdateFailed)
 	if got := w.parameters(); got != "three, y, mine" {

@@ -151,6 +151,56 @@ func TestNestedStackFails(t *testing.T) {
 	}
 }
 
+// TestNestedReason: what failed in a nested stack is told by its parent, also if that looks only once the nested one was rolled back.
+func TestNestedReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, text, want string
+	}{
+		"create": {"", at("bad.yml"), " was not successfully created: The following resource(s) failed to create: [X]."},
+		"update": {nesting, at("bad.yml"), " was not successfully updated. Currently in UPDATE_ROLLBACK_COMPLETE with reason: The following resource(s) failed to create: [X]."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.take("taken")
+			if c.first == "" {
+				in := &cloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: &c.text}
+				if _, err := w.CreateStack(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				w.create("s", c.first)
+				in := &cloudformation.UpdateStackInput{StackName: aws.String("s"), TemplateBody: &c.text}
+				if _, err := w.UpdateStack(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.childFirst()
+			w.settle()
+			if !w.says(c.want) {
+				t.Error(w.reasons())
+			}
+		})
+	}
+}
+
+// childFirst carries out operations, and those of nested stacks to their end before their parents look at them.
+func (w *world) childFirst() {
+	w.t.Helper()
+	for range 20 {
+		for s := range w.store.View().Stacks.All() {
+			for moved := s.ParentId != nil; moved; {
+				var err error
+				if moved, err = w.loop.Step(w.t.Context(), *s.StackId); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+		}
+		if _, err := w.loop.Step(w.t.Context(), w.onlyStack()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 // TestNestedRollback: an update that fails in a nested stack, or after it was updated, leaves both as they were.
 func TestNestedRollback(t *testing.T) {
 	for name, text := range map[string]string{"in it": at("bad.yml"), "after it": nestingBad} {

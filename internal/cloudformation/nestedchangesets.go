@@ -205,7 +205,7 @@ func hasNested(v *state.View, src *state.StackSource) error {
 	for name, n := range src.Nested {
 		c, stack := v.ChangeSets.Get(n.ID), v.Stacks.Get(n.Stack)
 		switch {
-		case c == nil || stack == nil || c.Executed():
+		case c == nil || stack == nil || c.ExecutionStatus != types.ExecutionStatusAvailable:
 			return invalid("The change set of the nested stack %s is not there any more. Create another change set.", name)
 		case stack.InReview():
 		case goesOnFrom(stack) != nil:

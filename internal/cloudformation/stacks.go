@@ -257,9 +257,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 		stack.RollbackConfiguration = watched
 		stack.PolicyDuring, stack.PolicyNext = during, next
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
-		if forgetExecuted(tx, stack); planned != nil {
-			s.executing(tx, stack, planned)
-		}
+		s.pass(tx, stack, planned)
 		s.begin(ctx, tx, stack, types.StackStatusUpdateInProgress)
 	})
 	if err != nil {

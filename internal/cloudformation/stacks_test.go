@@ -395,7 +395,7 @@ func TestRefusedBeforeAnythingIsMade(t *testing.T) {
 	}
 }
 
-// TestExecutedChangeSet: a change set that was executed says how that ended, by its ARN alone, and its name is free.
+// TestExecutedChangeSet: a change set that was executed says how that ended, and its name is free.
 func TestExecutedChangeSet(t *testing.T) {
 	w := newWorld(t, nil)
 	execute := func(text string, kind types.ChangeSetType) (id string) {
@@ -434,8 +434,8 @@ func TestExecutedChangeSet(t *testing.T) {
 		t.Errorf("executed: %s", got)
 	}
 	byName := &cloudformation.DescribeChangeSetInput{ChangeSetName: aws.String("c"), StackName: aws.String("s")}
-	if _, err := w.DescribeChangeSet(t.Context(), byName); err == nil {
-		t.Error("it's found by its name")
+	if out, err := w.DescribeChangeSet(t.Context(), byName); err != nil || out.ExecutionStatus != types.ExecutionStatusExecuteComplete {
+		t.Errorf("by its name: %+v, %v", out, err)
 	}
 	stack, err := w.DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{StackName: aws.String("s")})
 	if err != nil || stack.Stacks[0].LastUpdatedTime == nil {
@@ -526,5 +526,45 @@ func TestParameterOfOutputAlone(t *testing.T) {
 	}
 	if s := find(w.store.View(), "s"); *s.Outputs[0].OutputValue != "b" {
 		t.Errorf("the output is %s", *s.Outputs[0].OutputValue)
+	}
+}
+
+// TestMetadataAlone: an update may change no more than a resource's metadata, which is an update of the resource, or an output.
+func TestMetadataAlone(t *testing.T) {
+	const text = "Resources: {C: {Type: AWS::ECS::Cluster, Metadata: {a: b}}}\nOutputs: {O: {Value: one}}"
+	w := newWorld(t, nil)
+	w.create("s", text)
+	_, err := w.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{StackName: aws.String("s"), TemplateBody: aws.String(text)})
+	check(t, "nothing", err, "No updates are to be performed.")
+	w.become("s", strings.Replace(text, "a: b", "a: c", 1))
+	out, err := w.DescribeStackResource(t.Context(), &cloudformation.DescribeStackResourceInput{StackName: aws.String("s"), LogicalResourceId: aws.String("C")})
+	if err != nil || *out.StackResourceDetail.Metadata != `{"a":"c"}` || out.StackResourceDetail.ResourceStatus != types.ResourceStatusUpdateComplete {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	w.become("s", strings.NewReplacer("a: b", "a: c", "one", "two").Replace(text))
+	w.expect(types.StackStatusUpdateComplete)
+	if s := find(w.store.View(), "s"); *s.Outputs[0].OutputValue != "two" {
+		t.Errorf("the output is %s", *s.Outputs[0].OutputValue)
+	}
+}
+
+// TestObsoleteChangeSet: an update leaves change sets that are about the stack as it was, and that can't be executed any more.
+func TestObsoleteChangeSet(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", sound)
+	set, err := w.CreateChangeSet(t.Context(), &cloudformation.CreateChangeSetInput{
+		StackName: aws.String("s"), ChangeSetName: aws.String("c"), TemplateBody: aws.String(strings.Replace(sound, "one", "two", 1)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.become("s", strings.Replace(sound, "one", "three", 1))
+	list, err := w.ListChangeSets(t.Context(), &cloudformation.ListChangeSetsInput{StackName: aws.String("s")})
+	if err != nil || len(list.Summaries) != 1 || list.Summaries[0].ExecutionStatus != types.ExecutionStatusObsolete {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	_, err = w.ExecuteChangeSet(t.Context(), &cloudformation.ExecuteChangeSetInput{ChangeSetName: set.Id})
+	if want := "ChangeSet [" + *set.Id + "] cannot be executed in its current execution status of [OBSOLETE]"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

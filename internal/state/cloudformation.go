@@ -221,7 +221,11 @@ type ChangeSet struct {
 
 // Executed reports whether the change set's execution has begun.
 func (c *ChangeSet) Executed() bool {
-	return c.ExecutionStatus != types.ExecutionStatusAvailable && c.ExecutionStatus != types.ExecutionStatusUnavailable
+	switch c.ExecutionStatus {
+	case types.ExecutionStatusExecuteInProgress, types.ExecutionStatusExecuteComplete, types.ExecutionStatusExecuteFailed:
+		return true
+	}
+	return false
 }
 
 // ExecutionEnded returns the change set as it is once its stack has a status.

@@ -162,11 +162,35 @@ func isNestedSettled(ctx context.Context, s Step, id string, _ *nestedStack) (bo
 			return false, nil
 		}
 	}
-	reason := strings.TrimSpace(strings.TrimSuffix(aws.ToString(found.StackStatusReason), "Rollback requested by user."))
+	reason, err := whyNestedFailed(ctx, s, found)
+	if err != nil {
+		return false, err
+	}
 	if strings.HasPrefix(string(found.StackStatus), "UPDATE_") {
 		return false, template.Errorf("Embedded stack %s was not successfully updated. Currently in %s with reason: %s", id, found.StackStatus, reason)
 	}
 	return false, template.Errorf("Embedded stack %s was not successfully created: %s", id, reason)
+}
+
+// whyNestedFailed returns why the stack has failed: its reason, or the one that it had before it was rolled back.
+func whyNestedFailed(ctx context.Context, s Step, found *types.Stack) (string, error) {
+	reason := aws.ToString(found.StackStatusReason)
+	in := &cloudformation.DescribeStackEventsInput{StackName: found.StackId}
+	for reason == "" {
+		out, err := call.Do[cloudformation.DescribeStackEventsOutput](ctx, s.Services, in)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range out.StackEvents { // the latest first
+			if reason == "" && aws.ToString(e.PhysicalResourceId) == *found.StackId {
+				reason = aws.ToString(e.ResourceStatusReason)
+			}
+		}
+		if in.NextToken = out.NextToken; in.NextToken == nil {
+			break
+		}
+	}
+	return strings.TrimSpace(strings.TrimSuffix(reason, "Rollback requested by user.")), nil
 }
 
 // deleteNested deletes the stack, and is to be called again until that is gone.

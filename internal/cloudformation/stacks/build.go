@@ -469,7 +469,14 @@ func (c *construction) isRestated() bool {
 // restate notes what changes without a call.
 func (c *construction) restate(ctx context.Context) (bool, error) {
 	row := c.stated(*c.row)
-	return true, c.note(ctx, row.Stack, func(tx *state.Tx, _ *state.Stack) { tx.StackResources.Put(row) })
+	return true, c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
+		if row.Metadata == c.row.Metadata {
+			tx.StackResources.Put(row)
+			return
+		}
+		row.Status, row.At, row.Reason = types.ResourceStatusUpdateComplete, c.opts.Account.Now(), ""
+		put(tx, s, row, "", c.shown)
+	})
 }
 
 // restore notes that a resource whose change was refused before a call was made is as it's to be.
