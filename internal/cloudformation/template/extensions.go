@@ -184,6 +184,8 @@ func (x *expansion) value(v *Value) (*Value, error) {
 		return x.object(v)
 	case name != "":
 		return x.function(name, argument)
+	case v.Kind == String:
+		return x.filled(v)
 	case v.Kind != List:
 		return v, nil
 	}
@@ -201,14 +203,14 @@ func (x *expansion) value(v *Value) (*Value, error) {
 // object expands an object, in which keys may stand for loops.
 func (x *expansion) object(v *Value) (*Value, error) {
 	b := &objectBuilder{}
-	if err := x.fields(v, b, ""); err != nil {
+	if err := x.fields(v, b); err != nil {
 		return nil, err
 	}
 	return b.done(), nil
 }
 
-// fields adds an object's expanded fields to one that is built. In a loop their names hold the loops' variables.
-func (x *expansion) fields(v *Value, b *objectBuilder, loop string) error {
+// fields adds an object's expanded fields to one that is built.
+func (x *expansion) fields(v *Value, b *objectBuilder) error {
 	for _, f := range v.Fields {
 		if strings.HasPrefix(f.Name, loopPrefix) {
 			if err := x.loop(f, b); err != nil {
@@ -216,10 +218,7 @@ func (x *expansion) fields(v *Value, b *objectBuilder, loop string) error {
 			}
 			continue
 		}
-		name := f.Name
-		if loop != "" {
-			name = x.key(name)
-		}
+		name := x.put(f.Name)
 		if _, twice := b.index[name]; twice {
 			return failed("Duplicate key '%s' when merging keys to parent object in Fn::ForEach", name)
 		}
@@ -256,7 +255,7 @@ func (x *expansion) loop(f Field, b *objectBuilder) error {
 			return err
 		}
 		x.variables[variable] = element
-		if err := x.fields(items[2], b, f.Name); err != nil {
+		if err := x.fields(items[2], b); err != nil {
 			return err
 		}
 	}
@@ -286,14 +285,17 @@ func (x *expansion) collection(v *Value) ([]string, error) {
 	return nil, failed(unresolved)
 }
 
-// placeholder finds a loop's variable in a key. &{X} stands for its letters and digits alone.
+// placeholder finds a loop's variable in a key or a text. &{X} stands for its letters and digits alone.
 var placeholder = regexp.MustCompile(`[$&]\{([A-Za-z0-9]+)\}`)
 
 var others = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// key puts the loops' variables into a key.
-func (x *expansion) key(key string) string {
-	return placeholder.ReplaceAllStringFunc(key, func(found string) string {
+// put puts the loops' variables into a key or a text.
+func (x *expansion) put(into string) string {
+	if len(x.variables) == 0 {
+		return into
+	}
+	return placeholder.ReplaceAllStringFunc(into, func(found string) string {
 		text, known := x.variables[found[2:len(found)-1]]
 		switch {
 		case !known:
@@ -303,6 +305,15 @@ func (x *expansion) key(key string) string {
 		}
 		return text
 	})
+}
+
+// filled returns a text with the loops' variables in it.
+func (x *expansion) filled(v *Value) (*Value, error) {
+	text := x.put(v.Text)
+	if text == v.Text {
+		return v, nil
+	}
+	return scalarOf(text), x.spend(len(text))
 }
 
 // function expands a function's call: those of the extensions, and those that refer to loops' variables.
@@ -371,12 +382,11 @@ func (x *expansion) substitution(argument *Value) (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	text = variable.ReplaceAllStringFunc(text, func(found string) string {
-		name := found[2 : len(found)-1]
-		if value, known := x.variables[name]; known && own.Get(name) == nil {
-			return value
+	text = placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		if own.Get(found[2:len(found)-1]) != nil {
+			return found
 		}
-		return found
+		return x.put(found)
 	})
 	if err := x.spend(len(text)); err != nil {
 		return nil, err

@@ -11,8 +11,11 @@ const loops = "Transform: AWS::LanguageExtensions\nParameters: {L: {Type: CommaD
 
 func TestExtensions(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"Fn::ForEach::X: [N, [A, B], {'R${N}': {Type: T, Properties: {P: !Ref N, Q: !Sub 'q-${N}', R: !Sub '${N}-${P}', S: '${N}'}}}]", `{"RA":{"Type":"T","Properties":{"P":"A","Q":"q-A","R":{"Fn::Sub":"A-${P}"},"S":"${N}"}},"RB":{"Type":"T","Properties":{"P":"B","Q":"q-B","R":{"Fn::Sub":"B-${P}"},"S":"${N}"}}}`},
+		{"Fn::ForEach::X: [N, [A, B], {'R${N}': {Type: T, Properties: {P: !Ref N, Q: !Sub 'q-${N}', R: !Sub '${N}-${P}', S: '${N}'}}}]", `{"RA":{"Type":"T","Properties":{"P":"A","Q":"q-A","R":{"Fn::Sub":"A-${P}"},"S":"A"}},"RB":{"Type":"T","Properties":{"P":"B","Q":"q-B","R":{"Fn::Sub":"B-${P}"},"S":"B"}}}`},
 		{"Fn::ForEach::X: [N, !Ref L, {'R&{N}': {Type: T}}]", `{"Ra":{"Type":"T"},"Rb1":{"Type":"T"}}`},
+		{"Fn::ForEach::X: [N, [a-1], {'R&{N}': {Type: T, Properties: {'K${N}': !Ref 'S&{N}', G: !GetAtt 'S&{N}.Arn', L: [{M: 'x-${N}-&{N}-${P}-${!N}'}], S: !Sub ['&{N}-${N}-${Own}', {Own: 'o-${N}'}], T: !Sub '&{N}-${!N}'}}, 'S&{N}': {Type: T}}]",
+			`{"Ra1":{"Type":"T","Properties":{"Ka-1":{"Ref":"Sa1"},"G":{"Fn::GetAtt":["Sa1","Arn"]},"L":[{"M":"x-a-1-a1-${P}-${!N}"}],"S":{"Fn::Sub":["a1-a-1-${Own}",{"Own":"o-a-1"}]},"T":{"Fn::Sub":"a1-${!N}"}}},"Sa1":{"Type":"T"}}`},
+		{"Fn::ForEach::X: [N, [A], {'Fn::ForEach::Y': [O, ['${N}B'], {'R${O}': {Type: T, Properties: {P: '${N}${O}'}}}]}]", `{"RAB":{"Type":"T","Properties":{"P":"AAB"}}}`},
 		{"Fn::ForEach::X: [N, [A], {'Fn::ForEach::Y': [O, [B, C], {'R${N}${O}': {Type: T}}]}]", `{"RAB":{"Type":"T"},"RAC":{"Type":"T"}}`},
 		{"R: {Type: T, Properties: {'Fn::ForEach::X': [N, [A], {'P${N}': !Ref N}]}}", `{"R":{"Type":"T","Properties":{"PA":"A"}}}`},
 		{"R: {Type: T, Properties: {A: {'Fn::Length': [a, b]}, B: {'Fn::Length': !Ref L}, C: {'Fn::Length': !Split ['.', a.b.c]}}}", `{"R":{"Type":"T","Properties":{"A":2,"B":2,"C":3}}}`},
