@@ -180,3 +180,41 @@ func TestKeyedKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyedChangeSets: change sets show a key's secret nowhere, asked for values or not, whatever changes about it.
+func TestKeyedChangeSets(t *testing.T) {
+	w := newWorld(t, nil)
+	text := strings.Replace(keyed, "  P: {", "  P: {Metadata: {said: !GetAtt K.SecretAccessKey}, ", 1)
+	w.create("s", text)
+	w.expect(types.StackStatusCreateComplete)
+	v := w.store.View()
+	secret := keySecret(t, v, physicalIDs(v)["K"])
+	for i, next := range []string{
+		strings.Replace(text, "it is", "it was", 1),
+		strings.Replace(text, "Status: Active", "Status: Inactive", 1),
+		strings.Replace(text, "said:", "told:", 1),
+		strings.Replace(text, "Value: v,", "Value: !GetAtt K.SecretAccessKey,", 1),
+	} {
+		name := fmt.Sprint("c", i)
+		in := &cloudformation.CreateChangeSetInput{StackName: aws.String("s"), ChangeSetName: &name, TemplateBody: &next, Capabilities: acknowledgedAll}
+		if _, err := w.CreateChangeSet(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		for _, asked := range []bool{true, false} {
+			out, err := w.DescribeChangeSet(t.Context(), &cloudformation.DescribeChangeSetInput{StackName: in.StackName, ChangeSetName: &name, IncludePropertyValues: &asked})
+			if err != nil || len(out.Changes) == 0 {
+				t.Fatalf("%d: got %+v, %v", i, out, err)
+			}
+			shown, err := json.Marshal(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(shown), secret) {
+				t.Errorf("%d: the change set shows the secret: %s", i, shown)
+			}
+			if i == 0 && asked && !strings.Contains(string(shown), "it was ****") {
+				t.Errorf("nothing is masked: %s", shown)
+			}
+		}
+	}
+}

@@ -19,6 +19,9 @@ import (
 
 // CreateLogGroup creates a log group.
 func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLogGroupInput) (*cloudwatchlogs.CreateLogGroupOutput, error) {
+	if err := refuseReserved(in.Tags); err != nil {
+		return nil, err
+	}
 	class := cmp.Or(in.LogGroupClass, types.LogGroupClassStandard)
 	err := s.store.CreateGroup(streams.Group{
 		Name:      *in.LogGroupName,
@@ -176,11 +179,22 @@ func (s *Service) retag(arn *string, change func(name string, tags map[string]st
 // adding returns a change that adds tags, or refuses if there would be too many. How, the operation knows.
 func adding(more map[string]string, tooMany func(message, group *string) error) func(string, map[string]string) error {
 	return func(name string, tags map[string]string) error {
+		if err := refuseReserved(more); err != nil {
+			return err
+		}
 		if maps.Copy(tags, more); len(tags) > account.MaxTags {
 			return tooMany(aws.String("A log group can have at most 50 tags."), &name)
 		}
 		return nil
 	}
+}
+
+// refuseReserved refuses tags with the prefix that is AWS's own.
+func refuseReserved(tags map[string]string) error {
+	if fault := account.CheckTags(account.TagMap(tags), account.MaxTags); fault != nil && fault.Rule == account.TagReserved {
+		return &types.InvalidParameterException{Message: aws.String("aws: prefixed tag key names are not allowed for external use.")}
+	}
+	return nil
 }
 
 func removing(keys []string) func(string, map[string]string) error {

@@ -15,7 +15,10 @@ import (
 
 // decoder puts evaluated properties into a struct. Like CloudFormation it takes numbers and Booleans that are written as strings, and the
 // other way round.
-type decoder struct{ faults []string }
+type decoder struct {
+	faults  []string
+	lenient bool // whether objects may lack what is required of them elsewhere
+}
 
 // decode puts properties into a struct; those that aren't known yet stay empty. The faults are worded as those of CloudFormation's schemas.
 func decode(properties map[string]any, into reflect.Value) (faults []string) {
@@ -44,6 +47,7 @@ type property struct {
 	required   bool
 	createOnly bool
 	writeOnly  bool // no call tells what it is
+	lenient    bool // its tags need neither key nor value, as ECS's
 }
 
 // propertiesOf lists the properties that a struct has, by itself or in structs that it embeds. Fields of the SDK's structs have no tags.
@@ -54,7 +58,14 @@ func propertiesOf(t reflect.Type) []property {
 			continue
 		}
 		tag := strings.Split(f.Tag.Get("cfn"), ",")
-		list = append(list, property{f.Name, f.Index, slices.Contains(tag, "required"), slices.Contains(tag, "create"), slices.Contains(tag, "write")})
+		list = append(list, property{
+			name:       f.Name,
+			index:      f.Index,
+			required:   slices.Contains(tag, "required"),
+			createOnly: slices.Contains(tag, "create"),
+			writeOnly:  slices.Contains(tag, "write"),
+			lenient:    slices.Contains(tag, "lenient"),
+		})
 	}
 	return list
 }
@@ -75,10 +86,13 @@ func (d *decoder) object(path string, from map[string]any, to reflect.Value) {
 			d.fault(path, "extraneous key [%s] is not permitted", name)
 			continue
 		}
+		was := d.lenient
+		d.lenient = was || list[i].lenient
 		d.value(path+"/"+name, from[name], to.FieldByIndex(list[i].index))
+		d.lenient = was
 	}
 	for _, p := range list {
-		if _, there := from[p.name]; p.required && !there {
+		if _, there := from[p.name]; p.required && !there && !d.lenient {
 			d.fault(path, "required key [%s] not found", p.name)
 		}
 	}

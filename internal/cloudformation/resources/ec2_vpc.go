@@ -25,7 +25,13 @@ var _ = add(&kind[*vpc]{
 	list:       listVpcs,
 	identifier: []string{"VpcId"},
 	attributes: []string{"CidrBlock", "CidrBlockAssociations", "DefaultNetworkAcl", "DefaultSecurityGroup", "Ipv6CidrBlocks", "VpcId"},
-	find:       findEC2[*vpc],
+	check: func(v *vpc) (faults []string) {
+		if aws.ToBool(v.EnableDnsHostnames) && v.EnableDnsSupport != nil && !*v.EnableDnsSupport {
+			faults = append(faults, "#/EnableDnsHostnames: DNS hostnames can only be enabled with DNS support (EnableDnsSupport)")
+		}
+		return faults
+	},
+	find: findEC2[*vpc],
 	create: func(ctx context.Context, s Step, v *vpc) (string, error) {
 		tags, err := ec2Tags(s, types.ResourceTypeVpc, v.Tags)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 type capacityProvider struct {
 	Name                     *string                   `cfn:"create"`
 	AutoScalingGroupProvider *autoScalingGroupProvider `cfn:"required"`
-	Tags                     []Tag
+	Tags                     []Tag                     `cfn:"lenient"`
 }
 
 // autoScalingGroupProvider is an AutoScalingGroupProvider, whose group can be named or given by its ARN.

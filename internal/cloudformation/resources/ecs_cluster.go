@@ -18,7 +18,7 @@ type cluster struct {
 	Configuration                   *types.ClusterConfiguration
 	DefaultCapacityProviderStrategy []types.CapacityProviderStrategyItem
 	ServiceConnectDefaults          *types.ClusterServiceConnectDefaultsRequest
-	Tags                            []Tag
+	Tags                            []Tag `cfn:"lenient"`
 }
 
 var _ = add(&kind[*cluster]{

@@ -40,7 +40,7 @@ type service struct {
 	TaskDefinition                *string
 	VolumeConfigurations          []types.ServiceVolumeConfiguration
 	VpcLatticeConfigurations      []types.VpcLatticeConfiguration
-	Tags                          []Tag
+	Tags                          []Tag `cfn:"lenient"`
 }
 
 var _ = add(&kind[*service]{

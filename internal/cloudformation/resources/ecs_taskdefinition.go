@@ -30,7 +30,7 @@ type taskDefinition struct {
 	RuntimePlatform         *types.RuntimePlatform                    `cfn:"create"`
 	TaskRoleArn             *string                                   `cfn:"create"`
 	Volumes                 []types.Volume                            `cfn:"create"`
-	Tags                    []Tag
+	Tags                    []Tag                                     `cfn:"lenient"`
 }
 
 var _ = add(&kind[*taskDefinition]{

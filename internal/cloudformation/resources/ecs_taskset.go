@@ -24,7 +24,7 @@ type taskSet struct {
 	NetworkConfiguration     *types.NetworkConfiguration          `cfn:"create"`
 	PlatformVersion          *string                              `cfn:"create"`
 	ServiceRegistries        []types.ServiceRegistry              `cfn:"create"`
-	Tags                     []Tag                                `cfn:"create"` // ECS's TagResource takes no task sets
+	Tags                     []Tag                                `cfn:"create,lenient"` // ECS's TagResource takes no task sets
 	Scale                    *types.Scale
 }
 

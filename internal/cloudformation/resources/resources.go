@@ -307,7 +307,10 @@ func hasCode(err error, code string) bool {
 }
 
 // Tag is a tag as most types have it.
-type Tag struct{ Key, Value string }
+type Tag struct {
+	Key   string `cfn:"required"`
+	Value string `cfn:"required"`
+}
 
 // generated returns the name of a resource whose template gives none: STACK-NAME-RANDOM, cut to a length.
 func (s Step) generated(length int) string {

@@ -31,7 +31,13 @@ var _ = add(&kind[*parameter]{
 	list:       listParameters,
 	identifier: []string{"Name"},
 	attributes: []string{"Type", "Value"},
-	id:         parameterName,
+	check: func(p *parameter) (faults []string) {
+		if p.Type == types.ParameterTypeSecureString {
+			faults = append(faults, "#/Type: SSM Parameters of type SecureString cannot be created using CloudFormation")
+		}
+		return faults
+	},
+	id: parameterName,
 	create: func(ctx context.Context, s Step, p *parameter) (string, error) {
 		in := putParameter(s, p)
 		in.Tags = tagList(sortedTags(p.Tags), parameterTag)

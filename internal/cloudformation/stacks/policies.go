@@ -17,6 +17,9 @@ import (
 // groupType is the type of Auto Scaling groups, which alone have update policies, and whose instances signal.
 const groupType = "AWS::AutoScaling::AutoScalingGroup"
 
+// awaiting are the types that creation policies are for. AWS has AWS::AppStream::Fleet besides.
+var awaiting = []string{groupType, resources.Instance, resources.WaitCondition}
+
 // creationPolicy is a resource's CreationPolicy.
 type creationPolicy struct {
 	AutoScalingCreationPolicy struct{ MinSuccessfulInstancesPercent *int }
@@ -113,6 +116,9 @@ func (src *source) checkPolicies(r *template.Resource, properties map[string]any
 	policy, err := src.creationPolicy(r)
 	if err != nil {
 		return err
+	}
+	if r.CreationPolicy != nil && !slices.Contains(awaiting, r.Type) {
+		return template.Errorf("CreationPolicy is not supported for resource %s of type %s", r.Name, r.Type)
 	}
 	if r.Type == resources.WaitCondition && policy.ResourceSignal == nil {
 		if err := resources.CheckWait(r.Name, properties); err != nil {
