@@ -319,6 +319,9 @@ func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) erro
 	if err := checkLinuxParameters(td, c); err != nil {
 		return err
 	}
+	if err := checkNetworkMode(td, c); err != nil {
+		return err
+	}
 	return checkLogs(c)
 }
 
@@ -523,57 +526,6 @@ func checkLinuxParameters(td *types.TaskDefinition, c *types.ContainerDefinition
 			return clientError("Invalid setting for container '%s'. A tmpfs needs an absolute containerPath and a size of at least 1 MiB.",
 				*c.Name)
 		}
-	}
-	return nil
-}
-
-func checkLogs(c *types.ContainerDefinition) error {
-	l := c.LogConfiguration
-	if l == nil {
-		return nil
-	}
-	if !slices.Contains(l.LogDriver.Values(), l.LogDriver) {
-		return clientError("Invalid setting for container '%s'. Unknown log driver %q.", *c.Name, l.LogDriver)
-	}
-	if l.LogDriver == types.LogDriverAwslogs && l.Options["awslogs-group"] == "" {
-		return clientError("Log driver awslogs requires options: awslogs-group. Container '%s' names none.", *c.Name)
-	}
-	return nil
-}
-
-// hostPort is a port on the instance. Only one container of a task can have it.
-type hostPort struct {
-	protocol types.TransportProtocol
-	port     int32
-}
-
-func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken map[hostPort]string) error {
-	for _, p := range c.PortMappings {
-		if p.Protocol != types.TransportProtocolTcp && p.Protocol != types.TransportProtocolUdp {
-			return clientError("Invalid setting for container '%s'. protocol must be tcp or udp, not %q.", *c.Name, p.Protocol)
-		}
-		if p.ContainerPort == nil {
-			if p.ContainerPortRange != nil {
-				return clientError("Container '%s' maps a range of ports, which Pintle does not support yet. Map each port.", *c.Name)
-			}
-			return clientError("Invalid setting for container '%s'. A port mapping needs a containerPort.", *c.Name)
-		}
-		if *p.ContainerPort < 1 || *p.ContainerPort > 65535 || *p.HostPort < 0 || *p.HostPort > 65535 {
-			return clientError("Invalid setting for container '%s'. Ports must be between 1 and 65535.", *c.Name)
-		}
-		sameOnHost := td.NetworkMode == types.NetworkModeHost || td.NetworkMode == types.NetworkModeAwsvpc
-		if sameOnHost && *p.HostPort != *p.ContainerPort {
-			return clientError("When networkMode=%s, the host ports and container ports in port mappings must match.", td.NetworkMode)
-		}
-		if td.NetworkMode == types.NetworkModeNone {
-			return clientError("Container '%s' maps ports, which networkMode none does not allow.", *c.Name)
-		}
-		key := hostPort{p.Protocol, *p.HostPort}
-		if other, ok := taken[key]; ok && *p.HostPort != 0 {
-			return clientError("The host port %d/%s is taken by container '%s' and container '%s'.",
-				*p.HostPort, p.Protocol, other, *c.Name)
-		}
-		taken[key] = *c.Name
 	}
 	return nil
 }

@@ -24,6 +24,11 @@ func ofContainer(change func(*types.ContainerDefinition)) func(*ecs.RegisterTask
 	return func(in *ecs.RegisterTaskDefinitionInput) { change(&in.ContainerDefinitions[0]) }
 }
 
+// inMode changes the container of a task in a network mode.
+func inMode(mode types.NetworkMode, change func(*types.ContainerDefinition)) func(*ecs.RegisterTaskDefinitionInput) {
+	return both(ofContainer(change), func(in *ecs.RegisterTaskDefinitionInput) { in.NetworkMode = mode })
+}
+
 // ofVolume adds a volume.
 func ofVolume(v types.Volume) func(*ecs.RegisterTaskDefinitionInput) {
 	return func(in *ecs.RegisterTaskDefinitionInput) {
@@ -312,6 +317,48 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 		},
 		"Fargate with 1.5 GB for a quarter of a CPU": {
 			fargate(func(in *ecs.RegisterTaskDefinitionInput) { in.Memory = aws.String("1536") }), client, "256 CPU, 1536 memory",
+		},
+		"links in awsvpc": {
+			inMode("awsvpc", func(c *types.ContainerDefinition) { c.Links = []string{"b"} }), client,
+			"Links are not supported when networkMode=awsvpc.",
+		},
+		"links in host": {
+			inMode("host", func(c *types.ContainerDefinition) { c.Links = []string{"b"} }), client,
+			"Links are not supported when networkMode=host.",
+		},
+		"a hostname in awsvpc": {
+			inMode("awsvpc", func(c *types.ContainerDefinition) { c.Hostname = aws.String("h") }), client,
+			"hostname is not supported on container when networkMode=awsvpc.",
+		},
+		"extra hosts in awsvpc": {
+			inMode("awsvpc", func(c *types.ContainerDefinition) {
+				c.ExtraHosts = []types.HostEntry{{Hostname: aws.String("h"), IpAddress: aws.String("10.0.0.1")}}
+			}), client,
+			"Extra hosts are not supported on container when networkMode=awsvpc.",
+		},
+		"DNS servers in awsvpc": {
+			inMode("awsvpc", func(c *types.ContainerDefinition) { c.DnsServers = []string{"10.0.0.2"} }), client,
+			"DNS servers are not supported on container when networkMode=awsvpc.",
+		},
+		"DNS search domains in awsvpc": {
+			inMode("awsvpc", func(c *types.ContainerDefinition) { c.DnsSearchDomains = []string{"a.example"} }), client,
+			"DNS search domains are not supported on container when networkMode=awsvpc.",
+		},
+		"no network in awsvpc": {
+			inMode("awsvpc", func(c *types.ContainerDefinition) { c.DisableNetworking = aws.Bool(true) }), client,
+			"Disable Networking is not supported on container when networkMode=awsvpc.",
+		},
+		"another host port in awsvpc": {
+			inMode("awsvpc", func(c *types.ContainerDefinition) {
+				c.PortMappings = []types.PortMapping{{ContainerPort: aws.Int32(80), HostPort: aws.Int32(81)}}
+			}), client,
+			"When networkMode=awsvpc, the host ports and container ports in port mappings must match.",
+		},
+		"a system control of the host's network": {
+			inMode("host", func(c *types.ContainerDefinition) {
+				c.SystemControls = []types.SystemControl{{Namespace: aws.String("net.core.somaxconn"), Value: aws.String("1")}}
+			}), client,
+			"'net.core.somaxconn' is not supported when networkMode=host.",
 		},
 		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
 		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), client, "EBS"},

@@ -1,0 +1,89 @@
+package ecs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// checkNetworkMode refuses what a container can't have in the network mode of its task: API_ContainerDefinition, API_SystemControl.
+func checkNetworkMode(td *types.TaskDefinition, c *types.ContainerDefinition) error {
+	mode := td.NetworkMode
+	if len(c.Links) > 0 && mode != "" && mode != types.NetworkModeBridge {
+		return clientError("Links are not supported when networkMode=%s.", mode)
+	}
+	for _, s := range c.SystemControls {
+		name := aws.ToString(s.Namespace)
+		if mode == types.NetworkModeHost && strings.HasPrefix(name, "net.") {
+			return clientError("Invalid setting for container '%s'. The system control '%s' is not supported when networkMode=host.", *c.Name, name)
+		}
+	}
+	if mode != types.NetworkModeAwsvpc {
+		return nil
+	}
+	switch {
+	case aws.ToString(c.Hostname) != "":
+		return clientError("hostname is not supported on container when networkMode=awsvpc.")
+	case len(c.ExtraHosts) > 0:
+		return clientError("Extra hosts are not supported on container when networkMode=awsvpc.")
+	case len(c.DnsServers) > 0:
+		return clientError("DNS servers are not supported on container when networkMode=awsvpc.")
+	case len(c.DnsSearchDomains) > 0:
+		return clientError("DNS search domains are not supported on container when networkMode=awsvpc.")
+	case aws.ToBool(c.DisableNetworking):
+		return clientError("Disable Networking is not supported on container when networkMode=awsvpc.")
+	}
+	return nil
+}
+
+// hostPort is a port on the instance. Only one container of a task can have it.
+type hostPort struct {
+	protocol types.TransportProtocol
+	port     int32
+}
+
+func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken map[hostPort]string) error {
+	for _, p := range c.PortMappings {
+		if p.Protocol != types.TransportProtocolTcp && p.Protocol != types.TransportProtocolUdp {
+			return clientError("Invalid setting for container '%s'. protocol must be tcp or udp, not %q.", *c.Name, p.Protocol)
+		}
+		if p.ContainerPort == nil {
+			if p.ContainerPortRange != nil {
+				return clientError("Container '%s' maps a range of ports, which Pintle does not support yet. Map each port.", *c.Name)
+			}
+			return clientError("Invalid setting for container '%s'. A port mapping needs a containerPort.", *c.Name)
+		}
+		if *p.ContainerPort < 1 || *p.ContainerPort > 65535 || *p.HostPort < 0 || *p.HostPort > 65535 {
+			return clientError("Invalid setting for container '%s'. Ports must be between 1 and 65535.", *c.Name)
+		}
+		sameOnHost := td.NetworkMode == types.NetworkModeHost || td.NetworkMode == types.NetworkModeAwsvpc
+		if sameOnHost && *p.HostPort != *p.ContainerPort {
+			return clientError("When networkMode=%s, the host ports and container ports in port mappings must match.", td.NetworkMode)
+		}
+		if td.NetworkMode == types.NetworkModeNone {
+			return clientError("Container '%s' maps ports, which networkMode none does not allow.", *c.Name)
+		}
+		key := hostPort{p.Protocol, *p.HostPort}
+		if other, ok := taken[key]; ok && *p.HostPort != 0 {
+			return clientError("The host port %d/%s is taken by container '%s' and container '%s'.",
+				*p.HostPort, p.Protocol, other, *c.Name)
+		}
+		taken[key] = *c.Name
+	}
+	return nil
+}
+func checkLogs(c *types.ContainerDefinition) error {
+	l := c.LogConfiguration
+	if l == nil {
+		return nil
+	}
+	if !slices.Contains(l.LogDriver.Values(), l.LogDriver) {
+		return clientError("Invalid setting for container '%s'. Unknown log driver %q.", *c.Name, l.LogDriver)
+	}
+	if l.LogDriver == types.LogDriverAwslogs && l.Options["awslogs-group"] == "" {
+		return clientError("Log driver awslogs requires options: awslogs-group. Container '%s' names none.", *c.Name)
+	}
+	return nil
+}
