@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -71,19 +70,6 @@ func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken ma
 				*p.HostPort, p.Protocol, other, *c.Name)
 		}
 		taken[key] = *c.Name
-	}
-	return nil
-}
-func checkLogs(c *types.ContainerDefinition) error {
-	l := c.LogConfiguration
-	if l == nil {
-		return nil
-	}
-	if !slices.Contains(l.LogDriver.Values(), l.LogDriver) {
-		return clientError("Invalid setting for container '%s'. Unknown log driver %q.", *c.Name, l.LogDriver)
-	}
-	if l.LogDriver == types.LogDriverAwslogs && l.Options["awslogs-group"] == "" {
-		return clientError("Log driver awslogs requires options: awslogs-group. Container '%s' names none.", *c.Name)
 	}
 	return nil
 }

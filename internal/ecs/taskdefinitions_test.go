@@ -24,6 +24,40 @@ func ofContainer(change func(*types.ContainerDefinition)) func(*ecs.RegisterTask
 	return func(in *ecs.RegisterTaskDefinitionInput) { change(&in.ContainerDefinitions[0]) }
 }
 
+// withOptions has the container log with a driver's options: names and values.
+func withOptions(driver types.LogDriver, options ...string) func(*ecs.RegisterTaskDefinitionInput) {
+	l := types.LogConfiguration{LogDriver: driver, Options: map[string]string{}}
+	if driver == types.LogDriverAwslogs {
+		l.Options["awslogs-group"] = "g"
+	}
+	for i := 0; i < len(options); i += 2 {
+		l.Options[options[i]] = options[i+1]
+	}
+	return withLogs(l)
+}
+
+// TestLogOptions: what the drivers' documentation names is taken.
+func TestLogOptions(t *testing.T) {
+	for _, c := range []struct {
+		driver  types.LogDriver
+		options []string
+	}{
+		{"awslogs", []string{"awslogs-create-group", "true", "awslogs-region", "r", "awslogs-stream-prefix", "p", "mode", "non-blocking"}},
+		{"awslogs", []string{"awslogs-datetime-format", "%Y", "max-buffer-size", "25m", "awslogs-endpoint", "http://h"}},
+		{"json-file", []string{"max-size", "1m", "max-file", "2", "compress", "true", "max-buffer-size", "1.5 GiB"}},
+		{"splunk", []string{"splunk-url", "http://h", "splunk-token", "t", "tag", "x", "mode", "blocking", "max-buffer-size", "4096"}},
+		{"awsfirelens", []string{"Name", "cloudwatch", "mode", "any", "log_group_name", "g"}},
+	} {
+		if err := checkLogOptions(logsOf(definition(withOptions(c.driver, c.options...)))); err != nil {
+			t.Errorf("%s with %v: %v", c.driver, c.options, err)
+		}
+	}
+}
+
+func logsOf(in *ecs.RegisterTaskDefinitionInput) *types.LogConfiguration {
+	return in.ContainerDefinitions[0].LogConfiguration
+}
+
 // inMode changes the container of a task in a network mode.
 func inMode(mode types.NetworkMode, change func(*types.ContainerDefinition)) func(*ecs.RegisterTaskDefinitionInput) {
 	return both(ofContainer(change), func(in *ecs.RegisterTaskDefinitionInput) { in.NetworkMode = mode })
@@ -359,6 +393,19 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 				c.SystemControls = []types.SystemControl{{Namespace: aws.String("net.core.somaxconn"), Value: aws.String("1")}}
 			}), client,
 			"'net.core.somaxconn' is not supported when networkMode=host.",
+		},
+		"options that awslogs lacks": {
+			withOptions("awslogs", "awslogs-bogus", "x", "Awslogs-region", "y"), client,
+			"Log driver awslogs disallows options: Awslogs-region, awslogs-bogus",
+		},
+		"awslogs' group not to be created": {
+			withOptions("awslogs", "awslogs-create-group", "false"), client,
+			"Log driver awslogs option 'awslogs-create-group' should only be set to 'true', else omit option.",
+		},
+		"a mode of no kind":       {withOptions("awslogs", "mode", "sometimes"), client, "option 'mode' should be"},
+		"a buffer without a size": {withOptions("fluentd", "max-buffer-size", "big"), client, "option 'max-buffer-size' should be"},
+		"another driver's option": {
+			withOptions("json-file", "awslogs-region", "us-east-1"), client, "Log driver json-file disallows options: awslogs-region",
 		},
 		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
 		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), client, "EBS"},
