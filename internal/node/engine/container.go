@@ -170,6 +170,7 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 	if err != nil {
 		return "", failure("CannotCreateContainerError", err)
 	}
+	t.identify(ctx, c, spec.ID)
 	return spec.ID, nil
 }
 
@@ -364,6 +365,7 @@ func (t *task) ended(c *acs.Container, exit runtime.Exit) {
 		if restarts(r, c, exit) {
 			*rc = Container{
 				Status: Created, Token: rc.Token, Ran: true, Digest: rc.Digest, Ports: rc.Ports, CreatedAt: rc.CreatedAt,
+				RuntimeID: rc.RuntimeID, ImageID: rc.ImageID,
 				Restarts: rc.Restarts + 1, Remade: rc.Remade, EndedAt: exit.FinishedAt, Reason: rc.Reason,
 			}
 			return

@@ -50,8 +50,11 @@ type Container struct {
 	Remade   int    `json:",omitempty"` // how many of them an agent made that took a new container for each
 	Ran      bool   // it was started at least once
 	Digest   string `json:",omitempty"`
-	Ports    []Port `json:",omitempty"`
-	IP       string `json:",omitempty"` // in mode bridge, if its instance has security groups
+	// The runtime's own ids of the container and its image, if it has any.
+	RuntimeID string `json:",omitempty"`
+	ImageID   string `json:",omitempty"`
+	Ports     []Port `json:",omitempty"`
+	IP        string `json:",omitempty"` // in mode bridge, if its instance has security groups
 
 	CreatedAt  time.Time
 	StartedAt  time.Time

@@ -133,7 +133,7 @@ func (t *task) reportOf(status string) Report {
 		r.Containers = append(r.Containers, ContainerReport{
 			Name:      d.Name,
 			Status:    c.Status,
-			RuntimeID: t.containerID(d.Name),
+			RuntimeID: t.rec.RuntimeID(d.Name),
 			ExitCode:  c.ExitCode,
 			Reason:    c.Reason,
 			Digest:    c.Digest,

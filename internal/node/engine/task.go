@@ -174,6 +174,9 @@ func (t *task) adopt(found map[string]runtime.Container) (there bool) {
 	defer t.mu.Unlock()
 	for name, c := range t.rec.Containers {
 		f, ok := found[t.containerID(name)]
+		if ok {
+			c.isNow(f)
+		}
 		switch {
 		case c.Status == Stopped:
 			continue

@@ -73,7 +73,7 @@ func (e *Engine) Credentials(id string) (c acs.IAMRoleCredentials, taskArn strin
 	return c, taskArn, ok
 }
 
-// ContainerID returns the runtime's id of a record's container.
+// ContainerID returns the id by which the agent finds a record's container in the runtime.
 func (r *Record) ContainerID(name string) string { return (&task{rec: r}).containerID(name) }
 
 // Networks lists the networks of awsvpc tasks, by task ARN.

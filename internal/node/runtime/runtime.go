@@ -213,7 +213,9 @@ type Exit struct {
 
 // Container is a container that List found.
 type Container struct {
-	ID        string
+	ID        string // the Spec's
+	RuntimeID string // the runtime's own; empty if it has none
+	ImageID   string // likewise
 	Labels    map[string]string
 	Status    Status
 	PID       int // on this machine, when running

@@ -1,6 +1,7 @@
 package tmds
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -152,13 +153,12 @@ func (s *Server) describeTask(ctx context.Context, r *engine.Record) *taskMetada
 
 func (s *Server) describe(ctx context.Context, r *engine.Record, name string) containerMetadata {
 	c, d := r.Containers[name], definition(r, name)
-	id := r.ContainerID(name)
 	m := containerMetadata{
-		DockerID:      id,
+		DockerID:      r.RuntimeID(name),
 		Name:          name,
-		DockerName:    "ecs-" + r.Task.Family + "-" + r.Task.Version + "-" + id,
+		DockerName:    dockerName(r, name),
 		Image:         d.Image,
-		ImageID:       c.Digest,
+		ImageID:       cmp.Or(c.ImageID, c.Digest),
 		Labels:        labels(r, d),
 		DesiredStatus: desiredStatus(r),
 		KnownStatus:   string(c.Status),
@@ -189,6 +189,14 @@ func (s *Server) describe(ctx context.Context, r *engine.Record, name string) co
 		m.LogOptions = l.Config
 	}
 	return m
+}
+
+// dockerName returns the name that Docker has for a container, which is the agent's id of it. Without Docker it looks like Amazon's agent's.
+func dockerName(r *engine.Record, name string) string {
+	if r.Containers[name].RuntimeID != "" {
+		return r.ContainerID(name)
+	}
+	return "ecs-" + r.Task.Family + "-" + r.Task.Version + "-" + r.ContainerID(name)
 }
 
 func definition(r *engine.Record, name string) *acs.Container {

@@ -42,7 +42,7 @@ func (s *Server) stats(ctx context.Context, c caller) (any, error) {
 func (s *Server) taskStats(ctx context.Context, c caller) (any, error) {
 	out := map[string]*stats{}
 	for name, container := range c.record.Containers {
-		id := c.record.ContainerID(name)
+		id := c.record.RuntimeID(name)
 		out[id] = nil
 		if container.Status != engine.Running {
 			continue

@@ -163,7 +163,7 @@ func (s *Server) identifyByNetwork(w http.ResponseWriter, r *http.Request) (call
 			return caller{record, ""}, true
 		}
 		for name := range record.Containers {
-			if record.ContainerID(name) == id {
+			if record.RuntimeID(name) == id {
 				return caller{record, name}, true
 			}
 		}

@@ -238,6 +238,32 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
+// TestDockersOwnIDs: where the runtime has ids of its own, as Docker has, containers are told these.
+func TestDockersOwnIDs(t *testing.T) {
+	id := strings.Repeat("4f", 32)
+	n := newNode()
+	n.record.Containers["web"].RuntimeID = id
+	n.record.Containers["web"].ImageID = "sha256:2"
+	s := serve(n, &plane{})
+	for _, c := range []struct {
+		path  string
+		value []any
+		want  any
+	}{
+		{"/v3/web-token", []any{"DockerId"}, id},
+		{"/v4/web-token", []any{"DockerId"}, id},
+		{"/v4/web-token", []any{"DockerName"}, "t1-web"},
+		{"/v4/web-token", []any{"ImageID"}, "sha256:2"},
+		{"/v4/web-token/task", []any{"Containers", 0, "DockerId"}, id},
+		{"/v4/web-token/task/stats", []any{id, "networks", "eth0", "tx_bytes"}, 20.0},
+	} {
+		code, body := request(s, "GET", c.path, "")
+		if got := valueAt(t, body, c.value...); code != http.StatusOK || got != c.want {
+			t.Errorf("%s %v: %d, %v, want %v", c.path, c.value, code, got, c.want)
+		}
+	}
+}
+
 func TestUnknownTokens(t *testing.T) {
 	s := serve(newNode(), &plane{})
 	for _, path := range []string{

@@ -333,8 +333,19 @@ func (r *Runtime) List(ctx context.Context, owner string) ([]runtime.Container, 
 	return out, nil
 }
 
+// Identify returns what the engine knows of a container, with its own ids of it and its image.
+func (r *Runtime) Identify(ctx context.Context, id string) (runtime.Container, error) {
+	c, err := r.inspect(ctx, id)
+	if err != nil {
+		return runtime.Container{}, err
+	}
+	return describe(c), nil
+}
+
 func describe(c container.InspectResponse) runtime.Container {
-	out := runtime.Container{ID: c.Config.Labels[idLabel], Labels: c.Config.Labels, PID: c.State.Pid}
+	out := runtime.Container{
+		ID: c.Config.Labels[idLabel], RuntimeID: c.ID, ImageID: c.Image, Labels: c.Config.Labels, PID: c.State.Pid,
+	}
 	out.StartedAt, _ = time.Parse(time.RFC3339Nano, c.State.StartedAt)
 	switch {
 	case c.State.Status == container.StateCreated:
