@@ -50,6 +50,9 @@ func Open(systemd bool) (*Groups, error) {
 	const probe = "0-pintle-probe" // shows whether groups can be made, as they can't where they are mounted read-only
 	ctx := context.Background()
 	_, err := g.Create(ctx, probe, Limits{CPUShares: 2, MemoryBytes: 64 << 20})
+	if cgroups.Mode() == cgroups.Hybrid {
+		removeLeftovers(root)
+	}
 	return g, errors.Join(err, g.Delete(ctx, probe))
 }
 
@@ -141,7 +144,11 @@ func (g *Groups) Delete(ctx context.Context, task string) error {
 		}
 		return nil
 	}
-	c, err := cgroup1.Load(cgroup1.StaticPath(path(task)))
+	return errors.Join(deleteV1(path(task)), removeHybrid(path(task)))
+}
+
+func deleteV1(path string) error {
+	c, err := cgroup1.Load(cgroup1.StaticPath(path))
 	if errors.Is(err, cgroup1.ErrCgroupDeleted) {
 		return nil
 	}

@@ -48,6 +48,26 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// TestLeftovers: groups that an agent left behind in the second version's hierarchy are removed, but none that a task may have, here or of
+// another agent.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	over, alive, full, other := strings.Repeat("a", 32), strings.Repeat("b", 32), strings.Repeat("c", 32), "somebody-else"
+	for _, d := range []string{"unified/ecs/" + over, "unified/ecs/" + alive, "memory/ecs/" + alive, "unified/ecs/" + full + "/child", "unified/ecs/" + other} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removeLeftovers(dir)
+	left, err := filepath.Glob(filepath.Join(dir, "unified", "ecs", "*"))
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if want := []string{alive, full, other}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
+	}
+}
+
 // TestSlice: with systemd the groups are slices, whose limits hold until they are deleted. The commands were not run on a systemd here.
 func TestSlice(t *testing.T) {
 	var ran []string

@@ -302,6 +302,11 @@ func (s *suite) taskLimit(t *testing.T) {
 	if err := groups.Delete(t.Context(), task); err != nil {
 		t.Error(err)
 	}
+	for _, hierarchies := range []string{"", "*"} {
+		if left, err := filepath.Glob(filepath.Join("/sys/fs/cgroup", hierarchies, parent)); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %q, %v", left, err)
+		}
+	}
 }
 
 func (s *suite) publishesPorts(t *testing.T) {
