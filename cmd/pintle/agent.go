@@ -110,6 +110,7 @@ type agentCmd struct {
 	Name      string
 	Instance  string
 	Join      string
+	Elsewhere bool // the control plane is at Endpoint, whatever the join token says
 	Ephemeral bool
 	UserData  bool
 	LockFD    int
@@ -122,8 +123,8 @@ func (c *agentCmd) define(f flags) {
 	f.env("endpoint", "AWS_ENDPOINT_URL")
 	f.StringVar(
 		&c.Join, "join", "",
-		"Join token of the control plane, from pintle token: where it is, whose certificate it has, and the right to a key of this node's "+
-			"own. Needed once: the key is kept in --data.",
+		"Join token of the control plane, from pintle token: where it is (unless --endpoint says so), whose certificate it has, and the "+
+			"right to a key of this node's own. Needed once: the key is kept in --data.",
 	)
 	f.placeholder("join", "TOKEN")
 	f.env("join", "PINTLE_JOIN_TOKEN")
@@ -148,6 +149,11 @@ func (c *agentCmd) define(f flags) {
 func (c *agentCmd) verb() *cobra.Command {
 	cmd := newVerb("agent [flags]", "Make this machine a node of a control plane.", noArguments, c.Run)
 	c.define(flags{cmd.Flags()})
+	prepare := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		c.Elsewhere = cmd.Flags().Changed("endpoint") // and not by the environment, which is for other clients too
+		return prepare(cmd, args)
+	}
 	return cmd
 }
 

@@ -31,6 +31,14 @@ type membership struct {
 	login
 }
 
+// check refuses to call a control plane whose certificate is known without asking for it.
+func (l login) check() error {
+	if l.CA != "" && !strings.HasPrefix(l.Endpoint, "https://") {
+		return fmt.Errorf("the control plane has a certificate, and is called over HTTPS, not at %s", l.Endpoint)
+	}
+	return nil
+}
+
 // login returns how the agent calls its control plane: as the node that it has joined as, or with the environment's credentials.
 func (c *agentCmd) login(ctx context.Context) (login, error) {
 	path := filepath.Join(c.Data, "membership.json")
@@ -43,6 +51,9 @@ func (c *agentCmd) login(ctx context.Context) (login, error) {
 		if err != nil {
 			return login{}, fmt.Errorf("--join: %w", err)
 		}
+		if c.Elsewhere {
+			i.Endpoint = c.Endpoint
+		}
 		if i.ID != m.Token { // else this node has joined with it
 			if m, err = join(ctx, i, c.Data); err != nil {
 				return login{}, err
@@ -53,7 +64,10 @@ func (c *agentCmd) login(ctx context.Context) (login, error) {
 		}
 	}
 	if m.Token != "" {
-		return m.login, nil
+		if c.Elsewhere {
+			m.Endpoint = c.Endpoint
+		}
+		return m.login, m.check()
 	}
 	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
 	return login{
@@ -82,6 +96,9 @@ const joinTimeout = 30 * time.Second
 func join(ctx context.Context, i enrollment.Invitation, dir string) (membership, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
+	if err := (login{Endpoint: i.Endpoint, CA: i.Fingerprint}).check(); err != nil {
+		return membership{}, err
+	}
 	answer, err := enroll(ctx, i)
 	if err != nil {
 		return membership{}, fmt.Errorf("join %s: %w", i.Endpoint, err)
@@ -108,7 +125,7 @@ func enroll(ctx context.Context, i enrollment.Invitation) (answer enrollment.Ans
 	if err != nil {
 		return answer, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, i.Endpoint+"/pintle/join", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(i.Endpoint, "/")+"/pintle/join", bytes.NewReader(body))
 	if err != nil {
 		return answer, err
 	}

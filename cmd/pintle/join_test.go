@@ -33,3 +33,47 @@ func TestJoinTakesOnlyKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestJoinElsewhere: an agent asks the control plane where --endpoint says, also once it has joined, and never a known one without TLS.
+func TestJoinElsewhere(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		key := enrollment.Key{AccessKeyID: "AKIAABCDEFGH", SecretAccessKey: "abc"}
+		json.NewEncoder(w).Encode(enrollment.Answer{Key: key, Region: "us-east-1"}) //nolint:errcheck // the client would notice
+	}))
+	defer server.Close()
+	nowhere := enrollment.Invitation{Endpoint: "http://127.0.0.1:1", ID: "1", Secret: "2"}
+	c := &agentCmd{Join: nowhere.String(), Endpoint: server.URL, Data: t.TempDir(), Elsewhere: true}
+	for _, moved := range []string{server.URL, "http://127.0.0.1:2"} { // where it joins, and where the control plane is later
+		c.Endpoint = moved
+		l, err := c.login(t.Context())
+		if err != nil || l.Endpoint != moved || l.AccessKeyID != "AKIAABCDEFGH" {
+			t.Errorf("%s: %+v, %v", moved, l, err)
+		}
+	}
+	c = &agentCmd{Data: c.Data, Endpoint: "http://127.0.0.1:4566"}
+	if l, err := c.login(t.Context()); err != nil || l.Endpoint != server.URL {
+		t.Errorf("afterwards it calls %s, %v", l.Endpoint, err)
+	}
+	nowhere.Fingerprint = "00"
+	c = &agentCmd{Join: nowhere.String(), Endpoint: server.URL, Data: t.TempDir(), Elsewhere: true}
+	if _, err := c.login(t.Context()); err == nil || asked != 1 {
+		t.Errorf("%v after %d requests", err, asked)
+	}
+}
+
+// TestEndpointOfAgents: the environment's endpoint doesn't overrule a join token, which the command line's does.
+func TestEndpointOfAgents(t *testing.T) {
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+	for _, args := range [][]string{nil, {"--endpoint", "http://127.0.0.1:2"}} {
+		c := new(agentCmd)
+		cmd := c.verb()
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.PreRunE(cmd, nil); err != nil || c.Elsewhere != (args != nil) {
+			t.Errorf("%v: %v, %v", args, c.Elsewhere, err)
+		}
+	}
+}

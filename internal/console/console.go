@@ -24,7 +24,8 @@ type Options struct {
 	Verifier *sign.Verifier // nil if any credentials will do
 	Writable func() error   // why changes are refused; nil if they aren't
 	Region   string
-	Endpoint string // the control plane's URL
+	// Endpoint returns the URL that join tokens name, for whoever has reached the control plane at this one.
+	Endpoint func(reached string) string
 
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
@@ -113,7 +114,7 @@ func (c *Console) signed(serve answer) http.Handler {
 
 // caller returns who signed a request. If signatures aren't checked, it's the account's owner.
 func (c *Console) caller(r *http.Request, body []byte) (call.Call, error) {
-	by := call.Call{Service: "pintle", Operation: strings.TrimPrefix(r.URL.Path, "/pintle/")}
+	by := call.Call{Service: "pintle", Operation: strings.TrimPrefix(r.URL.Path, "/pintle/"), Endpoint: call.EndpointOf(r)}
 	if c.opts.Verifier == nil {
 		return by, nil
 	}

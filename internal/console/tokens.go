@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/ecs/enrollment"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // Token is a join token in /pintle/tokens, without its secret.
@@ -38,7 +39,7 @@ func (c *Console) serveNewToken(ctx context.Context, w http.ResponseWriter, body
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	i := enrollment.Invitation{Endpoint: c.opts.Endpoint, ID: t.ID, Secret: secret}
+	i := enrollment.Invitation{Endpoint: c.opts.Endpoint(call.From(ctx).Endpoint), ID: t.ID, Secret: secret}
 	if c.opts.Authority != nil {
 		i.Fingerprint = c.opts.Authority.Fingerprint()
 	}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -204,6 +205,16 @@ func (p *Plane) Endpoint() string {
 		return p.options.Advertise
 	}
 	return p.options.TLS.scheme() + "://" + reachable(p.listener.Addr().(*net.TCPAddr))
+}
+
+// endpointFor returns the URL under which other machines reach the control plane, as far as somebody who has reached it at a URL knows: that one,
+// unless it leads to this machine only, or --advertise says another.
+func (p *Plane) endpointFor(reached string) string {
+	u, err := url.Parse(reached)
+	if err != nil || u.Host == "" || isLocalHost(u.Host) || p.options.Advertise != "" {
+		return p.Endpoint()
+	}
+	return reached
 }
 
 // reachable returns an address at which others reach a listener. One that listens on all of the machine's addresses is reached at the

@@ -182,7 +182,7 @@ func (p *Plane) mount() (err error) {
 		Verifier:   p.verifier,
 		Writable:   p.writable,
 		Region:     p.options.Region,
-		Endpoint:   p.Endpoint(),
+		Endpoint:   p.endpointFor,
 		Enrollment: p.enrollment,
 		Authority:  p.authority,
 	})
