@@ -53,6 +53,7 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		startedBy:      in.StartedBy,
 		tags:           in.Tags,
 		propagate:      in.PropagateTags,
+		managedTags:    in.EnableECSManagedTags,
 		network:        in.NetworkConfiguration,
 		exec:           in.EnableExecuteCommand,
 		launchType:     in.LaunchType,
@@ -156,6 +157,7 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 		startedBy:      in.StartedBy,
 		tags:           in.Tags,
 		propagate:      in.PropagateTags,
+		managedTags:    in.EnableECSManagedTags,
 		network:        in.NetworkConfiguration,
 		exec:           in.EnableExecuteCommand,
 		caller:         call.From(ctx),
@@ -206,6 +208,7 @@ type launch struct {
 	startedBy      *string
 	tags           []types.Tag
 	propagate      types.PropagateTags
+	managedTags    bool
 	network        *types.NetworkConfiguration
 	exec           bool
 	launchType     types.LaunchType
@@ -435,11 +438,15 @@ func checkPlacement(constraints []types.PlacementConstraint, strategy []types.Pl
 	return nil
 }
 
-// taskTags returns the tags of the launch's tasks. The call's tags override those of the task definition.
+// taskTags returns the tags of the launch's tasks. The call's tags override those of the task definition. ECS's own come last,
+// as with the tasks of services.
 func (l *launch) taskTags() []types.Tag {
 	tags := l.tags
 	if l.propagate == types.PropagateTagsTaskDefinition {
 		tags = account.MergeTags(l.td.Tags, tags, keyAndValue)
+	}
+	if l.managedTags {
+		tags = append(slices.Clone(tags), scheduler.ClusterTag(l.clusterArn))
 	}
 	return notNil(tags)
 }

@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,10 +31,18 @@ func checkTags(tags []types.Tag) error {
 	case account.TagValueLength:
 		return invalidParameter("The value of tag %q must have at most %d characters.", fault.Key, account.MaxTagValue)
 	case account.TagReserved:
-		return invalidParameter("The tag key %q begins with aws:, which is reserved.", fault.Key)
+		return reservedTag(fault.Key)
 	}
 	return invalidParameter("The tag key %q is given twice.", fault.Key)
 }
+
+func reservedTag(key string) error {
+	return invalidParameter("The tag key %q begins with aws:, which is reserved.", key)
+}
+
+// isManaged reports whether a tag is ECS's own. Users neither change nor remove those, and the limit of a resource's tags doesn't
+// count them: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-using-tags.html
+func isManaged(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), "aws:") }
 
 // TagResource adds tags to a resource, or changes their values.
 func (s *Service) TagResource(ctx context.Context, in *ecs.TagResourceInput) (*ecs.TagResourceOutput, error) {
@@ -42,7 +51,7 @@ func (s *Service) TagResource(ctx context.Context, in *ecs.TagResourceInput) (*e
 	}
 	err := s.retag(ctx, in.ResourceArn, func(old []types.Tag) ([]types.Tag, error) {
 		tags := account.MergeTags(old, in.Tags, keyAndValue)
-		return tags, checkTags(tags)
+		return tags, checkTags(slices.DeleteFunc(slices.Clone(tags), isManaged))
 	})
 	if err != nil {
 		return nil, err
@@ -52,6 +61,11 @@ func (s *Service) TagResource(ctx context.Context, in *ecs.TagResourceInput) (*e
 
 // UntagResource removes tags from a resource.
 func (s *Service) UntagResource(ctx context.Context, in *ecs.UntagResourceInput) (*ecs.UntagResourceOutput, error) {
+	for _, key := range in.TagKeys {
+		if isManaged(types.Tag{Key: &key}) {
+			return nil, reservedTag(key)
+		}
+	}
 	err := s.retag(ctx, in.ResourceArn, func(old []types.Tag) ([]types.Tag, error) {
 		return account.RemoveTags(old, in.TagKeys, keyAndValue), nil
 	})

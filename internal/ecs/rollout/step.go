@@ -312,7 +312,7 @@ func (s *step) tags(td *state.TaskDefinition) []types.Tag {
 	}
 	if s.row.EnableECSManagedTags {
 		tags = append(tags,
-			types.Tag{Key: aws.String("aws:ecs:clusterName"), Value: aws.String(state.NameOf(*s.row.ClusterArn))},
+			scheduler.ClusterTag(*s.row.ClusterArn),
 			types.Tag{Key: aws.String("aws:ecs:serviceName"), Value: s.row.ServiceName})
 	}
 	return tags

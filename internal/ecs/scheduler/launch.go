@@ -39,6 +39,11 @@ type Launch struct {
 	Now     time.Time
 }
 
+// ClusterTag is the tag with the cluster's name that a task has by enableECSManagedTags.
+func ClusterTag(clusterArn string) types.Tag {
+	return types.Tag{Key: aws.String("aws:ecs:clusterName"), Value: aws.String(state.NameOf(clusterArn))}
+}
+
 func (l *Launch) request() Request {
 	return Request{
 		ClusterArn:       l.ClusterArn,
