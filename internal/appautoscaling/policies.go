@@ -80,8 +80,27 @@ func (s *Service) newPolicy(v *state.View, r resource, in *api.PutScalingPolicyI
 	if err := configure(row, in); err != nil {
 		return nil, nil, err
 	}
+	if isTaken(v, row) {
+		return nil, nil, invalid(scaling.OneOfAMetric)
+	}
 	row.Alarms = s.alarms(row)
 	return oldAlarms, row, nil
+}
+
+// isTaken reports whether another policy of the target tracks the policy's metric.
+func isTaken(v *state.View, row *state.ScalingPolicy) bool {
+	config := row.TargetTrackingScalingPolicyConfiguration
+	if config == nil {
+		return false
+	}
+	target := resource{row.ServiceNamespace, row.ScalableDimension, row.ResourceId}
+	for p := range v.ScalingPolicies.By(state.ScalingPoliciesByTarget, target.key()) {
+		other := p.TargetTrackingScalingPolicyConfiguration
+		if other != nil && p.Key() != row.Key() && scaling.MetricOf(other) == scaling.MetricOf(config) {
+			return true
+		}
+	}
+	return false
 }
 
 // configure sets the members of a policy that a call gives, and checks the result.

@@ -409,6 +409,46 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 }
 
+// TestOnePolicyForAMetric: a target has one target tracking policy with each metric specification, whatever its name and its target.
+func TestOnePolicyForAMetric(t *testing.T) {
+	w := newWorld(t)
+	w.register(web, 1, 4)
+	w.register("service/default/other", 1, 4)
+	custom := func(name, value string, statistic types.MetricStatistic) *api.PutScalingPolicyInput {
+		in := tracking(name, 5)
+		in.TargetTrackingScalingPolicyConfiguration.PredefinedMetricSpecification = nil
+		in.TargetTrackingScalingPolicyConfiguration.CustomizedMetricSpecification = &types.CustomizedMetricSpecification{
+			Namespace: aws.String("N"), MetricName: aws.String("M"), Statistic: statistic,
+			Dimensions: []types.MetricDimension{
+				{Name: aws.String("a"), Value: &value},
+				{Name: aws.String("b"), Value: aws.String("2")},
+			},
+		}
+		return in
+	}
+	elsewhere := tracking("elsewhere", 75)
+	elsewhere.ResourceId = aws.String("service/default/other")
+	for _, in := range []*api.PutScalingPolicyInput{
+		tracking("cpu", 75), tracking("cpu", 50), elsewhere,
+		custom("load", "1", "Average"), custom("load", "1", "Average"), custom("other", "2", "Average"), custom("most", "1", "Maximum"),
+	} {
+		w.put(in)
+	}
+	before, alarms := w.store.Revision(), len(w.alarms)
+	turned := custom("again", "1", "Average")
+	slices.Reverse(turned.TargetTrackingScalingPolicyConfiguration.CustomizedMetricSpecification.Dimensions)
+	for _, in := range []*api.PutScalingPolicyInput{
+		tracking("again", 50), custom("again", "1", "Average"), turned, custom("cpu", "1", "Average"),
+	} {
+		_, err := w.PutScalingPolicy(t.Context(), in)
+		refused(t, *in.PolicyName, err, "ValidationException",
+			"Only one TargetTrackingScaling policy for a given metric specification is allowed.")
+	}
+	if w.store.Revision() != before || len(w.alarms) != alarms {
+		t.Error("a refused call changed something")
+	}
+}
+
 func TestScheduledActions(t *testing.T) {
 	w := newWorld(t)
 	put := func(in api.PutScheduledActionInput) error {

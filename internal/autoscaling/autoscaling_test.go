@@ -756,9 +756,10 @@ func TestPolicyRefuses(t *testing.T) {
 		}),
 		put("an adjustment type with tracking", "AdjustmentType", tracking("p"),
 			func(in in) { in.AdjustmentType = aws.String("ChangeInCapacity") }),
+		put("another's metric", "Only one TargetTrackingScaling policy for a given metric specification is allowed.", tracking("p"), same),
 		{"put: no room for alarms", func(w *world, ctx context.Context) error {
 			w.full = true
-			return errOf(w.PutScalingPolicy(ctx, tracking("p")))
+			return errOf(w.PutScalingPolicy(ctx, tracking("load")))
 		}, invalidCode, "no more alarms"},
 		refuses("delete", (*Service).DeletePolicy,
 			&api.DeletePolicyInput{AutoScalingGroupName: aws.String("g"), PolicyName: aws.String("none")},
@@ -870,7 +871,7 @@ func TestRepeated(t *testing.T) {
 		{"desired", func() error {
 			return errOf(w.SetDesiredCapacity(ctx, &api.SetDesiredCapacityInput{AutoScalingGroupName: g, DesiredCapacity: aws.Int32(1)}))
 		}},
-		{"policy", func() error { return errOf(w.PutScalingPolicy(ctx, tracking("more"))) }},
+		{"policy", func() error { return errOf(w.PutScalingPolicy(ctx, predefined(types.MetricTypeASGAverageCPUUtilization))) }},
 		{"action", func() error {
 			return errOf(w.PutScheduledUpdateGroupAction(ctx, &api.PutScheduledUpdateGroupActionInput{
 				AutoScalingGroupName: g,
@@ -1233,6 +1234,23 @@ func TestAlarmsOfPolicies(t *testing.T) {
 		DesiredCapacity:      aws.Int32(1),
 	})); err == nil || !strings.Contains(err.Error(), "pending delete") {
 		t.Errorf("a group that is being deleted takes a call: %v", err)
+	}
+}
+
+// TestPoliciesOfMetrics: policies of a group with other metrics, and that of the same name with the same one, are taken.
+func TestPoliciesOfMetrics(t *testing.T) {
+	w := newWorld(t)
+	w.must(errOf(w.PutScalingPolicy(t.Context(), tracking("load"))))
+	w.must(errOf(w.PutScalingPolicy(t.Context(), predefined(types.MetricTypeASGAverageCPUUtilization))))
+	for name, change := range map[string]func(*types.CustomizedMetricSpecification){
+		"statistic": func(m *types.CustomizedMetricSpecification) { m.Statistic = types.MetricStatisticMaximum },
+		"dimension": func(m *types.CustomizedMetricSpecification) {
+			m.Dimensions = []types.MetricDimension{{Name: aws.String("a"), Value: aws.String("1")}}
+		},
+	} {
+		in := tracking(name)
+		change(in.TargetTrackingConfiguration.CustomizedMetricSpecification)
+		w.must(errOf(w.PutScalingPolicy(t.Context(), in)))
 	}
 }
 

@@ -49,15 +49,19 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 	if err != nil {
 		return nil, err
 	}
+	if err := checkOthers(s.store.View(), row); err != nil {
+		return nil, err
+	}
 	if err := s.putAlarms(ctx, row); err != nil {
 		return nil, err
 	}
 	var oldAlarms []types.Alarm
 	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+		if err := checkOthers(tx.View, row); err != nil {
+			return err // meanwhile another policy has come
+		}
 		if old := tx.GroupPolicies.Get(row.Key()); old != nil {
 			oldAlarms = old.Alarms
-		} else if len(slices.Collect(tx.GroupPolicies.By(state.GroupPoliciesByGroup, g.Name()))) >= maxPolicies {
-			return &types.LimitExceededFault{Message: new("The group already has the maximum number of scaling policies")}
 		}
 		tx.GroupPolicies.Put(row)
 		return nil
@@ -72,6 +76,25 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 		return nil, err
 	}
 	return &api.PutScalingPolicyOutput{PolicyARN: row.PolicyARN, Alarms: notNil(row.Alarms)}, nil
+}
+
+// checkOthers refuses a policy that the group has no room for, or whose metric another of the group's policies tracks.
+func checkOthers(v *state.View, row *state.GroupPolicy) error {
+	all := slices.Collect(v.GroupPolicies.By(state.GroupPoliciesByGroup, *row.AutoScalingGroupName))
+	if v.GroupPolicies.Get(row.Key()) == nil && len(all) >= maxPolicies {
+		return &types.LimitExceededFault{Message: new("The group already has the maximum number of scaling policies")}
+	}
+	if row.TargetTrackingConfiguration == nil {
+		return nil
+	}
+	metric := scaling.MetricOfGroup(row.TargetTrackingConfiguration)
+	for _, p := range all {
+		other := p.TargetTrackingConfiguration
+		if other != nil && p.Key() != row.Key() && scaling.MetricOfGroup(other) == metric {
+			return invalid(scaling.OneOfAMetric)
+		}
+	}
+	return nil
 }
 
 func notNil[T any](list []T) []T {
