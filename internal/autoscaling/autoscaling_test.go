@@ -495,10 +495,24 @@ func TestGroupRefuses(t *testing.T) {
 			invalidCode, "Breathe"),
 		refuses("tags: a group", (*Service).CreateOrUpdateTags,
 			&api.CreateOrUpdateTagsInput{Tags: []types.Tag{
-				{ResourceId: g, Key: aws.String("k")},
-				{ResourceId: none, Key: aws.String("k")},
+				{ResourceId: g, ResourceType: aws.String("auto-scaling-group"), Key: aws.String("k")},
+				{ResourceId: none, ResourceType: aws.String("auto-scaling-group"), Key: aws.String("k")},
 			}},
 			invalidCode, "not found"),
+		refuses("tags: no resource type", (*Service).CreateOrUpdateTags,
+			&api.CreateOrUpdateTagsInput{Tags: []types.Tag{{ResourceId: g, Key: aws.String("k")}}},
+			invalidCode, "Incomplete tags information for these tags. Tag - 'Key:k,PropagateAtLaunch:null,ResourceId:g,ResourceType:null' , "),
+		refuses("tags: no group's", (*Service).CreateOrUpdateTags,
+			&api.CreateOrUpdateTagsInput{Tags: []types.Tag{{ResourceId: g, ResourceType: aws.String("instance"), Key: aws.String("k")}}},
+			invalidCode, `ResourceType "instance"`),
+		refuses("tags: none of a group's", (*Service).DeleteTags,
+			&api.DeleteTagsInput{Tags: []types.Tag{{ResourceId: g, ResourceType: aws.String("instance"), Key: aws.String("k")}}},
+			invalidCode, `ResourceType "instance"`),
+		refuses("create: tags of no group", (*Service).CreateAutoScalingGroup, func() *api.CreateAutoScalingGroupInput {
+			in := groupInput("new")
+			in.Tags = []types.Tag{{ResourceType: aws.String("instance"), Key: aws.String("k")}}
+			return in
+		}(), invalidCode, `ResourceType "instance"`),
 		refuses("tags: a filter", (*Service).DescribeTags,
 			&api.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("color")}}},
 			invalidCode, "color"),
@@ -798,8 +812,13 @@ func TestScheduleRefuses(t *testing.T) {
 		put("no time", "StartTime or Recurrence", func(in in) { in.StartTime = nil }),
 		put("the past", "in the past", func(in in) { in.StartTime = aws.Time(at.AddDate(0, 0, -2)) }),
 		put("an end before the start", "EndTime", func(in in) { in.EndTime = aws.Time(at.Add(-time.Second)) }),
-		put("four fields", "cron", func(in in) { in.Recurrence = aws.String("0 20 * *") }),
-		put("an invalid hour", "cron", func(in in) { in.Recurrence = aws.String("0 25 * * *") }),
+		put("two fields", `Recurrence "x y" has 2 fields, a crontab line has 5`, func(in in) { in.Recurrence = aws.String("x y") }),
+		put("six fields", "has 6 fields, a crontab line has 5", func(in in) { in.Recurrence = aws.String("0 20 * * ? *") }),
+		put("an invalid hour", `Recurrence "0 25 * * *": the field hours`, func(in in) { in.Recurrence = aws.String("0 25 * * *") }),
+		put("an invalid day", `Recurrence "0 1 * * 8": the field day-of-week must have values from 0 to 7, not "8"`,
+			func(in in) { in.Recurrence = aws.String("0 1 * * 8") }),
+		put("both days", `Recurrence "0 1 1 * 1": one of the fields day-of-month and day-of-week must be *`,
+			func(in in) { in.Recurrence = aws.String("0 1 1 * 1") }),
 		put("an unknown time zone", "Mars",
 			func(in in) { in.Recurrence, in.TimeZone = aws.String("0 20 * * *"), aws.String("Mars/Olympus") }),
 		refuses("an empty batch", (*Service).BatchPutScheduledUpdateGroupAction,
@@ -815,6 +834,40 @@ func TestScheduleRefuses(t *testing.T) {
 			&api.DeleteScheduledActionInput{AutoScalingGroupName: aws.String("g"), ScheduledActionName: aws.String("none")},
 			invalidCode, "none"),
 	})
+}
+
+// TestTimesOfActions: a group's scheduled actions start at times of their own. An action may keep its time.
+func TestTimesOfActions(t *testing.T) {
+	w := newWorld(t)
+	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	put := func(group, name string, at *time.Time, recurrence *string) error {
+		return errOf(w.PutScheduledUpdateGroupAction(t.Context(), &api.PutScheduledUpdateGroupActionInput{
+			AutoScalingGroupName: &group, ScheduledActionName: &name, DesiredCapacity: aws.Int32(1), StartTime: at, Recurrence: recurrence,
+		}))
+	}
+	w.must(errOf(w.CreateAutoScalingGroup(t.Context(), groupInput("second"))))
+	w.must(put("g", "first", &at, nil))
+	w.must(put("g", "first", &at, nil))
+	w.must(put("g", "later", aws.Time(at.Add(time.Minute)), nil))
+	w.must(put("second", "first", &at, nil))
+	w.must(put("g", "daily", nil, aws.String("0 9 * * *")))
+	w.must(put("g", "daily too", nil, aws.String("0 9 * * *")))
+	w.must(put("g", "daily too", aws.Time(at.Add(time.Hour)), aws.String("0 9 * * *"))) // as Terraform sends what it has read
+	before := w.snapshot()
+	for name, err := range map[string]error{
+		"a new action": put("g", "second", &at, nil),
+		"another's":    put("g", "later", &at, nil),
+		"recurring":    put("g", "second", &at, aws.String("0 8 * * *")),
+	} {
+		var e smithy.APIError
+		if !errors.As(err, &e) || e.ErrorCode() != "AlreadyExists" ||
+			e.ErrorMessage() != "Scheduled action with this scheduled start time already exists" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if w.snapshot() != before {
+		t.Error("a refused call has changed something")
+	}
 }
 
 // TestLimits: a group has a limit of each kind, and at the limit existing ones can still be changed.
@@ -871,7 +924,9 @@ func TestRepeated(t *testing.T) {
 		{"desired", func() error {
 			return errOf(w.SetDesiredCapacity(ctx, &api.SetDesiredCapacityInput{AutoScalingGroupName: g, DesiredCapacity: aws.Int32(1)}))
 		}},
-		{"policy", func() error { return errOf(w.PutScalingPolicy(ctx, predefined(types.MetricTypeASGAverageCPUUtilization))) }},
+		{"policy", func() error {
+			return errOf(w.PutScalingPolicy(ctx, predefined(types.MetricTypeASGAverageCPUUtilization)))
+		}},
 		{"action", func() error {
 			return errOf(w.PutScheduledUpdateGroupAction(ctx, &api.PutScheduledUpdateGroupActionInput{
 				AutoScalingGroupName: g,
@@ -899,9 +954,10 @@ func TestRepeated(t *testing.T) {
 		}},
 		{"tags", func() error {
 			return errOf(w.CreateOrUpdateTags(ctx, &api.CreateOrUpdateTagsInput{Tags: []types.Tag{{
-				ResourceId: g,
-				Key:        aws.String("k"),
-				Value:      aws.String("v"),
+				ResourceId:   g,
+				ResourceType: aws.String("auto-scaling-group"),
+				Key:          aws.String("k"),
+				Value:        aws.String("v"),
 			}}}))
 		}},
 		{"complete", func() error {

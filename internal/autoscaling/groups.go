@@ -669,6 +669,9 @@ func keyAndValue(t types.TagDescription) (key, value *string) { return t.Key, t.
 func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]types.TagDescription, error) {
 	out := old
 	for _, t := range tags {
+		if err := checkTagged(t); err != nil {
+			return nil, err
+		}
 		if t.ResourceId != nil && *t.ResourceId != name {
 			return nil, invalid("Tags: the ResourceId %q is not the group %s", *t.ResourceId, name)
 		}
@@ -677,7 +680,7 @@ func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]typ
 			Value:             aws.String(aws.ToString(t.Value)),
 			PropagateAtLaunch: new(aws.ToBool(t.PropagateAtLaunch)),
 			ResourceId:        &name,
-			ResourceType:      aws.String("auto-scaling-group"),
+			ResourceType:      aws.String(groupType),
 		}}, keyAndValue)
 	}
 	fault := account.CheckTags(account.TagPairs(out, keyAndValue), account.MaxTags)
@@ -689,6 +692,38 @@ func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]typ
 	}
 	return nil, invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", fault.Key)
 }
+
+// groupType is the only resource type of tags: API_Tag.
+const groupType = "auto-scaling-group"
+
+// checkTagged refuses a tag of something that isn't a group.
+func checkTagged(t types.Tag) error {
+	if t.ResourceType != nil && *t.ResourceType != groupType {
+		return invalid("Tags: the ResourceType %q of the tag %s must be %s", *t.ResourceType, aws.ToString(t.Key), groupType)
+	}
+	return nil
+}
+
+// checkComplete refuses tags that don't say what they're for. A group that is being created needs no such words.
+func checkComplete(tags []types.Tag) error {
+	bad := ""
+	for _, t := range tags {
+		if t.ResourceId == nil || t.ResourceType == nil {
+			propagate := "null"
+			if t.PropagateAtLaunch != nil {
+				propagate = strconv.FormatBool(*t.PropagateAtLaunch)
+			}
+			bad += fmt.Sprintf("Tag - 'Key:%s,PropagateAtLaunch:%s,ResourceId:%s,ResourceType:%s' , ", orNull(t.Key), propagate,
+				orNull(t.ResourceId), orNull(t.ResourceType))
+		}
+	}
+	if bad != "" {
+		return invalid("Incomplete tags information for these tags. %s", bad)
+	}
+	return nil
+}
+
+func orNull(s *string) string { return aws.ToString(cmp.Or(s, aws.String("null"))) }
 
 // retag changes the groups that a call's tags name: all of them, or none after an error.
 func (s *Service) retag(ctx context.Context, tags []types.Tag, change func(*state.AutoScalingGroup, types.Tag) error) error {
@@ -710,6 +745,9 @@ func (s *Service) retag(ctx context.Context, tags []types.Tag, change func(*stat
 
 // CreateOrUpdateTags adds tags to groups, or changes their values.
 func (s *Service) CreateOrUpdateTags(ctx context.Context, in *api.CreateOrUpdateTagsInput) (*api.CreateOrUpdateTagsOutput, error) {
+	if err := checkComplete(in.Tags); err != nil {
+		return nil, err
+	}
 	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) (err error) {
 		g.Tags, err = mergeTags(g.Tags, g.Name(), []types.Tag{t})
 		return err
@@ -723,6 +761,9 @@ func (s *Service) CreateOrUpdateTags(ctx context.Context, in *api.CreateOrUpdate
 // DeleteTags removes tags from groups.
 func (s *Service) DeleteTags(ctx context.Context, in *api.DeleteTagsInput) (*api.DeleteTagsOutput, error) {
 	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) error {
+		if err := checkTagged(t); err != nil {
+			return err
+		}
 		g.Tags = slices.DeleteFunc(g.Tags, func(o types.TagDescription) bool { return *o.Key == aws.ToString(t.Key) })
 		return nil
 	})

@@ -62,10 +62,14 @@ func (s *Service) PutScheduledUpdateGroupAction(
 		a.Time = due
 	}
 	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
-		if old := tx.GroupActions.Get(a.Key()); old != nil {
+		old, all := tx.GroupActions.Get(a.Key()), slices.Collect(tx.GroupActions.By(state.GroupActionsByGroup, g.Name()))
+		if old != nil {
 			a.ScheduledActionARN = old.ScheduledActionARN
-		} else if len(slices.Collect(tx.GroupActions.By(state.GroupActionsByGroup, g.Name()))) >= maxActions {
+		} else if len(all) >= maxActions {
 			return &types.LimitExceededFault{Message: new("The group already has the maximum number of scheduled actions")}
+		}
+		if start != nil && (old == nil || !start.Equal(aws.ToTime(old.StartTime))) && slices.ContainsFunc(all, startsAt(*start, a.Key())) {
+			return &types.AlreadyExistsFault{Message: new("Scheduled action with this scheduled start time already exists")}
 		}
 		id := account.UUID(*g.AutoScalingGroupARN, *a.ScheduledActionName)
 		a.ScheduledActionARN = cmp.Or(a.ScheduledActionARN,
@@ -77,6 +81,12 @@ func (s *Service) PutScheduledUpdateGroupAction(
 		return nil, err
 	}
 	return &api.PutScheduledUpdateGroupActionOutput{}, nil
+}
+
+// startsAt returns a test for the actions with other keys that start at a time. Those that only recur start when they are next due,
+// so an action that a client reads and puts again with that time isn't asked.
+func startsAt(at time.Time, key string) func(*state.GroupAction) bool {
+	return func(a *state.GroupAction) bool { return a.Key() != key && a.StartTime != nil && a.StartTime.Equal(at) }
 }
 
 // maxBatch is the most actions per call, from API_BatchPutScheduledUpdateGroupAction.

@@ -68,8 +68,8 @@ func providerNotFound(name string) error {
 	return clientError("The specified capacity provider does not exist. Specify a valid name or ARN and try again: %s", name)
 }
 
-// CreateCapacityProvider creates a capacity provider for an Auto Scaling group. The group needs to exist only for managed
-// scaling, because container instances name their provider themselves.
+// CreateCapacityProvider creates a capacity provider for an Auto Scaling group. A group that is only named needs to exist just for
+// managed scaling, because container instances name their provider themselves: so one's own machines can be a provider.
 func (s *Service) CreateCapacityProvider(
 	ctx context.Context, in *ecs.CreateCapacityProviderInput,
 ) (*ecs.CreateCapacityProviderOutput, error) {
@@ -94,6 +94,11 @@ func (s *Service) CreateCapacityProvider(
 			if groupName(other.AutoScalingGroupProvider) == groupName(group) {
 				return clientError("The specified Auto Scaling group ARN is already being used by another capacity provider. Specify a "+
 					"unique Auto Scaling group ARN and try again: autoScalingGroupProvider.autoScalingGroupArn is that of %s.", *other.Name)
+			}
+		}
+		if isArn(*group.AutoScalingGroupArn) {
+			if _, err := findGroup(tx.View, group); err != nil {
+				return err
 			}
 		}
 		if err := checkScaledGroup(tx.View, group); err != nil {
@@ -206,16 +211,25 @@ func groupName(g *types.AutoScalingGroupProvider) string {
 	return name
 }
 
+// findGroup returns a provider's group, or an error if there is none.
+func findGroup(v *state.View, g *types.AutoScalingGroupProvider) (*state.AutoScalingGroup, error) {
+	group := v.AutoScalingGroups.Get(groupName(g))
+	if group == nil || group.Deleting || *g.AutoScalingGroupArn != group.Name() && *g.AutoScalingGroupArn != *group.AutoScalingGroupARN {
+		return nil, clientError("The specified Auto Scaling group does not exist: autoScalingGroupProvider.autoScalingGroupArn %s.",
+			*g.AutoScalingGroupArn)
+	}
+	return group, nil
+}
+
 // checkScaledGroup refuses what ECS refuses: managed scaling of a group that doesn't exist, and managed termination
 // protection of a group whose instances are not protected.
 func checkScaledGroup(v *state.View, g *types.AutoScalingGroupProvider) error {
 	if g.ManagedScaling.Status != types.ManagedScalingStatusEnabled {
 		return nil
 	}
-	group := v.AutoScalingGroups.Get(groupName(g))
-	if group == nil || group.Deleting || *g.AutoScalingGroupArn != group.Name() && *g.AutoScalingGroupArn != *group.AutoScalingGroupARN {
-		return clientError("The specified Auto Scaling group does not exist: autoScalingGroupProvider.autoScalingGroupArn %s.",
-			*g.AutoScalingGroupArn)
+	group, err := findGroup(v, g)
+	if err != nil {
+		return err
 	}
 	if g.ManagedTerminationProtection != types.ManagedTerminationProtectionEnabled {
 		return nil

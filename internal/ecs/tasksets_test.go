@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
@@ -137,6 +139,37 @@ func TestUpdateOfExternalService(t *testing.T) {
 	if got.DesiredCount != 7 || *got.HealthCheckGracePeriodSeconds != 9 || got.PropagateTags != types.PropagateTagsService ||
 		!got.EnableECSManagedTags || len(got.PlacementStrategy) != 1 || len(got.Deployments) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestProvidersGroups: the group of a capacity provider that is given by its ARN must exist, with managed scaling or without.
+func TestProvidersGroups(t *testing.T) {
+	s, ctx := newECS(t)
+	arn := aws.String("arn:aws:autoscaling:us-east-1:000000000000:autoScalingGroup:1:autoScalingGroupName/real")
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: autoscalingtypes.AutoScalingGroup{
+			AutoScalingGroupName: aws.String("real"), AutoScalingGroupARN: arn,
+		}})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(group string) error {
+		_, err := s.CreateCapacityProvider(ctx, &ecs.CreateCapacityProviderInput{
+			Name: aws.String("p"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{AutoScalingGroupArn: &group},
+		})
+		return err
+	}
+	for _, group := range []string{
+		"arn:aws:sqs:us-east-1:000000000000:real", "arn:aws:sqs:us-east-1:000000000000:q:autoScalingGroupName/real",
+		"arn:aws:autoscaling:us-east-1:000000000000:autoScalingGroup:2:autoScalingGroupName/real",
+		"arn:aws:autoscaling:us-east-1:000000000000:autoScalingGroup:1:autoScalingGroupName/none",
+	} {
+		expectRefusal[*types.ClientException](t, create(group), "The specified Auto Scaling group does not exist")
+	}
+	if err := create(*arn); err != nil {
+		t.Error(err)
 	}
 }
 

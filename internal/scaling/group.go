@@ -1,6 +1,8 @@
 package scaling
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,7 +27,7 @@ func StepOfGroup(p *types.ScalingPolicy) Step {
 }
 
 // NextOfGroup returns when a scheduled action of an Auto Scaling group is next due after now, or nil if never again. A
-// Recurrence has cron's own five fields. AWS's six add the year, and have a ? for one of the two days.
+// Recurrence has a crontab's five fields.
 func NextOfGroup(a *types.ScheduledUpdateGroupAction, now time.Time) (*time.Time, error) {
 	if a.Recurrence == nil {
 		if start := aws.ToTime(a.StartTime); start.After(now) {
@@ -33,11 +35,15 @@ func NextOfGroup(a *types.ScheduledUpdateGroupAction, now time.Time) (*time.Time
 		}
 		return nil, nil
 	}
-	s, err := ParseSchedule("cron("+awsCron(*a.Recurrence)+")", aws.ToString(a.TimeZone))
+	zone, err := parseZone(aws.ToString(a.TimeZone))
 	if err != nil {
 		return nil, err
 	}
-	s.End = aws.ToTime(a.EndTime)
+	c, err := parseCrontab(*a.Recurrence)
+	if err != nil {
+		return nil, fmt.Errorf("Recurrence %q%w", *a.Recurrence, err)
+	}
+	s := Schedule{zone: zone, cron: c, End: aws.ToTime(a.EndTime)}
 	from := now
 	if start := aws.ToTime(a.StartTime); start.After(now) {
 		from = start.Add(-time.Second) // so that the start itself counts
@@ -48,26 +54,52 @@ func NextOfGroup(a *types.ScheduledUpdateGroupAction, now time.Time) (*time.Time
 	return nil, nil
 }
 
-// awsCron converts a cron expression of five fields to AWS's six. Days of the week count from 0 in cron and from 1 at AWS.
-func awsCron(text string) string {
-	f := strings.Fields(text)
+// crontabDayField is the day of week in a crontab, where both 0 and 7 are Sunday.
+var crontabDayField = field{name: dayField.name, min: 0, max: 7, names: dayField.names}
+
+// parseCrontab reads a crontab's five fields. Its errors speak of these, and come behind the text that they're about.
+func parseCrontab(text string) (*cron, error) {
+	f := strings.Fields(strings.ToUpper(text))
 	if len(f) != 5 {
-		return text // the parser refuses it
+		return nil, fmt.Errorf(" has %d fields, a crontab line has 5: minute, hour, day of month, month and day of week", len(f))
 	}
-	f[4] = strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '6' {
-			return r + 1
+	every := func(text string) bool { return text == "*" || text == "?" }
+	if !every(f[2]) && !every(f[4]) {
+		return nil, fmt.Errorf(": one of the fields day-of-month and day-of-week must be *")
+	}
+	if !strings.ContainsAny(f[4], "L#?") { // AWS's own, which crontabs lack
+		if _, err := crontabDayField.parse(f[4]); err != nil {
+			return nil, fmt.Errorf(": %w", err)
 		}
-		if r == '7' {
-			return '1'
+	}
+	c, err := parseCron(awsCron(f))
+	if err != nil {
+		return nil, fmt.Errorf(": %w", err)
+	}
+	return c, nil
+}
+
+// awsCron converts a crontab's five fields to AWS's six. Days of the week count from 0 in a crontab and from 1 at AWS.
+func awsCron(f []string) string {
+	f[4] = crontabDay.ReplaceAllStringFunc(f[4], func(day string) string {
+		switch digit := day[len(day)-1]; {
+		case len(day) > 1 || digit > '7': // a step, or one week of the month
+			return day
+		case digit == '7':
+			return "1"
+		default:
+			return string(digit + 1)
 		}
-		return r
-	}, f[4])
+	})
 	switch {
-	case f[4] == "*":
+	case f[4] == "*" || f[4] == "?":
 		f[4] = "?"
-	case f[2] == "*":
+		f[2] = strings.ReplaceAll(f[2], "?", "*")
+	default:
 		f[2] = "?"
 	}
 	return strings.Join(append(f, "*"), " ")
 }
+
+// crontabDay finds the numbers in a field, with what makes them other than days in front.
+var crontabDay = regexp.MustCompile(`[/#]?\d+`)

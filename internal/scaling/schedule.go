@@ -32,22 +32,18 @@ const maxSchedule = 1600
 // ParseSchedule reads PutScheduledAction's Schedule, at(yyyy-mm-ddThh:mm:ss), rate(value unit) or cron(fields), and its
 // Timezone, an IANA name.
 func ParseSchedule(text, timezone string) (Schedule, error) {
-	s := Schedule{zone: time.UTC}
+	s := Schedule{}
 	if len(text) > maxSchedule {
 		return s, fmt.Errorf("Schedule has %d characters, at most %d are allowed", len(text), maxSchedule)
 	}
-	if timezone != "" {
-		zone, err := time.LoadLocation(timezone)
-		if err != nil || timezone == "Local" {
-			return s, fmt.Errorf("the Timezone %q is not an IANA time zone", timezone)
-		}
-		s.zone = zone
+	var err error
+	if s.zone, err = parseZone(timezone); err != nil {
+		return s, err
 	}
 	parts := expression.FindStringSubmatch(text)
 	if parts == nil {
 		return s, fmt.Errorf("Schedule %q must be at(yyyy-mm-ddThh:mm:ss), rate(value unit) or cron(fields)", text)
 	}
-	var err error
 	switch parts[1] {
 	case "at":
 		if s.at, err = time.ParseInLocation("2006-01-02T15:04:05", parts[2], s.zone); err != nil || strings.Contains(parts[2], ".") {
@@ -63,6 +59,15 @@ func ParseSchedule(text, timezone string) (Schedule, error) {
 		}
 	}
 	return s, nil
+}
+
+// parseZone reads an IANA name; "" is UTC.
+func parseZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, fmt.Errorf("the Timezone %q is not an IANA time zone", name)
+	}
+	return zone, nil
 }
 
 func parseRate(text string) (time.Duration, error) {
