@@ -2,10 +2,12 @@ package iam
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/iam/policy"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -25,6 +27,15 @@ type Assumable struct {
 func (s *Service) RoleID(arn string) string {
 	if r := s.store.View().RoleAt(s.opts.ID, arn); r != nil {
 		return r.ID
+	}
+	return ""
+}
+
+// UserID returns the unique id of the user who calls, or "" if the caller is none.
+func (s *Service) UserID(caller call.Identity) string {
+	name := caller.User()
+	if u := s.store.View().Users.Get(state.NameKey(name[strings.LastIndexByte(name, '/')+1:])); u != nil {
+		return u.ID
 	}
 	return ""
 }

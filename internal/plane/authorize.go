@@ -64,7 +64,7 @@ type gate struct {
 func (g gate) check(ctx context.Context, in any) error {
 	c := call.From(ctx)
 	if !isAllowed(c) {
-		return refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, c.Service+":"+c.Operation, "*", ""))
+		return refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, authorize.Action(c.Service, c.Operation), "*", ""))
 	}
 	if c.Node || c.IsOwner() {
 		return nil

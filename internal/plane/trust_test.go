@@ -202,6 +202,15 @@ func TestWhoMayCall(t *testing.T) {
 	}
 }
 
+// TestDeniedAction: a refusal names the action as policies do, which for CloudWatch isn't the name of its signatures.
+func TestDeniedAction(t *testing.T) {
+	who := call.Call{Service: "monitoring", Operation: "DeleteAlarms", Identity: call.Identity{Principal: "arn:x", Node: true}}
+	err := gate{}.check(call.With(t.Context(), who), nil)
+	if err == nil || !strings.Contains(err.Error(), " cloudwatch:DeleteAlarms ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestNamedOperationsExist: a name with a typing error would allow, or refuse, nothing.
 func TestNamedOperationsExist(t *testing.T) {
 	p := &Plane{}

@@ -102,7 +102,7 @@ func (t *Table) parse(name, text string) (*service, error) {
 
 // line reads a line of what an operation needs.
 func (t *Table) line(service string, fields []string) line {
-	l := line{action: prefixOf(service) + ":" + fields[0], anonymous: fields[1] == "none"}
+	l := line{action: Action(service, fields[0]), anonymous: fields[1] == "none"}
 	if len(fields) > 2 {
 		l.action = fields[2]
 	}
@@ -113,6 +113,9 @@ func (t *Table) line(service string, fields []string) line {
 	l.resource = t.template(l.action, fields[1])
 	return l
 }
+
+// Action returns the action that stands for an operation in policies, unless the table has others for it.
+func Action(service, operation string) string { return prefixOf(service) + ":" + operation }
 
 // prefixOf returns what a service's actions begin with.
 func prefixOf(service string) string {
@@ -155,7 +158,7 @@ func (t *Table) Operations(service string) []string {
 // Needs returns all that a call needs. An operation that isn't in the table needs what nobody names: its action on everything.
 func (t *Table) Needs(c Call) (all []Need) {
 	if !t.Knows(c.Service, c.Operation) {
-		return []Need{{Action: prefixOf(c.Service) + ":" + c.Operation, Resource: "*"}}
+		return []Need{{Action: Action(c.Service, c.Operation), Resource: "*"}}
 	}
 	in := input{reflect.ValueOf(c.Input), c.User}
 	for _, l := range t.services[c.Service].operations[c.Operation] {

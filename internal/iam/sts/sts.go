@@ -40,7 +40,7 @@ func invalid(format string, args ...any) error {
 func (s *Service) GetCallerIdentity(ctx context.Context, _ *sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
 	c := call.From(ctx)
 	arn := cmp.Or(c.Principal, s.opts.Root())
-	id := s.opts.ID
+	id := cmp.Or(s.opts.Roles.UserID(c.Identity), s.opts.ID)
 	if role := s.opts.Roles.RoleID(c.Role); role != "" {
 		id = role + ":" + last(arn)
 	}

@@ -91,4 +91,20 @@ func TestWhoMayAssumeRoles(t *testing.T) {
 	if err != nil || *out.Arn != job || *out.UserId != roles.RoleID(arns+"role/caller")+":job" {
 		t.Errorf("got %v %v", out, err)
 	}
+	made, err := roles.CreateUser(t.Context(), &awsiam.CreateUserInput{UserName: aws.String("eve"), Path: aws.String("/team/")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for principal, want := range map[string]string{
+		*made.User.Arn:   *made.User.UserId,
+		arns + "root":    "000000000000",
+		"":               "000000000000",
+		arns + "user/no": "000000000000", // deleted meanwhile
+	} {
+		who := call.Identity{Principal: principal}
+		out, err := s.GetCallerIdentity(call.With(t.Context(), call.Call{Identity: who}), nil)
+		if err != nil || *out.UserId != want {
+			t.Errorf("%s: got %v %v, want the id %s", principal, out, err, want)
+		}
+	}
 }
