@@ -72,7 +72,11 @@ func (c *gpuFaultCmd) Run(ctx context.Context) error {
 	if c.XID == 0 {
 		return errors.New("--xid must not be 0")
 	}
-	return c.postFault(ctx, console.Fault{GPU: c.GPU, XID: c.XID})
+	if err := c.postFault(ctx, console.Fault{GPU: c.GPU, XID: c.XID}); err != nil {
+		return err
+	}
+	fmt.Printf("GPU %s has an error now, XID %d, which is simulated. It ends with: pintle gpus clear %s\n", c.GPU, c.XID, c.GPU)
+	return nil
 }
 
 type gpuClearCmd struct {
@@ -86,7 +90,11 @@ func (c *gpuClearCmd) define(f flags) {
 
 // Run says that a GPU was repaired.
 func (c *gpuClearCmd) Run(ctx context.Context) error {
-	return c.postFault(ctx, console.Fault{GPU: c.GPU})
+	if err := c.postFault(ctx, console.Fault{GPU: c.GPU}); err != nil {
+		return err
+	}
+	fmt.Printf("GPU %s counts as repaired, unless its driver still reports a fault: pintle gpus shows it\n", c.GPU)
+	return nil
 }
 
 func (f endpointFlags) postFault(ctx context.Context, what console.Fault) error {
@@ -236,7 +244,7 @@ func (f endpointFlags) call(ctx context.Context, method, path string, body []byt
 	}
 	resp, err := config.HTTPClient.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("no control plane answers at %s: %w (start one with: pintle up)", f.Endpoint, err)
+		return nil, notReached(err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
@@ -246,10 +254,12 @@ func (f endpointFlags) call(ctx context.Context, method, path string, body []byt
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		return b, nil
+	case wantsTLS(resp):
+		return nil, errors.New(askByTLS(resp))
 	case resp.StatusCode < http.StatusInternalServerError: // the control plane says what is wrong
 		text := string(bytes.TrimSpace(b))
 		code, _, _ := strings.Cut(text, ":")
-		return nil, errors.New(text + keyAdvice(code))
+		return nil, errors.New(text + advice(code))
 	default:
 		return nil, fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(b))
 	}

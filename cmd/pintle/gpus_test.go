@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +75,57 @@ func TestReason(t *testing.T) {
 	if got := reason(types.Task{LastStatus: aws.String("STOPPED"), StoppedReason: aws.String("done")}); got != "done" {
 		t.Errorf("it says %q", got)
 	}
+	const exited = "Essential container in task exited"
+	for want, of := range map[string][]string{
+		"OutOfMemoryError: Container killed due to memory usage": {"", "OutOfMemoryError: Container killed due to memory usage"},
+		exited: {"the runtime process ignores of this container: user", ""},
+	} {
+		killed := types.Task{LastStatus: aws.String("STOPPED"), StoppedReason: aws.String(exited)}
+		for _, r := range of {
+			killed.Containers = append(killed.Containers, types.Container{Reason: aws.String(r)})
+		}
+		if got := reason(killed); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+}
+
+// TestFaultsAreTold: people see that a fault was simulated or cleared, and what comes next.
+func TestFaultsAreTold(t *testing.T) {
+	t.Setenv("AWS_CA_BUNDLE", "")
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	f := endpointFlags{server.URL}
+	for want, run := range map[string]func(context.Context) error{
+		"GPU g-1 has an error now, XID 79, which is simulated. It ends with: pintle gpus clear g-1\n": (&gpuFaultCmd{f, "g-1", 79}).Run,
+		"GPU g-1 counts as repaired, unless its driver still reports a fault: pintle gpus shows it\n": (&gpuClearCmd{f, "g-1"}).Run,
+	} {
+		got := printed(t, func() error { return run(t.Context()) })
+		if got != want {
+			t.Errorf("it prints %q, want %q", got, want)
+		}
+	}
+}
+
+// printed returns what a function prints.
+func printed(t *testing.T, f func() error) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = w
+	failed := f()
+	os.Stdout = stdout
+	if err := errors.Join(failed, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // TestReadings: what nobody has told of a GPU isn't shown as 0.

@@ -232,26 +232,49 @@ func messageOf(err error) string {
 // causeOf says why a call failed. Of an AWS API's error it has the message alone, of others what went wrong and with whom.
 func causeOf(call *smithy.OperationError) string {
 	if api, isAPI := errors.AsType[smithy.APIError](call); isAPI {
-		return api.ErrorMessage() + keyAdvice(api.ErrorCode())
+		return api.ErrorMessage() + advice(api.ErrorCode())
 	}
-	var unknown x509.UnknownAuthorityError
 	unsent, isUnsent := errors.AsType[*url.Error](call)
 	answer, isAnswer := errors.AsType[*smithyhttp.ResponseError](call)
 	switch {
-	case errors.As(call, &unknown) && isUnsent:
-		return fmt.Sprintf("%s has a certificate of an unknown authority: set AWS_CA_BUNDLE to the authority's own, which is tls/ca.pem in the "+
-			"control plane's data directory if it was started with --tls auto", unsent.URL)
 	case isUnsent:
-		return fmt.Sprintf("cannot call %s: %v", unsent.URL, unsent.Err)
+		return notReached(unsent).Error()
+	case isAnswer && wantsTLS(answer.Response.Response):
+		return askByTLS(answer.Response.Response)
 	case isAnswer && answer.HTTPStatusCode() == http.StatusBadRequest:
-		return "what answers there is no control plane, or one that serves HTTPS: then its URL begins with https://"
+		return "what answers there is no control plane"
 	}
 	return call.Error()
 }
 
-// keyAdvice says what to do where a control plane doesn't know a key, or its secret: the codes of all protocols.
-func keyAdvice(code string) string {
+// notReached says why a request could not be made, and what to do about it.
+func notReached(err error) error {
+	var unknown x509.UnknownAuthorityError
+	unsent, isUnsent := errors.AsType[*url.Error](err)
+	switch {
+	case !isUnsent:
+		return err
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%s has a certificate of an unknown authority: set AWS_CA_BUNDLE to the authority's own, which is DATA/tls/ca.pem for "+
+			"a control plane with --tls auto and --data DATA", unsent.URL)
+	}
+	return fmt.Errorf("cannot call %s: %w", unsent.URL, unsent.Err)
+}
+
+// wantsTLS reports whether an answer is that of a Go server with TLS to a request without, which has no header at all.
+func wantsTLS(r *http.Response) bool {
+	return r != nil && r.StatusCode == http.StatusBadRequest && !r.ProtoAtLeast(1, 1) && len(r.Header) == 0 && r.Request != nil
+}
+
+func askByTLS(r *http.Response) string {
+	return "the control plane speaks TLS: use --endpoint https://" + r.Request.URL.Host
+}
+
+// advice says what to do where a control plane doesn't know a cluster, a key, or its secret: the codes of all protocols.
+func advice(code string) string {
 	switch code {
+	case "ClusterNotFoundException":
+		return " aws ecs list-clusters lists those that there are."
 	case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId", "AuthFailure",
 		"InvalidSignatureException", "SignatureDoesNotMatch":
 		return " Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the key that the control plane was started with."

@@ -345,7 +345,7 @@ func TestQuote(t *testing.T) {
 func TestMessageOf(t *testing.T) {
 	api := &smithy.GenericAPIError{Code: "ClusterNotFoundException", Message: "Cluster not found."}
 	failed := fmt.Errorf("stop x: %w", &smithy.OperationError{ServiceID: "ECS", OperationName: "StopTask", Err: api})
-	if got := messageOf(failed); got != "stop x: Cluster not found." {
+	if got := messageOf(failed); got != "stop x: Cluster not found. aws ecs list-clusters lists those that there are." {
 		t.Errorf("it says %q", got)
 	}
 	unknown := &smithy.GenericAPIError{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
@@ -370,15 +370,19 @@ func TestMessageOfStrangers(t *testing.T) {
 	t.Cleanup(secure.Close)
 	for endpoint, want := range map[string]string{
 		strings.Replace(plain.URL, "http:", "https:", 1):  "server gave HTTP response to HTTPS client",
-		strings.Replace(secure.URL, "https:", "http:", 1): "its URL begins with https://",
-		secure.URL: "set AWS_CA_BUNDLE",
+		strings.Replace(secure.URL, "https:", "http:", 1): "the control plane speaks TLS: use --endpoint " + secure.URL,
+		secure.URL: "set AWS_CA_BUNDLE to the authority's own, which is DATA/tls/ca.pem",
 	} {
-		c := psCmd{clientFlags: clientFlags{endpointFlags{endpoint}, "default"}}
-		err := c.Run(t.Context())
-		if err == nil {
-			t.Errorf("%s: no error", endpoint)
-		} else if got := messageOf(err); !strings.Contains(got, want) || strings.Contains(got, "operation error") {
-			t.Errorf("%s: it says %q, want %q", endpoint, got, want)
+		flags := endpointFlags{endpoint}
+		for _, err := range []error{
+			(&psCmd{clientFlags: clientFlags{flags, "default"}}).Run(t.Context()),
+			(&gpuListCmd{endpointFlags: flags}).Run(t.Context()),
+		} {
+			if err == nil {
+				t.Errorf("%s: no error", endpoint)
+			} else if got := messageOf(err); !strings.Contains(got, want) || strings.Contains(got, "operation error") {
+				t.Errorf("%s: it says %q, want %q", endpoint, got, want)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,8 +61,18 @@ func reason(t types.Task) string {
 	if aws.ToString(t.LastStatus) == "PROVISIONING" && t.ContainerInstanceArn == nil && t.CapacityProviderName != nil {
 		return "waits for an instance of the capacity provider " + *t.CapacityProviderName
 	}
+	if aws.ToString(t.StoppedReason) == "Essential container in task exited" {
+		for _, c := range t.Containers {
+			if namedError.MatchString(aws.ToString(c.Reason)) {
+				return *c.Reason
+			}
+		}
+	}
 	return aws.ToString(t.StoppedReason)
 }
+
+// namedError is what a container's reason begins with if it says why the container ended: OutOfMemoryError.
+var namedError = regexp.MustCompile(`^\w+Error: `)
 
 // status returns a task's status, with the exit code of the first container that has one.
 func status(t types.Task) string {
