@@ -21,25 +21,10 @@ import (
 func (s *Service) PutScheduledUpdateGroupAction(
 	ctx context.Context, in *api.PutScheduledUpdateGroupActionInput,
 ) (*api.PutScheduledUpdateGroupActionOutput, error) {
-	if !groupName.MatchString(aws.ToString(in.ScheduledActionName)) {
-		return nil, invalid("ScheduledActionName %q must have 1 to 255 characters, none of them :, /, | or a control character",
-			aws.ToString(in.ScheduledActionName))
+	if err := s.checkAction(in); err != nil {
+		return nil, err
 	}
 	start := cmp.Or(in.StartTime, in.Time)
-	switch {
-	case in.MinSize == nil && in.MaxSize == nil && in.DesiredCapacity == nil:
-		return nil, invalid("At least one of MinSize, MaxSize and DesiredCapacity must be given")
-	case aws.ToInt32(in.MinSize) < 0 || aws.ToInt32(in.MaxSize) < 0 || in.DesiredCapacity != nil && *in.DesiredCapacity < -1:
-		return nil, invalid("MinSize, MaxSize and DesiredCapacity must not be negative")
-	case in.MinSize != nil && in.MaxSize != nil && *in.MaxSize < *in.MinSize:
-		return nil, invalid("Max bound, %d, must be greater than or equal to min bound, %d", *in.MaxSize, *in.MinSize)
-	case start == nil && in.Recurrence == nil:
-		return nil, invalid("Either StartTime or Recurrence must be given")
-	case start != nil && !start.After(s.now()) && in.Recurrence == nil:
-		return nil, invalid("Given start time is in the past")
-	case start != nil && in.EndTime != nil && !in.EndTime.After(*start):
-		return nil, invalid("EndTime must be after StartTime")
-	}
 	a := &state.GroupAction{ScheduledUpdateGroupAction: types.ScheduledUpdateGroupAction{
 		AutoScalingGroupName: in.AutoScalingGroupName,
 		ScheduledActionName:  in.ScheduledActionName,
@@ -81,6 +66,30 @@ func (s *Service) PutScheduledUpdateGroupAction(
 		return nil, err
 	}
 	return &api.PutScheduledUpdateGroupActionOutput{}, nil
+}
+
+// checkAction refuses an action whose parts contradict each other.
+func (s *Service) checkAction(in *api.PutScheduledUpdateGroupActionInput) error {
+	if !groupName.MatchString(aws.ToString(in.ScheduledActionName)) {
+		return invalid("ScheduledActionName %q must have 1 to 255 characters, none of them :, /, | or a control character",
+			aws.ToString(in.ScheduledActionName))
+	}
+	start := cmp.Or(in.StartTime, in.Time)
+	switch {
+	case in.MinSize == nil && in.MaxSize == nil && in.DesiredCapacity == nil:
+		return invalid("At least one of MinSize, MaxSize and DesiredCapacity must be given")
+	case aws.ToInt32(in.MinSize) < 0 || aws.ToInt32(in.MaxSize) < 0 || in.DesiredCapacity != nil && *in.DesiredCapacity < -1:
+		return invalid("MinSize, MaxSize and DesiredCapacity must not be negative")
+	case in.MinSize != nil && in.MaxSize != nil && *in.MaxSize < *in.MinSize:
+		return invalid("Max bound, %d, must be greater than or equal to min bound, %d", *in.MaxSize, *in.MinSize)
+	case start == nil && in.Recurrence == nil:
+		return invalid("Either StartTime or Recurrence must be given")
+	case start != nil && !start.After(s.now()) && in.Recurrence == nil:
+		return invalid("Given start time is in the past")
+	case start != nil && in.EndTime != nil && !in.EndTime.After(*start):
+		return invalid("EndTime must be after StartTime")
+	}
+	return nil
 }
 
 // startsAt returns a test for the actions with other keys that start at a time. Those that only recur start when they are next due,
