@@ -165,7 +165,7 @@ func (s *Service) newStack(name string) (*state.Stack, error) {
 // begin begins an operation on a stack.
 func (s *Service) begin(ctx context.Context, tx *state.Tx, stack *state.Stack, status types.StackStatus) {
 	who := call.From(ctx).Identity
-	stack.By = state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role}
+	stack.By = state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role, Session: who.Session}
 	stack.Since, stack.Built = s.opts.Account.Now(), time.Time{}
 	if status != types.StackStatusUpdateRollbackInProgress {
 		stack.Attempts = attempts(stack)

@@ -27,13 +27,7 @@ func (s *Service) PermissionsOf(c call.Identity) Permissions {
 	user := c.User()
 	switch {
 	case c.Role != "":
-		r := v.RoleAt(s.opts.ID, c.Role)
-		if r == nil {
-			p.Unlimited = !s.opts.Enforce
-			return p
-		}
-		s.fillPermissions(v, roleKind, &r.Identity, &p)
-		p.Context.Set("aws:userid", r.ID+":"+c.Principal[strings.LastIndexByte(c.Principal, '/')+1:])
+		s.ofRole(v, c, &p)
 	case user != "":
 		p.User = user[strings.LastIndexByte(user, '/')+1:]
 		if k, i, err := s.identityAt(v, c.Principal); err == nil && k == userKind {
@@ -43,6 +37,24 @@ func (s *Service) PermissionsOf(c call.Identity) Permissions {
 		p.Unlimited = true
 	}
 	return p
+}
+
+// ofRole fills in what a session of a role may do.
+func (s *Service) ofRole(v *state.View, c call.Identity, p *Permissions) {
+	r := v.RoleAt(s.opts.ID, c.Role)
+	switch {
+	case r != nil:
+		s.fillPermissions(v, roleKind, &r.Identity, p)
+		p.Context.Set("aws:userid", r.ID+":"+c.Principal[strings.LastIndexByte(c.Principal, '/')+1:])
+	case s.opts.Enforce:
+	case c.Session == "":
+		p.Unlimited = true
+	default:
+		p.Policies.Identity = everything
+	}
+	if c.Session != "" {
+		p.Policies.Session = s.ofSession(v, c.Session)
+	}
 }
 
 func (s *Service) fillPermissions(v *state.View, k *kind, i *state.Identity, p *Permissions) {

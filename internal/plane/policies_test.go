@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go"
 )
 
@@ -456,5 +457,94 @@ func TestTasksMakeNoOthers(t *testing.T) {
 	}
 	if out, err := p.IAM.ListUsers(t.Context(), &iam.ListUsersInput{}); err != nil || len(out.Users) > 0 {
 		t.Errorf("a stack made users: %v %v", out, err)
+	}
+}
+
+// TestSessionPolicies: a session may do what both its own policies and its role's allow, also by a stack.
+func TestSessionPolicies(t *testing.T) {
+	p := serveSigned(t)
+	putBuckets(t, s3Of(p.config("AKID", "secret", "")))
+	createRole(t, p, "reader", `{"Effect": "Allow", "Action": ["s3:*", "cloudformation:*", "ssm:PutParameter"], "Resource": "*"}`)
+	managed, err := p.IAM.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: aws.String("other"), PolicyDocument: aws.String(
+		`{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::other/*"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inline := aws.String(`{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": ["s3:GetObject", "sqs:*", "cloudformation:*"],
+		"NotResource": ["arn:aws:s3:::other/*"]}}`)
+	arns := []ststypes.PolicyDescriptorType{{Arn: managed.Policy.Arn}}
+	assume := func(role string, inline *string, arns []ststypes.PolicyDescriptorType) (aws.Config, error) {
+		out, err := sts.NewFromConfig(p.config("AKID", "secret", "")).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+			RoleArn: aws.String(roleARNs + role), RoleSessionName: aws.String("mine"), Policy: inline, PolicyArns: arns,
+		})
+		if err != nil {
+			return aws.Config{}, err
+		}
+		if limited := inline != nil || arns != nil; limited != (aws.ToInt32(out.PackedPolicySize) > 0) {
+			t.Errorf("the packed size is %v", out.PackedPolicySize)
+		}
+		return p.config(*out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken), nil
+	}
+	for _, c := range []struct {
+		name          string
+		role          string
+		inline        *string
+		arns          []ststypes.PolicyDescriptorType
+		mine, other   string // the codes that reading an object of each bucket gets
+		queues, write string // those of listing queues, and of putting an object
+	}{
+		{"none", "reader", nil, nil, "", "", "AccessDenied", ""},
+		{"inline", "reader", inline, nil, "", "AccessDenied", "AccessDenied", "AccessDenied"},
+		{"managed", "reader", nil, arns, "AccessDenied", "", "AccessDenied", "AccessDenied"},
+		{"both", "reader", inline, arns, "", "", "AccessDenied", "AccessDenied"},
+		{"of a role that is a name", "name", inline, nil, "", "AccessDenied", "", "AccessDenied"},
+	} {
+		session, err := assume(c.role, c.inline, c.arns)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		get := func(bucket string) string {
+			_, err := s3Of(session).GetObject(t.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: aws.String("k")})
+			return code(err)
+		}
+		_, listing := sqs.NewFromConfig(session).ListQueues(t.Context(), nil)
+		_, writing := s3Of(session).PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("mine"), Key: aws.String("k"), Body: strings.NewReader("x")})
+		got := []string{get("mine"), get("other"), code(listing), code(writing)}
+		if want := []string{c.mine, c.other, c.queues, c.write}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", c.name, got, want)
+		}
+	}
+	if _, err := assume("reader", aws.String(*inline+strings.Repeat(" ", 2048)), nil); code(err) != "PackedPolicyTooLarge" {
+		t.Errorf("a long policy: %v", err)
+	}
+	if _, err := assume("reader", nil, []ststypes.PolicyDescriptorType{{Arn: aws.String("arn:aws:iam::000000000000:policy/none")}}); code(err) != "ValidationError" {
+		t.Errorf("a policy that there isn't: %v", err)
+	}
+	session, err := assume("reader", inline, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stacks := cloudformation.NewFromConfig(session)
+	made, err := stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: aws.String("s"), TemplateBody: aws.String(
+		`{"Resources": {"P": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Name": "p", "Value": "v"}}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter := cloudformation.NewStackCreateCompleteWaiter(stacks, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 100*time.Millisecond
+	})
+	if err := waiter.Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: made.StackId}, time.Minute); err == nil {
+		t.Error("a stack made a parameter that the session's policies don't allow")
+	}
+	gone, err := assume("reader", nil, arns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.IAM.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: managed.Policy.Arn}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s3Of(gone).GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("other"), Key: aws.String("k")}); code(err) != "AccessDenied" {
+		t.Errorf("with a policy that is gone: %v", err)
 	}
 }

@@ -99,6 +99,7 @@ type StackCaller struct {
 	Principal string `json:",omitempty"`
 	Task      string `json:",omitempty"`
 	Role      string `json:",omitempty"`
+	Session   string `json:",omitempty"` // the policies that limit the session besides its role's
 }
 
 // StackSource is what a stack is made from.

@@ -167,7 +167,7 @@ func (s *Service) request(ctx context.Context, op types.Operation, name, clientT
 		Operation:   op,
 		Status:      types.OperationStatusPending,
 		At:          s.account.Now(),
-		By:          state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role},
+		By:          state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role, Session: who.Session},
 	}
 }
 

@@ -94,7 +94,7 @@ func (l *Loop) Step(ctx context.Context, token string) (moved bool, err error) {
 
 // as returns a context in which calls are made by whoever asked.
 func (l *Loop) as(ctx context.Context, r *state.ResourceRequest) context.Context {
-	who := call.Identity{Principal: cmp.Or(r.By.Principal, l.opts.Account.Root()), Task: r.By.Task, Role: r.By.Role}
+	who := call.Identity{Principal: cmp.Or(r.By.Principal, l.opts.Account.Root()), Task: r.By.Task, Role: r.By.Role, Session: r.By.Session}
 	return call.With(ctx, call.Call{Service: "cloudformation", Identity: who}) // whose types make the calls
 }
 

@@ -75,14 +75,20 @@ func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts
 	case call.From(ctx).Role != "" && lasts > maxChained:
 		return nil, invalid("The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.")
 	}
+	policies, size, err := s.sessionPolicies(in)
+	if err != nil {
+		return nil, err
+	}
 	c := s.opts.Issuer.Assume(Assumed{
-		Role:   *in.RoleArn,
-		RoleID: role.ID,
-		Name:   *in.RoleSessionName,
-		Task:   call.From(ctx).Task,
-		Lasts:  lasts,
+		Role:     *in.RoleArn,
+		RoleID:   role.ID,
+		Name:     *in.RoleSessionName,
+		Task:     call.From(ctx).Task,
+		Lasts:    lasts,
+		Policies: policies,
 	})
 	return &sts.AssumeRoleOutput{
+		PackedPolicySize: size,
 		Credentials: &types.Credentials{
 			AccessKeyId:     &c.AccessKeyID,
 			SecretAccessKey: &c.SecretAccessKey,
@@ -96,12 +102,23 @@ func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts
 	}, nil
 }
 
+// sessionPolicies returns the policies that a session is to have, and how much of the room for them they take, in percent; nil without any.
+func (s *Service) sessionPolicies(in *sts.AssumeRoleInput) (policies string, percent *int32, err error) {
+	var arns []string
+	for _, p := range in.PolicyArns {
+		arns = append(arns, aws.ToString(p.Arn))
+	}
+	policies, size, err := s.opts.Roles.SessionPolicies(aws.ToString(in.Policy), arns)
+	if policies != "" {
+		percent = aws.Int32(int32(max(1, size*100/iam.MaxSessionPolicies)))
+	}
+	return policies, percent, err
+}
+
 // checkAbsent refuses what would limit or mark a session and isn't there yet: without it a session could do more than was asked for.
 func checkAbsent(in *sts.AssumeRoleInput) error {
 	var given []string
 	for member, is := range map[string]bool{
-		"Policy":           in.Policy != nil,
-		"PolicyArns":       len(in.PolicyArns) > 0,
 		"ProvidedContexts": len(in.ProvidedContexts) > 0,
 		"SerialNumber":     in.SerialNumber != nil,
 		"SourceIdentity":   in.SourceIdentity != nil,

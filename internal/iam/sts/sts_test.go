@@ -70,7 +70,7 @@ func TestWhoMayAssumeRoles(t *testing.T) {
 		{"no resource", caller, sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::000000000000:")}, "ValidationError"},
 		{"too long", call.Identity{}, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/forcaller"), DurationSeconds: aws.Int32(3601)}, "ValidationError"},
 		{"too long for a session", byName, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/other"), DurationSeconds: aws.Int32(3601)}, "ValidationError"},
-		{"a policy", call.Identity{}, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/forcaller"), Policy: aws.String("{}")}, "ValidationError"},
+		{"a policy", call.Identity{}, sts.AssumeRoleInput{RoleArn: aws.String(arns + "role/forcaller"), Policy: aws.String("{}")}, "MalformedPolicyDocument"},
 	} {
 		c.in.RoleSessionName = aws.String("mine")
 		out, err := s.AssumeRole(call.With(t.Context(), call.Call{Identity: c.who}), &c.in)
