@@ -226,6 +226,9 @@ func (t *task) tryPull(ctx context.Context, image string, auth *runtime.Registry
 		if err == nil {
 			return digest, nil
 		}
+		if errors.Is(err, runtime.ErrImageName) {
+			return "", fmt.Errorf("cannot pull %s: %w", image, runtime.ErrImageName)
+		}
 		if try == pullTries || !pause(ctx, wait+rand.N(wait/5)) {
 			cause := strings.ReplaceAll(err.Error(), "\n", ": ") // joined errors have a line each
 			return "", fmt.Errorf("cannot pull %s, tried %d times: %s", image, try, cause)

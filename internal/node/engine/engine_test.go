@@ -204,6 +204,7 @@ func TestPullsAreRetried(t *testing.T) {
 		{"pullfail", 10 * time.Second, "", 4},
 		{"pullfail", 16 * time.Second, "STOPPED", 5},
 		{"flaky@3s", 6 * time.Second, "RUNNING", 3},
+		{"misnamed", 0, "STOPPED", 1},
 		{"down@1h", 59 * time.Minute, "", 0},
 		{"down@1h", 61 * time.Minute, "RUNNING", 0},
 	} {

@@ -181,6 +181,9 @@ func (a *agent) Pull(ctx context.Context, image string, auth *runtime.RegistryAu
 	case "pullfail":
 		a.pulls.Add(1)
 		return "", runtime.ErrImageNotFound
+	case "misnamed":
+		a.pulls.Add(1)
+		return "", runtime.ErrImageName
 	case "flaky": // until its time
 		a.pulls.Add(1)
 		if time.Since(a.began) < after {

@@ -59,7 +59,7 @@ func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 		err = r.pull(ctx, ref, auth)
 	}
 	found, inspectErr := r.api.ImageInspect(ctx, imageName(ref))
-	if errdefs.IsNotFound(inspectErr) {
+	if errdefs.IsNotFound(inspectErr) || inspectErr != nil && errors.Is(err, runtime.ErrImageName) {
 		return "", errors.Join(err, fmt.Errorf("%s: %w", ref, runtime.ErrImageNotFound))
 	}
 	if inspectErr != nil {
@@ -83,7 +83,7 @@ func digestIn(ref string, digests []string) string {
 }
 
 func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) error {
-	parsed, err := name.ParseReference(ref)
+	parsed, err := image.Parse(ref)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -42,9 +43,18 @@ func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAut
 	return s.add(ctx, ref, found.Digest.String(), img)
 }
 
+// Parse parses the name of an image in a registry. One that names none is a runtime.ErrImageName.
+func Parse(ref string) (name.Reference, error) {
+	parsed, err := name.ParseReference(ref)
+	if err != nil || strings.HasPrefix(ref, "/") {
+		return nil, fmt.Errorf("%s: %w", ref, runtime.ErrImageName)
+	}
+	return parsed, nil
+}
+
 // Find finds an image, for this platform, in its registry. It gives up on one that hangs.
 func Find(ctx context.Context, ref string, auth *runtime.RegistryAuth, stall time.Duration) (*remote.Descriptor, error) {
-	parsed, err := name.ParseReference(ref)
+	parsed, err := Parse(ref)
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func userIn(dir, name string) (*user.ExecUser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrCannotStart, err)
 	}
-	if u.Gid != 0 && !slices.Contains(u.Sgids, u.Gid) {
+	if !slices.Contains(u.Sgids, u.Gid) {
 		u.Sgids = append([]int{u.Gid}, u.Sgids...) // or a process could drop its own group, and pass files that it forbids
 	}
 	return u, nil

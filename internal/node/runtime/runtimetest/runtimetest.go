@@ -65,6 +65,7 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"Stats":                    s.stats,
 		"ProcessMatchesSpec":       s.processMatchesSpec,
 		"UserIsUnprivileged":       s.userIsUnprivileged,
+		"Groups":                   s.groups,
 		"ReadonlyRootfs":           s.readonlyRootfs,
 		"TmpfsAndShm":              s.tmpfsAndShm,
 		"Ulimits":                  s.ulimits,
@@ -538,6 +539,21 @@ func (s *suite) processMatchesSpec(t *testing.T) {
 	}
 }
 
+// groups: a user's groups have the first one among them, root's too.
+func (s *suite) groups(t *testing.T) {
+	for user, want := range map[string]string{
+		"":        "uid=0(root) gid=0(root) groups=0(root)",
+		"root":    "uid=0(root) gid=0(root) groups=0(root)",
+		"worker":  "uid=1234(worker) gid=1234(worker) groups=1234(worker),4321(more)",
+		"77:4321": "uid=77 gid=4321(more) groups=4321(more)",
+		"77":      "uid=77 gid=0(root) groups=0(root)",
+	} {
+		if got := s.output(t, "id", func(c *runtime.Spec) { c.ID += "-" + strings.ReplaceAll(user, ":", "-"); c.User = user }); got != want {
+			t.Errorf("%q: %s, want %s", user, got, want)
+		}
+	}
+}
+
 func (s *suite) userIsUnprivileged(t *testing.T) {
 	const script = "mount -t tmpfs x /tmp 2>/dev/null || echo no; grep Seccomp: /proc/self/status; " +
 		"grep CapBnd /proc/self/status; ls /dev/mem 2>/dev/null || echo no"
@@ -808,7 +824,10 @@ func (s *suite) notFound(t *testing.T) {
 	if err := s.rt.Remove(t.Context(), "none"); err != nil {
 		t.Errorf("remove: %v", err)
 	}
-	if _, err := s.rt.Pull(t.Context(), "127.0.0.1:1/none:1", nil); !errors.Is(err, runtime.ErrImageNotFound) {
-		t.Errorf("pull: %v", err)
+	for ref, isName := range map[string]bool{"127.0.0.1:1/none:1": true, "/x": false, "UPPER": false} {
+		_, err := s.rt.Pull(t.Context(), ref, nil)
+		if !errors.Is(err, runtime.ErrImageNotFound) || errors.Is(err, runtime.ErrImageName) == isName {
+			t.Errorf("pull %s: %v", ref, err)
+		}
 	}
 }
