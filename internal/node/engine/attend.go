@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/runtime"
 )
 
 // attended are the network namespaces in which the agent serves a task's containers. The key is a container's name, or "" for the whole
@@ -51,6 +53,12 @@ func (t *task) attendContainer(ctx context.Context, c *acs.Container, id string)
 		t.tellBridge(ctx, c.Name, id)
 	}
 	return t.attend(c.Name, netns)
+}
+
+// hasNetwork reports whether a container still has a namespace, and so hasn't ended.
+func (t *task) hasNetwork(ctx context.Context, id string) bool {
+	netns, err := t.engine.opts.Runtime.NetNS(ctx, id)
+	return netns != "" || err != nil && !errors.Is(err, runtime.ErrNotFound)
 }
 
 // tellBridge tells of a container's address in mode bridge, which members of its instance's security groups are known by.

@@ -312,7 +312,7 @@ func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string, code
 // watch follows a running container to its end: its health, output, stop and exit.
 func (t *task) watch(ctx context.Context, c *acs.Container) {
 	rc, id := t.container(c.Name)
-	if err := t.attendContainer(ctx, c, id); err != nil { // it may have ended already
+	if err := t.attendContainer(ctx, c, id); err != nil && t.hasNetwork(ctx, id) {
 		t.engine.opts.Log.Warn("a running container cannot be served", "container", id, "error", err)
 	}
 	defer t.leave(c.Name)
