@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -164,11 +165,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close() //nolint:errcheck // the process ends anyway
-	level := slog.LevelInfo
-	if c.Verbose {
-		level = slog.LevelDebug
-	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := c.logger(os.Stderr)
 	name := c.Name
 	if name == "" {
 		host, err := os.Hostname()
@@ -224,6 +221,17 @@ func (c *agentCmd) Run(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(err, c.switchOff(a))
+}
+
+// logger returns the agent's log, which is the default one too.
+func (c *agentCmd) logger(w io.Writer) *slog.Logger {
+	level := slog.LevelInfo
+	if c.Verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	slog.SetDefault(log)
+	return log
 }
 
 // runUserData runs the user data of the fleet's instance that this node is, if it may.

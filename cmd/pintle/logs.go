@@ -107,7 +107,18 @@ func (cl clients) copy(ctx context.Context, in *cloudwatchlogs.GetLogEventsInput
 	return len(page.Events), nil
 }
 
+// checkTaskID says where to find a task's id if this can't be one.
+func checkTaskID(task string) error {
+	if n := len(lastPart(&task)); n != 32 && n != 36 {
+		return fmt.Errorf("%q is neither a task's whole id nor its ARN: pintle ps -a lists the ids", task)
+	}
+	return nil
+}
+
 func (cl clients) describe(ctx context.Context, cluster, task string) (types.Task, error) {
+	if err := checkTaskID(task); err != nil {
+		return types.Task{}, err
+	}
 	d, err := cl.ecs.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
 	if err != nil {
 		return types.Task{}, err
