@@ -31,7 +31,7 @@ func (c *envCmd) verb() *cobra.Command {
 }
 
 const envHelp = `If the AWS CLI on the PATH doesn't take its endpoint from AWS_ENDPOINT_URL, as versions before 2.13 for all services and
-version 1 for SQS, a program aws that passes it on is put before it.`
+version 1 for SQS, a program aws that passes it on is put before it: it is written to ~/.cache/pintle/bin (in $XDG_CACHE_HOME, if set).`
 
 // Run prints shell commands. They keep credentials that are already set.
 func (c *envCmd) Run(ctx context.Context) error {
