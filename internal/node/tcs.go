@@ -65,8 +65,8 @@ func (t *tcsSession) readAll(ctx context.Context) error {
 	}
 }
 
-// publish sends the GPUs' load every second, containers' health and usage less often, and the node's own status when a heartbeat asks for
-// it.
+// publish sends the GPUs' load every second, and containers' health with it if that has changed: a container may end soon after. It sends all
+// health and usage less often, and the node's own status when a heartbeat asks for it.
 func (t *tcsSession) publish(ctx context.Context) error {
 	telemetry, health, metrics := time.NewTicker(telemetryEvery), time.NewTicker(healthEvery), time.NewTicker(metricsEvery)
 	defer telemetry.Stop()
@@ -81,7 +81,9 @@ func (t *tcsSession) publish(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-telemetry.C:
-			err = t.sendTelemetry(ctx)
+			if err = t.sendTelemetry(ctx); err == nil && t.agent.engine.TakeHealthNews() {
+				err = t.sendHealth(ctx)
+			}
 		case <-health.C:
 			err = t.sendHealth(ctx)
 		case <-metrics.C:

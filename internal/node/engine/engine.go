@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -71,6 +72,8 @@ type Engine struct {
 	opts   Options
 	ledger *ledger
 	write  func(path string, r *Record) error // Record.write, except in tests
+
+	healthNews atomic.Bool
 
 	mu      sync.Mutex
 	tasks   map[string]*task // by ARN

@@ -566,6 +566,9 @@ func TestHealth(t *testing.T) {
 			if got := health(); got != want.want {
 				t.Errorf("after %v: %s, want %s", want.at, got, want.want)
 			}
+			if news := a.engine.TakeHealthNews(); news != (want.at != 13*time.Second) || a.engine.TakeHealthNews() {
+				t.Errorf("after %v: news %v, or twice", want.at, news)
+			}
 		}
 		if got := a.engine.Health(); len(got) != 1 || len(got[0].Containers) != 2 {
 			t.Errorf("got %+v", got)

@@ -91,4 +91,8 @@ func (t *task) setHealth(name string, h Health) {
 		c := r.Containers[name]
 		c.Health, c.HealthSince = h, time.Now().UTC()
 	})
+	t.engine.healthNews.Store(true)
 }
+
+// TakeHealthNews reports whether the health of any container has changed since the last call.
+func (e *Engine) TakeHealthNews() bool { return e.healthNews.Swap(false) }
