@@ -75,7 +75,7 @@ func (c *gpuFaultCmd) Run(ctx context.Context) error {
 	if err := c.postFault(ctx, console.Fault{GPU: c.GPU, XID: c.XID}); err != nil {
 		return err
 	}
-	fmt.Printf("GPU %s has an error now, XID %d, which is simulated. It ends with: pintle gpus clear %s\n", c.GPU, c.XID, c.GPU)
+	fmt.Printf("%s has an error now, XID %d, which is simulated. It ends with: pintle gpus clear %s\n", c.GPU, c.XID, c.GPU)
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (c *gpuClearCmd) Run(ctx context.Context) error {
 	if err := c.postFault(ctx, console.Fault{GPU: c.GPU}); err != nil {
 		return err
 	}
-	fmt.Printf("GPU %s counts as repaired, unless its driver still reports a fault: pintle gpus shows it\n", c.GPU)
+	fmt.Printf("%s counts as repaired, unless its driver still reports a fault: pintle gpus shows it\n", c.GPU)
 	return nil
 }
 

@@ -97,8 +97,8 @@ func TestFaultsAreTold(t *testing.T) {
 	defer server.Close()
 	f := endpointFlags{server.URL}
 	for want, run := range map[string]func(context.Context) error{
-		"GPU g-1 has an error now, XID 79, which is simulated. It ends with: pintle gpus clear g-1\n": (&gpuFaultCmd{f, "g-1", 79}).Run,
-		"GPU g-1 counts as repaired, unless its driver still reports a fault: pintle gpus shows it\n": (&gpuClearCmd{f, "g-1"}).Run,
+		"g-1 has an error now, XID 79, which is simulated. It ends with: pintle gpus clear g-1\n": (&gpuFaultCmd{f, "g-1", 79}).Run,
+		"g-1 counts as repaired, unless its driver still reports a fault: pintle gpus shows it\n": (&gpuClearCmd{f, "g-1"}).Run,
 	} {
 		got := printed(t, func() error { return run(t.Context()) })
 		if got != want {

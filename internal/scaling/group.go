@@ -41,7 +41,7 @@ func NextOfGroup(a *types.ScheduledUpdateGroupAction, now time.Time) (*time.Time
 	}
 	c, err := parseCrontab(*a.Recurrence)
 	if err != nil {
-		return nil, fmt.Errorf("Recurrence %q%w", *a.Recurrence, err)
+		return nil, fmt.Errorf("the Recurrence %q%w", *a.Recurrence, err)
 	}
 	s := Schedule{zone: zone, cron: c, End: aws.ToTime(a.EndTime)}
 	from := now

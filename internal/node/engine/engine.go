@@ -73,7 +73,7 @@ type Engine struct {
 	ledger *ledger
 	write  func(path string, r *Record) error // Record.write, except in tests
 
-	healthNews atomic.Bool
+	healthNews atomic.Bool // whether a container's health has changed and nobody has asked since
 
 	mu      sync.Mutex
 	tasks   map[string]*task // by ARN
