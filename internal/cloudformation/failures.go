@@ -36,7 +36,7 @@ func goesOnFrom(stack *state.Stack) error {
 
 // attempts returns the operations that the stack's next one goes on from: those that have failed and weren't rolled back.
 func attempts(stack *state.Stack) []string {
-	if !stack.HasFailed() {
+	if !stack.HasFailed() && stack.FormerOf == "" {
 		return nil
 	}
 	return append(slices.Clip(stack.Attempts), stack.Operation)
@@ -60,6 +60,7 @@ func (s *Service) RollbackStack(ctx context.Context, in *cloudformation.Rollback
 		if in.RoleARN != nil {
 			stack.RoleARN = in.RoleARN
 		}
+		outdate(tx, stack)
 		s.begin(ctx, tx, stack, stacks.RollbackOf(stack))
 	})
 	if err != nil {

@@ -251,7 +251,6 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 		return nil, cmp.Or(err, errNoUpdates)
 	}
 	err = s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
-		keepFormer(stack, parent)
 		stack.Target = target
 		asTheUpdateSays(stack, in)
 		stack.RollbackConfiguration = watched
@@ -259,6 +258,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 		stack.LastUpdatedTime = new(s.opts.Account.Now())
 		s.pass(tx, stack, planned)
 		s.begin(ctx, tx, stack, types.StackStatusUpdateInProgress)
+		keepFormer(stack, parent)
 	})
 	if err != nil {
 		return nil, err

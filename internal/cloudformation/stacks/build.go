@@ -418,14 +418,17 @@ func (c *construction) change() (job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.kind.Check(c.row.Name, c.properties); err != nil {
-		return c.refused(err), nil
-	}
 	want := &plan.Wanted{Type: c.resource.Type, Kind: c.kind, Properties: c.properties}
 	if want.WillReplace, err = c.src.replacing(c.resource); err != nil {
 		return c.refused(err), nil
 	}
-	switch plan.Decide(have, want).Action {
+	decided := plan.Decide(have, want).Action
+	if decided != plan.Keep {
+		if err := c.kind.Check(c.row.Name, c.properties); err != nil {
+			return c.refused(err), nil
+		}
+	}
+	switch decided {
 	case plan.Replace, plan.MayReplace:
 		if outlasts(c.stack) {
 			return c.refused(template.Errorf("Replacement type updates not supported on stack with disable-rollback.")), nil
