@@ -18,11 +18,8 @@ type sessionPolicies struct {
 	Managed []string `json:"a,omitempty"` // ARNs
 }
 
-const (
-	// MaxSessionPolicies is how many characters a session's policies may have, together with the managed ones' ARNs.
-	MaxSessionPolicies = 2048
-	maxSessionManaged  = 10
-)
+// maxSessionManaged is the most managed policies of a session, by API_AssumeRole.
+const maxSessionManaged = 10
 
 // SessionPolicies checks the policies that a session is to have, and returns them as call.Identity has them, "" for none, with how many
 // characters they take.
@@ -44,10 +41,6 @@ func (s *Service) SessionPolicies(inline string, arns []string) (packed string, 
 	}
 	if len(arns) > maxSessionManaged {
 		return "", 0, account.Refuse("ValidationError", "A session can have at most %d managed policies.", maxSessionManaged)
-	}
-	if size > MaxSessionPolicies {
-		return "", 0, account.Refuse("PackedPolicyTooLarge", "Packed policy consumes %d%% of allotted space, please use smaller policy.",
-			size*100/MaxSessionPolicies)
 	}
 	b, err := json.Marshal(sessionPolicies{inline, arns})
 	return string(b), size, err

@@ -70,7 +70,7 @@ func (g gate) check(ctx context.Context, in any) error {
 		return nil
 	}
 	if c.Task != "" {
-		if why := handsOut(in); why != "" {
+		if why := handsOut(g.plane.State.View(), in); why != "" {
 			return refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, "iam:PassRole", "*", why))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -219,6 +220,25 @@ func TestKeysThatAreOverOnLoopback(t *testing.T) {
 	expect("an inactive key in S3", code(err), "InvalidAccessKeyId")
 	_, err = sts.NewFromConfig(p.config(*key.AccessKeyId, *key.SecretAccessKey, "")).GetCallerIdentity(t.Context(), nil)
 	expect("an inactive key in STS", code(err), "InvalidClientTokenId")
+	for _, header := range []string{
+		"AWS " + *key.AccessKeyId + ":c2lnbmF0dXJl",
+		"AWS4-ECDSA-P256-SHA256 Credential=" + *key.AccessKeyId + "/20261123/s3/aws4_request, SignedHeaders=host, Signature=00",
+		"AWS4-HMAC-SHA256\tCredential=" + *key.AccessKeyId + "/20261123/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=00",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.Endpoint()+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", header)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close() //nolint:errcheck // a test
+		if answer.StatusCode < 400 {
+			t.Errorf("an inactive key in %q gets %d", header, answer.StatusCode)
+		}
+	}
 	putTask(t, p, "STOPPED")
 	expect("a task that has ended", list(task.AccessKeyID, task.SecretAccessKey, task.SessionToken), "ExpiredTokenException")
 }
@@ -390,6 +410,15 @@ func taskDefinitionIn(role string) *awsecs.RegisterTaskDefinitionInput {
 func TestTasksMakeNoOthers(t *testing.T) {
 	p := serveSigned(t)
 	createRole(t, p, "strong", `{"Effect": "Allow", "Action": "*", "Resource": "*"}`)
+	_, err := p.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String("owners"),
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			IamInstanceProfile: &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("p")},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, role := range []string{"strong", "name"} {
 		task := asTask(t, p, role)
 		users, machines := iam.NewFromConfig(task), ec2.NewFromConfig(task)
@@ -426,6 +455,20 @@ func TestTasksMakeNoOthers(t *testing.T) {
 				_, err := machines.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{LaunchTemplateName: aws.String("t"), LaunchTemplateData: launch})
 				return err
 			},
+			"a version of another's": func() error {
+				_, err := machines.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
+					LaunchTemplateName: aws.String("owners"), SourceVersion: aws.String("1"),
+					LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: aws.String("ami-0123456789abcdef0")},
+				})
+				return err
+			},
+			"an instance of another's template": func() error {
+				_, err := machines.RunInstances(t.Context(), &ec2.RunInstancesInput{
+					MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: aws.String("ami-0123456789abcdef0"),
+					LaunchTemplate: &ec2types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("owners")},
+				})
+				return err
+			},
 			"a launch configuration with user data": func() error {
 				_, err := autoscaling.NewFromConfig(task).CreateLaunchConfiguration(t.Context(), &autoscaling.CreateLaunchConfigurationInput{
 					LaunchConfigurationName: aws.String("c"), ImageId: aws.String("ami-0123456789abcdef0"), InstanceType: aws.String("m5.large"), UserData: data,
@@ -454,6 +497,12 @@ func TestTasksMakeNoOthers(t *testing.T) {
 	})
 	if err := waiter.Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: made.StackId}, time.Minute); err == nil {
 		t.Error("a stack made a user")
+	}
+	events, err := stacks.DescribeStackEvents(t.Context(), &cloudformation.DescribeStackEventsInput{StackName: made.StackId})
+	if err != nil || !slices.ContainsFunc(events.StackEvents, func(e cfntypes.StackEvent) bool {
+		return strings.Contains(aws.ToString(e.ResourceStatusReason), "iam:CreateUser")
+	}) {
+		t.Errorf("no event says why: %v", err)
 	}
 	if out, err := p.IAM.ListUsers(t.Context(), &iam.ListUsersInput{}); err != nil || len(out.Users) > 0 {
 		t.Errorf("a stack made users: %v %v", out, err)

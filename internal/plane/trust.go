@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -60,35 +62,60 @@ func onlyReads(operation string) bool {
 }
 
 // handsOut returns why a task may not make a call that gives instances more than the task has: a role, whose credentials an instance has for
-// itself, or user data, which instances may run as root. It's "" for a call that gives neither.
-func handsOut(in any) string {
-	var profile bool
-	var userData *string
+// itself, or user data, which instances may run as root. It's "" for a call that gives neither. What a launch template of others has counts
+// where the call changes the rest of it, such as the image. A group may use the template as it is.
+func handsOut(v *state.View, in any) string {
+	var g gift
 	switch in := in.(type) {
 	case *ec2.RunInstancesInput:
-		profile, userData = in.IamInstanceProfile != nil, in.UserData
+		g = gift{in.IamInstanceProfile != nil, in.UserData != nil}
+		if t := in.LaunchTemplate; t != nil {
+			g = g.and(inTemplate(v, t.LaunchTemplateId, t.LaunchTemplateName))
+		}
 	case *ec2.CreateLaunchTemplateInput:
-		profile, userData = launches(in.LaunchTemplateData)
+		g = inData(in.LaunchTemplateData)
 	case *ec2.CreateLaunchTemplateVersionInput:
-		profile, userData = launches(in.LaunchTemplateData)
+		g = inData(in.LaunchTemplateData)
+		if in.SourceVersion != nil {
+			g = g.and(inTemplate(v, in.LaunchTemplateId, in.LaunchTemplateName))
+		}
 	case *autoscaling.CreateLaunchConfigurationInput:
-		profile, userData = in.IamInstanceProfile != nil, in.UserData
+		g = gift{in.IamInstanceProfile != nil || in.InstanceId != nil, in.UserData != nil}
 	}
 	switch {
-	case profile:
+	case g.role:
 		return "a task can give no role to instances"
-	case userData != nil:
+	case g.userData:
 		return "a task can give no user data to instances, which may run it"
 	}
 	return ""
 }
 
-// launches returns whether a launch template's data has an instance profile, and its user data.
-func launches(data *ec2types.RequestLaunchTemplateData) (profile bool, userData *string) {
+// gift is what instances get besides what they are.
+type gift struct{ role, userData bool }
+
+func (g gift) and(other gift) gift { return gift{g.role || other.role, g.userData || other.userData} }
+
+// inData returns what a launch template's data give.
+func inData(data *ec2types.RequestLaunchTemplateData) gift {
 	if data == nil {
-		return false, nil
+		return gift{}
 	}
-	return data.IamInstanceProfile != nil, data.UserData
+	return gift{data.IamInstanceProfile != nil, data.UserData != nil}
+}
+
+// inTemplate returns what any version of a launch template gives.
+func inTemplate(v *state.View, id, name *string) (g gift) {
+	t := v.FindLaunchTemplate(aws.ToString(id), aws.ToString(name))
+	if t == nil {
+		return g
+	}
+	for _, version := range t.Versions {
+		if data := version.LaunchTemplateData; data != nil {
+			g = g.and(gift{data.IamInstanceProfile != nil, data.UserData != nil})
+		}
+	}
+	return g
 }
 
 // standing returns what must stay as it is for the registry's tokens of a caller to stay good: the unique id of its role. It reports whether the

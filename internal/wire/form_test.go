@@ -130,7 +130,11 @@ func TestFormsThatAreRefused(t *testing.T) {
 	}
 }
 
+// policyOf returns a policy for the bucket that the tests have, unless its conditions name one.
 func policyOf(expires, conditions string) string {
+	if !strings.Contains(conditions, "bucket") {
+		conditions += `, {"bucket": "bucket"}`
+	}
 	return base64.StdEncoding.EncodeToString([]byte(`{"expiration": "` + expires + `", "conditions": [` + conditions + `]}`))
 }
 

@@ -102,6 +102,9 @@ func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts
 	}, nil
 }
 
+// maxPolicies is how many characters a session's policies may have, together with the managed ones' ARNs.
+const maxPolicies = 2048
+
 // sessionPolicies returns the policies that a session is to have, and how much of the room for them they take, in percent; nil without any.
 func (s *Service) sessionPolicies(in *sts.AssumeRoleInput) (policies string, percent *int32, err error) {
 	var arns []string
@@ -109,10 +112,14 @@ func (s *Service) sessionPolicies(in *sts.AssumeRoleInput) (policies string, per
 		arns = append(arns, aws.ToString(p.Arn))
 	}
 	policies, size, err := s.opts.Roles.SessionPolicies(aws.ToString(in.Policy), arns)
-	if policies != "" {
-		percent = aws.Int32(int32(max(1, size*100/iam.MaxSessionPolicies)))
+	if policies == "" || err != nil {
+		return "", nil, err
 	}
-	return policies, percent, err
+	if size > maxPolicies {
+		return "", nil, account.Refuse("PackedPolicyTooLarge", "Packed policy consumes %d%% of allotted space, please use smaller policy.",
+			size*100/maxPolicies)
+	}
+	return policies, aws.Int32(int32(max(1, size*100/maxPolicies))), nil
 }
 
 // checkAbsent refuses what would limit or mark a session and isn't there yet: without it a session could do more than was asked for.

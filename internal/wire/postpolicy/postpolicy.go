@@ -127,7 +127,7 @@ func size(v any) (int64, bool) {
 }
 
 // Check returns why a form's fields aren't what the policy allows, as the end of S3's message, or nil. The fields' names have small letters;
-// the bucket, which is in the form's address, counts as one.
+// the bucket, which is in the form's address, counts as one that a policy must name.
 func (p *Policy) Check(now time.Time, bucket string, fields map[string]string) error {
 	if !now.Before(p.Expires) {
 		return problem("Policy expired.")
@@ -140,6 +140,9 @@ func (p *Policy) Check(now time.Time, bucket string, fields map[string]string) e
 		if !has || !c.holds(value) {
 			return problem("Policy Condition failed: " + c.String())
 		}
+	}
+	if !slices.ContainsFunc(p.conditions, func(c condition) bool { return c.field == "bucket" }) {
+		return problem("Extra input fields: bucket") // else the policy would open every bucket that its signer may write
 	}
 	var extra []string
 	for name := range fields {

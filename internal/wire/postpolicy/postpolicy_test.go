@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"maps"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,9 +17,10 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 func TestCheck(t *testing.T) {
-	with := func(conditions string) string {
+	only := func(conditions string) string {
 		return `{"expiration": "2026-11-23T13:00:00.000Z", "conditions": [` + conditions + `]}`
 	}
+	with := func(conditions string) string { return only(strings.TrimPrefix(conditions+`, {"bucket": "b"}`, ", ")) }
 	type fields = map[string]string
 	for _, c := range []struct {
 		name   string
@@ -42,7 +44,8 @@ func TestCheck(t *testing.T) {
 			"a list with another type", with(`["starts-with", "$Content-Type", "image/"]`), fields{"content-type": "image/png,text/html"},
 			`Policy Condition failed: ["starts-with", "$content-type", "image/"]`,
 		},
-		{"the bucket", with(`{"bucket": "b"}`), fields{}, ""},
+		{"no bucket", only(`{"acl": "private"}`), fields{"acl": "private"}, "Extra input fields: bucket"},
+		{"any bucket", only(`["starts-with", "$bucket", ""]`), fields{}, ""},
 		{"another bucket", with(`{"bucket": "c"}`), fields{"bucket": "c"}, `Policy Condition failed: ["eq", "$bucket", "c"]`},
 		{"two conditions on one field", with(`{"key": "a"}, ["starts-with", "$key", "b"]`), fields{"key": "a"}, `Policy Condition failed: ["starts-with", "$key", "b"]`},
 		{"expired", `{"expiration": "2026-11-23T12:00:00Z", "conditions": []}`, fields{}, "Policy expired."},
@@ -108,7 +111,7 @@ func TestMalformed(t *testing.T) {
 func TestWhatAPolicyNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fields := rapid.MapOfN(rapid.StringMatching(`x-[a-h]{1,8}`), rapid.String(), 1, 8).Draw(r, "fields")
-		var conditions []any
+		conditions := []any{map[string]string{"bucket": "b"}}
 		for name, value := range fields {
 			if rapid.Bool().Draw(r, "prefix") {
 				conditions = append(conditions, []any{"starts-with", "$" + name, value})

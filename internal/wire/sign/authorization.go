@@ -3,6 +3,7 @@ package sign
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -78,9 +79,14 @@ func claimed(r *http.Request) string {
 	if query := r.URL.Query(); query.Has("AWSAccessKeyId") {
 		return query.Get("AWSAccessKeyId")
 	}
-	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
-	return a.accessKeyID
+	if a, _ := parseAuthorization(r.Header, r.URL.RawQuery); a.accessKeyID != "" {
+		return a.accessKeyID
+	}
+	return keyOfOthers.FindString(r.Header.Get("Authorization"))
 }
+
+// keyOfOthers finds the access key in headers of kinds that aren't read here, such as S3's version 2: "AWS AKIA…:signature".
+var keyOfOthers = regexp.MustCompile(`\b(AKIA|ASIA)[A-Z2-7]{16}\b`)
 
 // parsePresigned parses the signature in a presigned URL's query.
 func parsePresigned(rawQuery string) (authorization, error) {
