@@ -157,7 +157,7 @@ func TestGroups(t *testing.T) {
 // groupSchedule changes a group with scheduled actions.
 func groupSchedule(t *testing.T, p *Pintle) {
 	g := p.createGroup(t, "schedule")
-	g.checkRefused("ValidationError", "cron", "put-scheduled-update-group-action", "--scheduled-action-name", "bad",
+	g.checkRefused("ValidationError", "Recurrence", "put-scheduled-update-group-action", "--scheduled-action-name", "bad",
 		"--recurrence", "0 25 * * *", "--desired-capacity", "1")
 	g.checkRefused("ValidationError", "in the past", "put-scheduled-update-group-action", "--scheduled-action-name", "bad",
 		"--start-time", "2020-01-01T00:00:00Z", "--desired-capacity", "1")
