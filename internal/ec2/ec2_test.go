@@ -44,7 +44,7 @@ func node(n int) *state.ContainerInstance {
 }
 
 // service returns a service with instances 1 to n, a node that is no EC2 instance, and one that is gone.
-func service(t *testing.T, n int) *Service {
+func service(t testing.TB, n int) *Service {
 	t.Helper()
 	store := statetest.Open(t)
 	err := store.Update(t.Context(), func(tx *state.Tx) error {

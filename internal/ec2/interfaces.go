@@ -96,11 +96,37 @@ func interfaceOf(instance string) string { return "eni" + strings.TrimPrefix(ins
 
 // launchedWith returns the instance that was launched with an interface, or nil.
 func launchedWith(v *state.View, id string) *state.Instance {
-	i := v.Instances.Get("i" + strings.TrimPrefix(id, "eni"))
-	if i == nil || i.IsOver() || i.SubnetId == nil {
+	rest, ok := strings.CutPrefix(id, "eni")
+	i := v.Instances.Get("i" + rest)
+	if !ok || i == nil || i.IsOver() || i.SubnetId == nil {
 		return nil
 	}
 	return i
+}
+
+// comesWithAMachine reports whether an interface is that of an instance, or of a machine that others have started. It looks them up by what
+// interfaceOf makes the id from, since describing them all would take too long in a transaction.
+func (s *Service) comesWithAMachine(v *state.View, id string) bool {
+	if launchedWith(v, id) != nil {
+		return true
+	}
+	rest := strings.TrimPrefix(id, "eni")
+	for _, machine := range []string{"i" + rest, rest} { // the ids of some machines begin differently, as with mi-
+		if interfaceOf(machine) == id && v.Instances.Get(machine) == nil && s.machineHasInterface(v, machine) {
+			return true
+		}
+	}
+	return false
+}
+
+// machineHasInterface reports whether a machine that others have started is shown with an interface.
+func (s *Service) machineHasInterface(v *state.View, machine string) bool {
+	for row := range v.ContainerInstances.By(state.InstancesByMachine, machine) {
+		if row.Ec2InstanceId != nil && aws.ToString(row.Status) != "INACTIVE" && len(s.instance(v, row).NetworkInterfaces) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // findLaunched returns the instance with an id that is in a subnet.
@@ -388,12 +414,11 @@ func (s *Service) DeleteNetworkInterface(
 ) (*ec2.DeleteNetworkInterfaceOutput, error) {
 	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
 		id := aws.ToString(in.NetworkInterfaceId)
-		if slices.ContainsFunc(s.interfaces(tx.View), func(i types.NetworkInterface) bool {
-			return *i.NetworkInterfaceId == id && i.Status == types.NetworkInterfaceStatusInUse
-		}) {
+		row, err := networkInterfaces.get(tx.View, in.NetworkInterfaceId, "NetworkInterfaceId")
+		if s.comesWithAMachine(tx.View, id) || row != nil && row.Status == types.NetworkInterfaceStatusInUse {
 			return refuse("InvalidParameterValue", "Network interface '%s' is currently in use.", id)
 		}
-		if _, err := networkInterfaces.get(tx.View, in.NetworkInterfaceId, "NetworkInterfaceId"); err != nil {
+		if err != nil {
 			return err
 		}
 		tx.NetworkInterfaces.Delete(id)

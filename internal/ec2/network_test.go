@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"net/netip"
+	"strconv"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -327,5 +328,76 @@ func TestNetworkOfAMachine(t *testing.T) {
 	}
 	if got := of(id(2)); got.VpcId != nil || got.SubnetId != nil || len(got.NetworkInterfaces) != 0 {
 		t.Errorf("one in a zone without a subnet is in %v, %v", *got.VpcId, *got.SubnetId)
+	}
+}
+
+// TestDeleteNetworkInterface: an interface is deleted if somebody made it and nothing uses it. Those of instances and machines are in use.
+func TestDeleteNetworkInterface(t *testing.T) {
+	s, w := networked(t)
+	launched, err := w.run(2, ec2.RunInstancesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := *launched[1].InstanceId
+	made, err := s.CreateNetworkInterface(t.Context(), &ec2.CreateNetworkInterfaceInput{SubnetId: &w.subnets[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.store.Update(t.Context(), func(tx *state.Tx) error {
+		elsewhere, left, again, unnamed, anywhere := node(2), node(3), node(4), node(5), node(6)
+		elsewhere.Attributes[1].Value = aws.String("rack-7")
+		left.Status = aws.String("INACTIVE")
+		again.Ec2InstanceId = &ended
+		unnamed.Ec2InstanceId = nil
+		anywhere.Ec2InstanceId = aws.String("mi-0123456789abcdef0")
+		for _, m := range []*state.ContainerInstance{node(1), elsewhere, left, again, unnamed, anywhere} {
+			tx.ContainerInstances.Put(m)
+		}
+		tx.Instances.Put(tx.Instances.Get(ended).In(types.InstanceStateNameTerminated))
+		used := *tx.NetworkInterfaces.Get(*made.NetworkInterface.NetworkInterfaceId)
+		used.NetworkInterfaceId = aws.String("eni-0123456789abcdef0")
+		used.Status = types.NetworkInterfaceStatusInUse
+		tx.NetworkInterfaces.Put(&used)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, id, want string }{
+		{"of its maker", *made.NetworkInterface.NetworkInterfaceId, ""},
+		{"deleted", *made.NetworkInterface.NetworkInterfaceId, "InvalidNetworkInterfaceID.NotFound"},
+		{"in use", "eni-0123456789abcdef0", "InvalidParameterValue"},
+		{"of an instance", interfaceOf(*launched[0].InstanceId), "InvalidParameterValue"},
+		{"of an instance that is over, whose machine is still there", interfaceOf(ended), "InvalidNetworkInterfaceID.NotFound"},
+		{"of a machine", interfaceOf(id(1)), "InvalidParameterValue"},
+		{"of a machine whose id begins differently", interfaceOf("mi-0123456789abcdef0"), "InvalidParameterValue"},
+		{"of a machine in no subnet", interfaceOf(id(2)), "InvalidNetworkInterfaceID.NotFound"},
+		{"of a machine that has left", interfaceOf(id(3)), "InvalidNetworkInterfaceID.NotFound"},
+		{"of nothing", "eni-00000000000000000", "InvalidNetworkInterfaceID.NotFound"},
+		{"an instance's without its beginning", (*launched[0].InstanceId)[1:], "InvalidNetworkInterfaceID.NotFound"},
+		{"the beginning alone", "eni", "InvalidNetworkInterfaceID.NotFound"},
+		{"none", "", "MissingParameter"},
+	} {
+		if _, err := s.DeleteNetworkInterface(t.Context(), &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: &c.id}); codeOf(err) != c.want {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// BenchmarkDeleteNetworkInterface asks for one that isn't there, which must not cost more with more machines: it happens in a transaction.
+func BenchmarkDeleteNetworkInterface(b *testing.B) {
+	for _, machines := range []int{1, 5000} {
+		b.Run(strconv.Itoa(machines), func(b *testing.B) {
+			s := service(b, machines)
+			if err := s.MakeDefaultNetwork(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			in := &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: aws.String("eni-0123456789abcdef0")}
+			for b.Loop() {
+				if _, err := s.DeleteNetworkInterface(b.Context(), in); err == nil {
+					b.Fatal("it was deleted")
+				}
+			}
+		})
 	}
 }
