@@ -15,9 +15,9 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// parsePolicy parses a repository's policy, which names no resources: it is about the repository.
+// parsePolicy parses a policy that a repository gets, which names no resources: it is about the repository.
 func parsePolicy(text string) (*policy.Policy, error) {
-	p, err := policy.Parse(policy.Resource, text)
+	p, err := policy.Check(policy.Resource, text)
 	if err != nil || hasResources(text) {
 		return nil, badParameter("PolicyText", "Invalid repository policy provided")
 	}

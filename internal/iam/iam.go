@@ -214,9 +214,9 @@ func checkPath(path string) error {
 	return nil
 }
 
-// parse checks a policy document.
+// parse parses a policy document that somebody puts, or asks about.
 func parse(kind policy.Kind, document string) (*policy.Policy, error) {
-	p, err := policy.Parse(kind, document)
+	p, err := policy.Check(kind, document)
 	var wrong *policy.Malformed
 	if errors.As(err, &wrong) {
 		return nil, &types.MalformedPolicyDocumentException{Message: &wrong.Message}

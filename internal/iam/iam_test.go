@@ -18,6 +18,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/iam/policy"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/vault/vaulttest"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -299,5 +300,31 @@ func TestPagesOfVersions(t *testing.T) {
 	}
 	if refused := try(w, w.ListPolicyVersions, &iam.ListPolicyVersionsInput{PolicyArn: arn, Marker: aws.String("x")}); refused != "ValidationError: Invalid Marker." {
 		t.Errorf("with another marker: %s", refused)
+	}
+}
+
+// TestStoredTrust: a role that an earlier version made can be assumed as before, though its policy couldn't be put today.
+func TestStoredTrust(t *testing.T) {
+	w := newWorld(t)
+	w.user("ann")
+	w.role("worker")
+	const old = `{"Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ci.example.com"}},
+		{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "arn:aws:iam::000000000000:user/ann"}}]}`
+	err := w.store.Update(t.Context(), func(tx *state.Tx) error {
+		role := *tx.Roles.Get("worker")
+		role.Trust = old
+		tx.Roles.Put(&role)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann := call.With(t.Context(), call.Call{Identity: call.Identity{Principal: "arn:aws:iam::000000000000:user/ann"}})
+	if _, err := w.Assumable(ann, "arn:aws:iam::000000000000:role/worker", Assumption{SessionName: "s"}); err != nil {
+		t.Errorf("it cannot be assumed: %v", err)
+	}
+	again := try(w, w.UpdateAssumeRolePolicy, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("worker"), PolicyDocument: aws.String(old)})
+	if want := `MalformedPolicyDocument: Invalid principal in policy: "SERVICE":"ci.example.com"`; again != want {
+		t.Errorf("got %s, want %s", again, want)
 	}
 }

@@ -24,7 +24,17 @@ func malformed(format string, args ...any) error { return &Malformed{fmt.Sprintf
 
 func syntax() error { return malformed("Syntax errors in policy.") }
 
-// Parse parses a document of a kind. Its errors are *Malformed.
+// Check parses a document that somebody puts. It refuses more than Parse: what earlier versions have stored must go on to parse, or an upgrade
+// would take all of a policy away for one name in it. Its errors are *Malformed.
+func Check(kind Kind, document string) (*Policy, error) {
+	p, err := Parse(kind, document)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.checkServices()
+}
+
+// Parse parses a document of a kind, to evaluate it. Its errors are *Malformed.
 func Parse(kind Kind, document string) (*Policy, error) {
 	if len(document) > MaxDocument {
 		return nil, syntax()

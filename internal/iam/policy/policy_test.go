@@ -66,7 +66,7 @@ func TestMalformedDocuments(t *testing.T) {
 		{"too long", Identity, strings.Repeat(" ", MaxDocument+1), syntaxErrors},
 		{"deep", Identity, strings.Repeat(`{"Statement":`, 5000), syntaxErrors},
 	} {
-		_, err := Parse(c.kind, c.document)
+		_, err := Check(c.kind, c.document)
 		var m *Malformed
 		if got := ""; errors.As(err, &m) {
 			if got = m.Message; got != c.want {
@@ -74,6 +74,30 @@ func TestMalformedDocuments(t *testing.T) {
 			}
 		} else if c.want != "" || err != nil {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestStoredPoliciesStay: a policy that was stored when services could have any domain means what it did, all its statements.
+func TestStoredPoliciesStay(t *testing.T) {
+	const document = `{"Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": ["ci.example.com", "ecs.amazonaws.com"]}},
+		{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "arn:aws:iam::000000000000:user/ann"}}]}`
+	if _, err := Check(Trust, document); err == nil {
+		t.Error("it can be put anew")
+	}
+	p := must(t, Trust, document)
+	for _, c := range []struct {
+		who  Principal
+		want Effect
+	}{
+		{Principal{Service: "ci.example.com"}, Allowed},
+		{Principal{Service: "ecs.amazonaws.com"}, Allowed},
+		{Principal{Service: "ec2.amazonaws.com"}, ImplicitDeny},
+		{Principal{ARN: "arn:aws:iam::000000000000:user/ann"}, Allowed},
+		{Principal{ARN: "arn:aws:iam::000000000000:user/bob"}, ImplicitDeny},
+	} {
+		if got := Evaluate(Request{Principal: c.who, Action: "sts:AssumeRole"}, Policies{Resource: p}).Effect; got != c.want {
+			t.Errorf("%+v: %v, want %v", c.who, got, c.want)
 		}
 	}
 }

@@ -36,8 +36,9 @@ var (
 	accountID    = regexp.MustCompile(`^\d{12}$`)
 	uniqueID     = regexp.MustCompile(`^A[A-Z0-9]{15,127}$`)
 	principalARN = regexp.MustCompile(`^arn:aws[a-z-]*:(iam|sts)::\d{12}:(root|(user|role|assumed-role|federated-user)/[^*?]+)$`)
-	// serviceName has the domains that principals of services are in. Which there are nobody lists; more come every month.
-	serviceName = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)*\.(amazonaws\.com(\.cn)?|amazon\.com|aws\.internal)$`)
+	serviceName  = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+$`)
+	// serviceDomain has the domains that principals of services are in. Which services there are nobody lists; more come every month.
+	serviceDomain = regexp.MustCompile(`\.(amazonaws\.com(\.cn)?|amazon\.com|aws\.internal)$`)
 )
 
 func (s *Statement) fillPrincipals(kind Kind, object map[string]any) error {
@@ -81,6 +82,16 @@ func (p *principals) fill(kinds map[string]any) error {
 			p.everyone = p.everyone || kind == "AWS" && value == "*"
 		}
 		p.named[kind] = values
+	}
+	return nil
+}
+
+// checkServices checks that the services that statements name are in AWS's domains.
+func (p *Policy) checkServices() error {
+	for _, name := range p.Principals("Service") {
+		if !serviceDomain.MatchString(name) {
+			return InvalidPrincipal("Service", name)
+		}
 	}
 	return nil
 }
