@@ -2,6 +2,9 @@ package ec2
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -137,14 +140,16 @@ func findLaunched(v *state.View, id string) (*state.Instance, error) {
 	return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 }
 
-// macAddress returns an interface's MAC address, which follows from its id.
+// macAddress returns an interface's MAC address, which follows from its id: from its digits, or from a hash of what has too few, since machines
+// that others have started may have any id.
 func macAddress(id string) *string {
 	digits := strings.TrimPrefix(id, "eni-")
-	mac := "0e"
-	for i := 0; i < 10; i += 2 {
-		mac += ":" + digits[i:i+2]
+	last, err := hex.DecodeString(digits[:min(len(digits), 10)])
+	if err != nil || len(last) < 5 {
+		sum := sha256.Sum256([]byte(id))
+		last = sum[:5]
 	}
-	return &mac
+	return aws.String(net.HardwareAddr(append([]byte{0x0e}, last...)).String())
 }
 
 // findInterface returns the interface with an id, an instance's too.

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"net"
 	"net/netip"
 	"strconv"
 	"testing"
@@ -399,5 +400,33 @@ func BenchmarkDeleteNetworkInterface(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestMACAddresses: whatever a machine that others have started says its id is, it's shown with a MAC address that is one.
+func TestMACAddresses(t *testing.T) {
+	s, _ := networked(t)
+	named := []string{id(1), "i-1", "mi-0123456789abcdef0", "box", "i"}
+	err := s.store.Update(t.Context(), func(tx *state.Tx) error {
+		for n, name := range named {
+			m := node(n + 1)
+			m.Ec2InstanceId = &name
+			tx.ContainerInstances.Put(m)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.DescribeNetworkInterfaces(t.Context(), &ec2.DescribeNetworkInterfacesInput{})
+	if err != nil || len(out.NetworkInterfaces) != len(named) {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	seen := map[string]bool{}
+	for _, i := range out.NetworkInterfaces {
+		if _, err := net.ParseMAC(*i.MacAddress); err != nil || seen[*i.MacAddress] {
+			t.Errorf("%s has %s: %v", *i.NetworkInterfaceId, *i.MacAddress, err)
+		}
+		seen[*i.MacAddress] = true
 	}
 }
