@@ -270,14 +270,16 @@ func askByTLS(r *http.Response) string {
 	return "the control plane speaks TLS: use --endpoint https://" + r.Request.URL.Host
 }
 
-// advice says what to do where a control plane doesn't know a cluster, a key, or its secret: the codes of all protocols.
+// advice says what to do where a control plane doesn't know a cluster, a key, or its secret: the codes of all protocols. One without a key
+// refuses keys too, with --iam enforce: those of the form that IAM issues, such as somebody's of AWS.
 func advice(code string) string {
 	switch code {
 	case "ClusterNotFoundException":
 		return " aws ecs list-clusters lists those that there are."
 	case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId", "AuthFailure",
 		"InvalidSignatureException", "SignatureDoesNotMatch":
-		return " Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the key that the control plane was started with."
+		return " Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the key that the control plane was started with, " +
+			"or unset them if it was started without one."
 	}
 	return ""
 }

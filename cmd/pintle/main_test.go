@@ -350,7 +350,9 @@ func TestMessageOf(t *testing.T) {
 	}
 	unknown := &smithy.GenericAPIError{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
 	failed = &smithy.OperationError{ServiceID: "ECS", OperationName: "ListTasks", Err: unknown}
-	if got := messageOf(failed); !strings.Contains(got, "is invalid. Set AWS_ACCESS_KEY_ID") {
+	const advised = "is invalid. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the key that the control plane was started with, " +
+		"or unset them if it was started without one."
+	if got := messageOf(failed); !strings.HasSuffix(got, advised) {
 		t.Errorf("it says %q", got)
 	}
 	if got := messageOf(errors.New("no space")); got != "no space" {
