@@ -286,6 +286,36 @@ func TestFailureAndChangeSets(t *testing.T) {
 	}
 }
 
+// TestFailureMakesInVain: a rollback deletes what the attempts before have made, also if it's retained otherwise and has changed since.
+func TestFailureMakesInVain(t *testing.T) {
+	const retained = "  Q: {Type: AWS::SSM::Parameter, DeletionPolicy: RetainExceptOnCreate, Properties: {Type: String, Value: q}}\n"
+	text := strings.Replace(stumbling, "  Z: {", retained+"  Z: {", 1)
+	for name, first := range map[string]func(*world){
+		"creation": func(w *world) { w.createKeeping(text) },
+		"update":   func(w *world) { w.create("s", sound); w.becomeKeeping(text) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.take("taken")
+			first(w)
+			w.becomeKeeping(strings.Replace(text, "Value: q", "Value: q2", 1))
+			w.rollBack()
+			if got := w.parameters(); strings.Contains(got, "q2") {
+				t.Errorf("there are %s", got)
+			}
+		})
+	}
+	w := newWorld(t, nil)
+	w.take("taken")
+	w.create("s", sound+retained)
+	w.becomeKeeping(strings.Replace(text, "Value: q", "Value: q2", 1))
+	w.becomeKeeping(stumbling)
+	w.rollBack()
+	if got := w.parameters(); !strings.Contains(got, "q,") {
+		t.Errorf("what stood before is gone: there are %s", got)
+	}
+}
+
 // TestFailureKilledAtEachWrite: whatever write of the journal was the last before a kill, what follows a failure ends as it would have without.
 func TestFailureKilledAtEachWrite(t *testing.T) {
 	two := strings.Replace(stumbling, "Default: one", "Default: two", 1)

@@ -158,6 +158,8 @@ type StackResource struct {
 	Heard []WaitSignal `json:",omitempty"`
 	// Operation is, of a nested stack, its parent's in which it was made or updated; "" once a rollback has taken that back.
 	Operation string `json:",omitempty"`
+	// MadeBy is the stack's operation that began to make the resource; "" if it was imported.
+	MadeBy string `json:",omitempty"`
 	// Rolling is the rolling update of an Auto Scaling group that is under way, or failed.
 	Rolling *RollingUpdate `json:",omitempty"`
 }

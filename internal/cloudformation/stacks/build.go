@@ -185,6 +185,7 @@ func (c *construction) fresh() *state.StackResource {
 		Type:   c.resource.Type,
 		Status: status,
 		At:     c.opts.Account.Now(),
+		MadeBy: c.stack.Operation,
 	})
 	row.Operation = operationFor(c.stack, row)
 	return row

@@ -104,11 +104,12 @@ func (l *Loop) isKept(s *state.Stack, r *state.StackResource) bool {
 	return policy == "Retain" || policy == "RetainExceptOnCreate"
 }
 
-// isMadeInVain reports whether a resource was made by the operation that is rolled back.
+// isMadeInVain reports whether a resource was made by what is rolled back. Rows of earlier versions tell only by their status, which is
+// another one once a second attempt has changed the resource.
 func isMadeInVain(s *state.Stack, r *state.StackResource) bool {
 	switch s.StackStatus {
 	case types.StackStatusRollbackInProgress, types.StackStatusUpdateRollbackCompleteCleanupInProgress:
-		return isCreation(r)
+		return isCreation(r) || s.HasAttempted(r.MadeBy)
 	}
 	return false
 }

@@ -112,7 +112,7 @@ func (c *construction) imported(ctx context.Context) job {
 func (c *construction) adopt(ctx context.Context) error {
 	row := c.fresh()
 	row.Status = types.ResourceStatusImportInProgress
-	row.PhysicalID = c.src.row.Imports[row.Name]
+	row.PhysicalID, row.MadeBy = c.src.row.Imports[row.Name], ""
 	c.row = row
 	return c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) { put(tx, s, row, "Resource import started.", c.shown) })
 }
