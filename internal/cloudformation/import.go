@@ -145,7 +145,11 @@ func (h *hierarchy) importExisting(ctx context.Context, stack *state.Stack, c *s
 
 // isHeld reports whether a stack has a resource.
 func isHeld(r *state.StackResource) bool {
-	return r.Status != types.ResourceStatusDeleteComplete && r.Status != types.ResourceStatusDeleteSkipped
+	switch r.Status {
+	case types.ResourceStatusDeleteComplete, types.ResourceStatusDeleteSkipped, types.ResourceStatusImportFailed:
+		return false
+	}
+	return true
 }
 
 func isImportable(kind resources.Type) bool {

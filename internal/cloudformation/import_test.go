@@ -13,6 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
+
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 const importable = `
@@ -328,6 +331,81 @@ func TestImportExistingInUpdate(t *testing.T) {
 	w.expect(types.StackStatusUpdateComplete)
 	if got := physicalIDs(w.store.View()); got["C"] != "mine" || got["P"] != "loose" {
 		t.Errorf("the stacks have %v", got)
+	}
+}
+
+// executesKeeping executes the change set c of the stack s so that the stack stays as a failure leaves it.
+func (w *world) executesKeeping() {
+	w.t.Helper()
+	in := &cloudformation.ExecuteChangeSetInput{StackName: aws.String("s"), ChangeSetName: aws.String("c"), DisableRollback: aws.Bool(true)}
+	if _, err := w.ExecuteChangeSet(w.t.Context(), in); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+// TestImportThatFailedGoesOn: what a failed import didn't take over is made or imported by the next update, and never deleted.
+func TestImportThatFailedGoesOn(t *testing.T) {
+	const own = "Resources:\n  O: {Type: AWS::ECS::Cluster}\n"
+	const more = own + "  P: {Type: AWS::SSM::Parameter, DeletionPolicy: Retain, Properties: {Name: loose, Type: String, Value: v}}\n"
+	unkept := strings.Replace(more, "Value: v", "Value: w", 1)
+	for name, c := range map[string]struct {
+		isBack bool // whether what was to be imported is there again
+		then   func(*world)
+		status types.StackStatus
+		want   string
+	}{
+		"made":        {false, func(w *world) { w.becomeKeeping(unkept) }, types.StackStatusUpdateComplete, "w"},
+		"in the way":  {true, func(w *world) { w.becomeKeeping(unkept) }, types.StackStatusUpdateFailed, "mine"},
+		"left out":    {true, func(w *world) { w.becomeKeeping(own) }, types.StackStatusUpdateComplete, "mine"},
+		"rolled back": {true, (*world).rollBack, types.StackStatusUpdateRollbackComplete, "mine"},
+		"deleted":     {true, func(w *world) { w.remove("s") }, types.StackStatusDeleteComplete, "mine"},
+		"imported": {true, func(w *world) {
+			if got := w.shownChanges(w.prepareExisting(types.ChangeSetTypeUpdate, more)); got != "Import P" {
+				w.t.Errorf("it changes %s", got)
+			}
+			w.executesKeeping()
+		}, types.StackStatusUpdateComplete, "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.loose()
+			w.create("s", own)
+			w.prepareExisting(types.ChangeSetTypeUpdate, more)
+			statetest.Update(t, w.store, func(tx *state.Tx) { tx.Parameters.Delete("loose") })
+			w.executesKeeping()
+			w.expect(types.StackStatusUpdateFailed)
+			if c.isBack {
+				w.take("loose")
+			}
+			c.then(w)
+			w.expect(c.status)
+			if got := w.parameters(); got != c.want {
+				t.Errorf("there are %s: %s", got, w.reasons())
+			}
+		})
+	}
+}
+
+// TestImportedIsNotMadeInVain: a rollback lets go of what a failed attempt has taken over, also if a later one has changed it.
+func TestImportedIsNotMadeInVain(t *testing.T) {
+	const own = "Resources:\n  O: {Type: AWS::ECS::Cluster}\n"
+	const bad = own + "  P: {Type: AWS::SSM::Parameter, DeletionPolicy: RetainExceptOnCreate, Properties: {Name: loose, Type: String, Value: v}}\n" +
+		"  X: {Type: AWS::SSM::Parameter, DependsOn: P, Properties: {Type: String, Value: x, AllowedPattern: y}}\n"
+	w := newWorld(t, nil)
+	w.loose()
+	w.create("s", own)
+	w.prepareExisting(types.ChangeSetTypeUpdate, bad)
+	w.executesKeeping()
+	w.becomeKeeping(strings.Replace(bad, "Value: v", "Value: w", 1))
+	w.expect(types.StackStatusUpdateFailed)
+	if got := w.parameters(); got != "w" {
+		t.Errorf("there are %s: %s", got, w.reasons())
+	}
+	w.rollBack()
+	w.expect(types.StackStatusUpdateRollbackComplete)
+	if got := w.parameters(); got != "w" {
+		t.Errorf("there are %s after the rollback", got)
 	}
 }
 

@@ -64,7 +64,7 @@ type preview struct {
 // left lists the resources of which something is left: those that stand, but for what couldn't be made.
 func (p *preview) left() (names []string) {
 	for name, row := range p.stands {
-		if row.PhysicalID != "" || !isUnmade(row) {
+		if row.PhysicalID != "" && !isNotTakenOver(row) || !isUnmade(row) {
 			names = append(names, name)
 		}
 	}

@@ -64,11 +64,14 @@ func (src *source) has(name string) bool {
 // remove deletes a resource, unless its policy is to keep it.
 func (l *Loop) remove(ctx context.Context, s *state.Stack, r *state.StackResource) (moved bool, err error) {
 	row := *r
+	if isNotTakenOver(r) {
+		row.PhysicalID = "" // it's somebody else's
+	}
+	if row.PhysicalID == "" && row.Next == nil {
+		return true, l.struck(ctx, &row, types.ResourceStatusDeleteComplete) // it was never made
+	}
 	if l.isKept(s, r) {
 		return true, l.struck(ctx, &row, types.ResourceStatusDeleteSkipped)
-	}
-	if r.PhysicalID == "" && r.Next == nil {
-		return true, l.struck(ctx, &row, types.ResourceStatusDeleteComplete) // it was never made
 	}
 	if r.Status != types.ResourceStatusDeleteInProgress {
 		row.Status, row.At, row.Reason = types.ResourceStatusDeleteInProgress, l.opts.Account.Now(), ""

@@ -92,6 +92,9 @@ func isImporting(s *state.Stack) bool { return s.StackStatus == types.StackStatu
 
 func isImport(r *state.StackResource) bool { return strings.HasPrefix(string(r.Status), "IMPORT_") }
 
+// isNotTakenOver reports whether the import of a resource hasn't come to its end. The resource isn't the stack's, though the row has its ID.
+func isNotTakenOver(r *state.StackResource) bool { return isImport(r) && r.Ref == "" }
+
 // imported returns the job that takes over a resource that somebody else made.
 func (c *construction) imported(ctx context.Context) job {
 	own, err := c.ownProperties(ctx)

@@ -81,6 +81,8 @@ func isUnmade(r *state.StackResource) bool {
 	switch r.Status {
 	case types.ResourceStatusCreateFailed:
 		return r.Ref == "" && (r.PhysicalID == "" || r.Type != resources.NestedStack)
+	case types.ResourceStatusImportFailed:
+		return isNotTakenOver(r)
 	case types.ResourceStatusDeleteInProgress, types.ResourceStatusDeleteFailed:
 		return true
 	}
