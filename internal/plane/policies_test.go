@@ -310,15 +310,17 @@ func TestConditionsAndCompleteARNs(t *testing.T) {
 	}
 }
 
-// TestPoliciesOfResources: the policy of a bucket, a queue or a secret allows, or denies, as those of the role do.
+// TestPoliciesOfResources: the policy of a bucket, a queue or a secret allows, or denies, as those of the role do. It means the same where it
+// names a service that IAM would not have.
 func TestPoliciesOfResources(t *testing.T) {
 	p := serveSigned(t)
 	owner := p.config("AKID", "secret", "")
 	putBuckets(t, s3Of(owner))
 	createRole(t, p, "worker", `{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::other/*"}`)
 	statement := func(effect, action, resource string) *string {
-		return aws.String(`{"Version": "2012-10-17", "Statement": {"Effect": "` + effect + `", "Principal": {"AWS": "` + roleARNs + `worker"}, "Action": "` +
-			action + `", "Resource": "` + resource + `"}}`)
+		return aws.String(`{"Version": "2012-10-17", "Statement": [{"Effect": "` + effect + `", "Principal": {"AWS": "` + roleARNs + `worker"}, "Action": "` +
+			action + `", "Resource": "` + resource + `"},
+			{"Effect": "Deny", "Principal": {"Service": "ci.example.com"}, "Action": "` + action + `", "Resource": "` + resource + `"}]}`)
 	}
 	for bucket, effect := range map[string]string{"mine": "Allow", "other": "Deny"} {
 		_, err := s3Of(owner).PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{
