@@ -2,7 +2,6 @@ package cloudformation
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
@@ -32,14 +31,6 @@ func goesOnFrom(stack *state.Stack) error {
 		return notNow(stack, "updated")
 	}
 	return nil
-}
-
-// attempts returns the operations that the stack's next one goes on from: those that have failed and weren't rolled back.
-func attempts(stack *state.Stack) []string {
-	if !stack.HasFailed() && stack.FormerOf == "" {
-		return nil
-	}
-	return append(slices.Clip(stack.Attempts), stack.Operation)
 }
 
 // RollbackStack rolls a stack back whose last operation has failed and left it as it was then: to what it was made from before, or to nothing.

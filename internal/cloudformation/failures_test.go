@@ -1,6 +1,8 @@
 package cloudformation
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -283,6 +285,58 @@ func TestFailureAndChangeSets(t *testing.T) {
 	w.expect(types.StackStatusRollbackComplete)
 	if got := w.parameters(); got != "mine" {
 		t.Errorf("there are %s", got)
+	}
+}
+
+// TestFailuresAddUpToNoMore: a stack that fails over and over doesn't grow, and its rollback takes all of it back.
+func TestFailuresAddUpToNoMore(t *testing.T) {
+	w := newWorld(t, nil)
+	w.take("taken")
+	w.create("s", nesting)
+	was := w.standing()
+	size := 0
+	for n := range 12 {
+		w.becomeKeeping(strings.Replace(at("bad.yml"), "Value: parent", fmt.Sprintf("Value: parent%02d", n), 1))
+		w.expect(types.StackStatusUpdateFailed)
+		row, err := json.Marshal(find(w.store.View(), "s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			size = len(row)
+		} else if n > 1 && len(row) > size+10 {
+			t.Fatalf("after %d failures the stack's row has %d bytes, and had %d after two", n+1, len(row), size)
+		}
+	}
+	w.rollBack()
+	w.expect(types.StackStatusUpdateRollbackComplete)
+	if got := w.standing(); got != was {
+		t.Errorf("got:\n%s\nwas:\n%s", got, was)
+	}
+}
+
+// TestCancelKeepsToken: the events of a rollback have the update's token if the cancellation has none.
+func TestCancelKeepsToken(t *testing.T) {
+	for cancels, want := range map[string]string{"": "update", "cancel": "cancel"} {
+		w := newWorld(t, nil)
+		w.create("s", sound)
+		_, err := w.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{
+			StackName: aws.String("s"), TemplateBody: aws.String(strings.Replace(sound, "one", "two", 1)), ClientRequestToken: aws.String("update"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.CancelUpdateStack(t.Context(), &cloudformation.CancelUpdateStackInput{StackName: aws.String("s"), ClientRequestToken: optional(cancels)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		for e := range w.store.View().EventsOf(w.onlyStack()) { // the newest is the first
+			if got := aws.ToString(e.ClientRequestToken); e.ResourceStatus != "UPDATE_ROLLBACK_COMPLETE" || got != want {
+				t.Errorf("the last event is %s with the token %q, not %q", e.ResourceStatus, got, want)
+			}
+			break
+		}
 	}
 }
 

@@ -218,3 +218,20 @@ func TestKeyedChangeSets(t *testing.T) {
 		}
 	}
 }
+
+// TestReviewedValuesAreEncrypted: the values of a stack that is no more than a change set are read with the key, too.
+func TestReviewedValuesAreEncrypted(t *testing.T) {
+	w := newWorld(t, nil)
+	if w.store.View().HasEncrypted() {
+		t.Fatal("something is encrypted before")
+	}
+	_, err := w.CreateChangeSet(t.Context(), &cloudformation.CreateChangeSetInput{
+		StackName: aws.String("s"), ChangeSetName: aws.String("c"), ChangeSetType: types.ChangeSetTypeCreate, TemplateBody: aws.String(sound),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !w.store.View().HasEncrypted() {
+		t.Error("the change set's values aren't missed")
+	}
+}

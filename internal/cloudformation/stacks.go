@@ -168,8 +168,7 @@ func (s *Service) begin(ctx context.Context, tx *state.Tx, stack *state.Stack, s
 	stack.By = state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role, Session: who.Session}
 	stack.Since, stack.Built = s.opts.Account.Now(), time.Time{}
 	if status != types.StackStatusUpdateRollbackInProgress {
-		stack.Attempts = attempts(stack)
-		stack.Operation = state.NewUUID()
+		stack.BeginOperation(stack.HasFailed() || stack.FormerOf != "")
 	}
 	stacks.Forgive(tx, stack)
 	s.loop.Move(tx, stack, status, "User Initiated")

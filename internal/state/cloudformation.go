@@ -1,10 +1,12 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,10 +44,9 @@ type Stack struct {
 	PolicyNext   string `json:",omitempty"`
 	// Built is since when the operation that runs has built everything and only waits, for its alarms or for somebody who looks at it.
 	Built time.Time `json:",omitzero"`
-	// Operation is the ID of the operation that runs, or ran last. The rollback of an update is a part of that update.
+	// Operation is the ID of the operation that runs, or ran last. The rollback of an update is a part of that update. An operation that goes on
+	// from one that has failed, and wasn't rolled back, has the first one's ID with a number behind it.
 	Operation string `json:",omitempty"`
-	// Attempts are the operations before that, which have failed and weren't rolled back. A rollback takes back what they did, too.
-	Attempts []string `json:",omitempty"`
 	// RetainExceptOnCreate is whether a rollback deletes what the operation has made, also if its policy is to retain it.
 	RetainExceptOnCreate bool `json:",omitzero"`
 	// Former is what a nested stack was made from before its parent's operation FormerOf updated it. The template's URL may lead to another
@@ -74,10 +75,29 @@ func (s *Stack) Latest() *StackSource {
 	return s.Source
 }
 
+// BeginOperation gives the stack a new operation's ID. If it goes on from the last one, a rollback takes back what both did.
+func (s *Stack) BeginOperation(goesOn bool) {
+	if !goesOn {
+		s.Operation = NewUUID()
+		return
+	}
+	first, number, _ := strings.Cut(s.Operation, attempt)
+	n, _ := strconv.Atoi(number)                                         // the first has none
+	s.Operation = cmp.Or(first, NewUUID()) + attempt + strconv.Itoa(n+1) // an earlier version's may have no ID
+}
+
+// attempt is between an operation's ID and the number of one that goes on from it.
+const attempt = "."
+
 // HasAttempted reports whether an operation is the one that runs, or one before it that wasn't rolled back.
 func (s *Stack) HasAttempted(operation string) bool {
-	return operation != "" && (operation == s.Operation || slices.Contains(s.Attempts, operation))
+	wanted, _, _ := strings.Cut(operation, attempt)
+	first, _, _ := strings.Cut(s.Operation, attempt)
+	return wanted != "" && wanted == first
 }
+
+// TriesAgain reports whether the operation goes on from one that has failed.
+func (s *Stack) TriesAgain() bool { return strings.Contains(s.Operation, attempt) }
 
 // StackToken is a caller's token for a call, and the operation that it called.
 type StackToken struct{ Token, Operation string }
@@ -269,6 +289,11 @@ func under[R any](t Table[R], stack string, of func(R) string) iter.Seq[R] {
 func (v *View) hasEncryptedStacks() bool {
 	for s := range v.Stacks.All() {
 		if s.Source != nil || s.Target != nil {
+			return true
+		}
+	}
+	for c := range v.ChangeSets.All() {
+		if len(c.Source.Values) > 0 {
 			return true
 		}
 	}

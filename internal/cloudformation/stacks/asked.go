@@ -14,7 +14,9 @@ func (l *Loop) Cancel(ctx context.Context, id, token string) error {
 	return l.update(ctx, id, func(tx *state.Tx, s *state.Stack) {
 		if s.StackStatus == types.StackStatusUpdateInProgress {
 			s.DisableRollback = nil
-			s.Tokened("CancelUpdateStack", token)
+			if token != "" { // otherwise the events go on with the update's
+				s.Tokened("CancelUpdateStack", token)
+			}
 			l.turn(tx, s, "User Initiated")
 		}
 	})

@@ -460,7 +460,7 @@ func (c *construction) touch() job {
 // or changed and then not have become what it was to be.
 func (c *construction) isTriedAgain() bool {
 	hasFailed := c.row.Status == types.ResourceStatusUpdateFailed || c.row.Status == types.ResourceStatusCreateFailed
-	return hasFailed && len(c.stack.Attempts) > 0 && !isBack(c.stack)
+	return hasFailed && c.stack.TriesAgain() && !isBack(c.stack)
 }
 
 // isRestated reports whether something changes that no call tells anybody.
