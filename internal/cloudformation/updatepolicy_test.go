@@ -259,3 +259,25 @@ func TestPoliciesRefused(t *testing.T) {
 		check(t, c.text, err, c.want)
 	}
 }
+
+// TestPolicyOfEarlierVersionStays: an update policy that would be refused now doesn't keep a stack that has it already from being rolled back.
+func TestPolicyOfEarlierVersionStays(t *testing.T) {
+	const sound = "\nResources:\n  A: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: one}}\n"
+	const bad = "  X: {Type: AWS::SSM::Parameter, DependsOn: A, Properties: {Name: taken, Type: String, Value: x}}\n"
+	w := newWorld(t, nil)
+	w.take("taken")
+	w.create("s", sound)
+	statetest.Update(t, w.store, func(tx *state.Tx) {
+		s := *find(tx.View, "s")
+		source := *s.Source
+		source.Template = strings.Replace(source.Template, "Properties", "UpdatePolicy: {AutoScalingReplacingUpdate: {WillReplace: true}}, Properties", 1)
+		source.Expanded = source.Template
+		s.Source = &source
+		tx.Stacks.Put(&s)
+	})
+	w.become("s", strings.Replace(sound, "one", "two", 1)+bad)
+	w.expect(types.StackStatusUpdateRollbackComplete)
+	if got := w.parameters(); got != "one, mine" {
+		t.Errorf("there are %s", got)
+	}
+}

@@ -86,11 +86,12 @@ func (w *resourceSignal) timeout() (time.Duration, error) {
 	return duration(*w.Timeout)
 }
 
-// updatePolicy returns a resource's update policy. Only groups can have one here.
+// updatePolicy returns a resource's update policy. Only groups can have one here. Another resource's is of an earlier version, and ignored as it
+// was then.
 func (src *source) updatePolicy(r *template.Resource) (*updatePolicy, error) {
 	p := new(updatePolicy)
-	if r.UpdatePolicy != nil && r.Type != groupType {
-		return nil, template.Errorf("UpdatePolicy is not supported for resource %s of type %s", r.Name, r.Type)
+	if r.Type != groupType {
+		return p, nil
 	}
 	if err := src.policy(r, "UpdatePolicy", r.UpdatePolicy, p); err != nil || p.AutoScalingRollingUpdate == nil {
 		return p, err
@@ -111,7 +112,8 @@ func (src *source) policy(r *template.Resource, attribute string, v *template.Va
 	return resources.Decode(r.Name, attribute, values, into)
 }
 
-// checkPolicies refuses policies that a resource can't have, and a wait condition that has neither a policy nor a handle to wait by.
+// checkPolicies refuses policies that a resource can't have, and a wait condition that has neither a policy nor a handle to wait by. It's for
+// templates that aren't a stack's yet: what stands must be rolled back whatever its policies are.
 func (src *source) checkPolicies(r *template.Resource, properties map[string]any) error {
 	policy, err := src.creationPolicy(r)
 	if err != nil {
@@ -119,6 +121,9 @@ func (src *source) checkPolicies(r *template.Resource, properties map[string]any
 	}
 	if r.CreationPolicy != nil && !slices.Contains(awaiting, r.Type) {
 		return template.Errorf("CreationPolicy is not supported for resource %s of type %s", r.Name, r.Type)
+	}
+	if r.UpdatePolicy != nil && r.Type != groupType {
+		return template.Errorf("UpdatePolicy is not supported for resource %s of type %s", r.Name, r.Type)
 	}
 	if r.Type == resources.WaitCondition && policy.ResourceSignal == nil {
 		if err := resources.CheckWait(r.Name, properties); err != nil {
