@@ -390,6 +390,8 @@ func TestFailureKilledAtEachWrite(t *testing.T) {
 		{"a nested one's creation goes on", func(w *world) { w.createKeeping(at("bad.yml")); w.release() }, func(w *world) { w.becomeKeeping("") }, types.StackStatusUpdateComplete},
 		{"a nested one's update goes on", func(w *world) { w.create("s", nesting); w.becomeKeeping(at("bad.yml")); w.release() }, func(w *world) { w.becomeKeeping("") }, types.StackStatusUpdateComplete},
 		{"a nested one's update is rolled back", func(w *world) { w.create("s", nesting); w.becomeKeeping(at("bad.yml")); w.becomeKeeping("") }, (*world).rollBack, types.StackStatusUpdateRollbackComplete},
+		{"a failed import goes on", func(w *world) { w.failImport() }, func(w *world) { w.becomeKeeping(importing) }, types.StackStatusUpdateComplete},
+		{"a failed import is rolled back", func(w *world) { w.failImport(); w.take("loose") }, (*world).rollBack, types.StackStatusUpdateRollbackComplete},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, nil)

@@ -344,24 +344,39 @@ func (w *world) executesKeeping() {
 	w.settle()
 }
 
+// onlyOwn has a cluster, and importing besides it a parameter that can be imported.
+const (
+	onlyOwn   = "Resources:\n  O: {Type: AWS::ECS::Cluster}\n"
+	importing = onlyOwn + "  P: {Type: AWS::SSM::Parameter, DeletionPolicy: Retain, Properties: {Name: loose, Type: String, Value: v}}\n"
+)
+
+// failImport has a stack fail to import a parameter that is deleted once it was planned.
+func (w *world) failImport() {
+	w.t.Helper()
+	w.loose()
+	w.create("s", onlyOwn)
+	w.prepareExisting(types.ChangeSetTypeUpdate, importing)
+	statetest.Update(w.t, w.store, func(tx *state.Tx) { tx.Parameters.Delete("loose") })
+	w.executesKeeping()
+	w.expect(types.StackStatusUpdateFailed)
+}
+
 // TestImportThatFailedGoesOn: what a failed import didn't take over is made or imported by the next update, and never deleted.
 func TestImportThatFailedGoesOn(t *testing.T) {
-	const own = "Resources:\n  O: {Type: AWS::ECS::Cluster}\n"
-	const more = own + "  P: {Type: AWS::SSM::Parameter, DeletionPolicy: Retain, Properties: {Name: loose, Type: String, Value: v}}\n"
-	unkept := strings.Replace(more, "Value: v", "Value: w", 1)
+	changed := strings.Replace(importing, "Value: v", "Value: w", 1)
 	for name, c := range map[string]struct {
 		isBack bool // whether what was to be imported is there again
 		then   func(*world)
 		status types.StackStatus
 		want   string
 	}{
-		"made":        {false, func(w *world) { w.becomeKeeping(unkept) }, types.StackStatusUpdateComplete, "w"},
-		"in the way":  {true, func(w *world) { w.becomeKeeping(unkept) }, types.StackStatusUpdateFailed, "mine"},
-		"left out":    {true, func(w *world) { w.becomeKeeping(own) }, types.StackStatusUpdateComplete, "mine"},
+		"made":        {false, func(w *world) { w.becomeKeeping(changed) }, types.StackStatusUpdateComplete, "w"},
+		"in the way":  {true, func(w *world) { w.becomeKeeping(changed) }, types.StackStatusUpdateFailed, "mine"},
+		"left out":    {true, func(w *world) { w.becomeKeeping(onlyOwn) }, types.StackStatusUpdateComplete, "mine"},
 		"rolled back": {true, (*world).rollBack, types.StackStatusUpdateRollbackComplete, "mine"},
 		"deleted":     {true, func(w *world) { w.remove("s") }, types.StackStatusDeleteComplete, "mine"},
 		"imported": {true, func(w *world) {
-			if got := w.shownChanges(w.prepareExisting(types.ChangeSetTypeUpdate, more)); got != "Import P" {
+			if got := w.shownChanges(w.prepareExisting(types.ChangeSetTypeUpdate, importing)); got != "Import P" {
 				w.t.Errorf("it changes %s", got)
 			}
 			w.executesKeeping()
@@ -369,12 +384,7 @@ func TestImportThatFailedGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.loose()
-			w.create("s", own)
-			w.prepareExisting(types.ChangeSetTypeUpdate, more)
-			statetest.Update(t, w.store, func(tx *state.Tx) { tx.Parameters.Delete("loose") })
-			w.executesKeeping()
-			w.expect(types.StackStatusUpdateFailed)
+			w.failImport()
 			if c.isBack {
 				w.take("loose")
 			}
@@ -389,12 +399,11 @@ func TestImportThatFailedGoesOn(t *testing.T) {
 
 // TestImportedIsNotMadeInVain: a rollback lets go of what a failed attempt has taken over, also if a later one has changed it.
 func TestImportedIsNotMadeInVain(t *testing.T) {
-	const own = "Resources:\n  O: {Type: AWS::ECS::Cluster}\n"
-	const bad = own + "  P: {Type: AWS::SSM::Parameter, DeletionPolicy: RetainExceptOnCreate, Properties: {Name: loose, Type: String, Value: v}}\n" +
+	const bad = onlyOwn + "  P: {Type: AWS::SSM::Parameter, DeletionPolicy: RetainExceptOnCreate, Properties: {Name: loose, Type: String, Value: v}}\n" +
 		"  X: {Type: AWS::SSM::Parameter, DependsOn: P, Properties: {Type: String, Value: x, AllowedPattern: y}}\n"
 	w := newWorld(t, nil)
 	w.loose()
-	w.create("s", own)
+	w.create("s", onlyOwn)
 	w.prepareExisting(types.ChangeSetTypeUpdate, bad)
 	w.executesKeeping()
 	w.becomeKeeping(strings.Replace(bad, "Value: v", "Value: w", 1))
