@@ -14,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudformation/stacks"
+	"github.com/pintle/pintle/internal/cloudformation/underway"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -164,8 +165,7 @@ func (s *Service) newStack(name string) (*state.Stack, error) {
 
 // begin begins an operation on a stack.
 func (s *Service) begin(ctx context.Context, tx *state.Tx, stack *state.Stack, status types.StackStatus) {
-	who := call.From(ctx).Identity
-	stack.By = state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role, Session: who.Session}
+	stack.By = underway.CallerOf(ctx)
 	stack.Since, stack.Built = s.opts.Account.Now(), time.Time{}
 	if status != types.StackStatusUpdateRollbackInProgress {
 		stack.BeginOperation(stack.HasFailed() || stack.FormerOf != "")

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudcontrol/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/cloudformation/underway"
 	"github.com/pintle/pintle/internal/state"
-	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // maxOpen is how many requests can be under way at once.
@@ -158,7 +158,6 @@ func refuseRole(arn *string) error {
 // request returns a new request.
 func (s *Service) request(ctx context.Context, op types.Operation, name, clientToken *string, asked ...string) *state.ResourceRequest {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{string(op), *name}, asked...), "\x00")))
-	who := call.From(ctx).Identity
 	return &state.ResourceRequest{
 		Token:       state.NewUUID(),
 		ClientToken: aws.ToString(clientToken),
@@ -167,7 +166,7 @@ func (s *Service) request(ctx context.Context, op types.Operation, name, clientT
 		Operation:   op,
 		Status:      types.OperationStatusPending,
 		At:          s.account.Now(),
-		By:          state.StackCaller{Principal: who.Principal, Task: who.Task, Role: who.Role, Session: who.Session},
+		By:          underway.CallerOf(ctx),
 	}
 }
 

@@ -4,7 +4,6 @@
 package requests
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +93,7 @@ func (l *Loop) Step(ctx context.Context, token string) (moved bool, err error) {
 
 // as returns a context in which calls are made by whoever asked.
 func (l *Loop) as(ctx context.Context, r *state.ResourceRequest) context.Context {
-	who := call.Identity{Principal: cmp.Or(r.By.Principal, l.opts.Account.Root()), Task: r.By.Task, Role: r.By.Role, Session: r.By.Session}
+	who := underway.IdentityOf(r.By, l.opts.Account.Root())
 	return call.With(ctx, call.Call{Service: "cloudformation", Identity: who}) // whose types make the calls
 }
 

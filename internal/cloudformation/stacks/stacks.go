@@ -8,7 +8,6 @@
 package stacks
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -89,6 +88,6 @@ func (l *Loop) Step(ctx context.Context, id string) (moved bool, err error) {
 // as returns a context in which calls are made by whoever began the operation. A service role takes nothing away and gives nothing: the
 // caller's own policies bind.
 func (l *Loop) as(ctx context.Context, s *state.Stack) context.Context {
-	who := call.Identity{Principal: cmp.Or(s.By.Principal, l.opts.Account.Root()), Task: s.By.Task, Role: s.By.Role, Session: s.By.Session}
+	who := underway.IdentityOf(s.By, l.opts.Account.Root())
 	return call.With(ctx, call.Call{Service: "cloudformation", Stack: *s.StackId, Identity: who})
 }
