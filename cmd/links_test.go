@@ -36,6 +36,7 @@ var pintle = program{
 		{"gonum.org", "a plot is a hundred lines of SVG; this brings fonts, a PDF writer and LaTeX: 7 MB"},
 		{"github.com/alecthomas/kong", keepsAllMethods},
 		{"html/template", keepsAllMethods},
+		{"github.com/aws/aws-sdk-go-v2/config", "it brings clients of single sign-on, of its tokens and of STS: 1.4 MB; awsconfig.go reads what we need"},
 		{"net/rpc", keepsAllMethods},
 		{"testing", "it defines flags, and what only tests need is in files of tests"},
 		{"net/http/pprof", "whoever imports it serves it, to everybody"},

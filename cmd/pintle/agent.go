@@ -183,7 +183,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config, authority, err := l.agent(setup)
+	config, authority, err := l.agent()
 	if err != nil {
 		return err
 	}

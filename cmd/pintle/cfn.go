@@ -45,7 +45,7 @@ func (c *stackFlags) stacks(ctx context.Context) (bootstrap.Stacks, error) {
 	if c.Region != "" {
 		os.Setenv("AWS_REGION", c.Region) //nolint:errcheck // it's a name without zeros
 	}
-	config, err := awsConfig(ctx, c.Endpoint)
+	config, err := awsConfig(c.Endpoint)
 	if err != nil {
 		return nil, err
 	}

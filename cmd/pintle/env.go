@@ -37,8 +37,8 @@ version 1 for SQS, a program aws that passes it on is put before it: it is writt
 func (c *envCmd) Run(ctx context.Context) error {
 	fmt.Printf("export AWS_ENDPOINT_URL=%s\n", quote(c.Endpoint))
 	fmt.Printf("export AWS_REGION=%s AWS_DEFAULT_REGION=%s\n", quote(c.Region), quote(c.Region))
-	key, secret := keyHere()
-	fmt.Printf("export AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n", quote(key), quote(secret))
+	key := keyHere()
+	fmt.Printf("export AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n", quote(key.AccessKeyID), quote(key.SecretAccessKey))
 	if path := authorityHere(c.Endpoint); path != "" {
 		fmt.Printf("export AWS_CA_BUNDLE=%s\n", quote(path))
 	}

@@ -52,8 +52,8 @@ func TestKeyHere(t *testing.T) {
 		t.Setenv("AWS_SECRET_ACCESS_KEY", c.awsSecret)
 		t.Setenv("PINTLE_ACCESS_KEY_ID", c.ownID)
 		t.Setenv("PINTLE_SECRET_ACCESS_KEY", c.ownSecret)
-		if id, secret := keyHere(); id != c.id || secret != c.secret {
-			t.Errorf("%+v: %s, %s", c, id, secret)
+		if key := keyHere(); key.AccessKeyID != c.id || key.SecretAccessKey != c.secret {
+			t.Errorf("%+v: %+v", c, key)
 		}
 	}
 }

@@ -225,7 +225,7 @@ func (f endpointFlags) readOnly(ctx context.Context) string {
 
 // call makes a call that no AWS API has, signed like AWS's.
 func (f endpointFlags) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	config, err := awsConfig(ctx, f.Endpoint)
+	config, err := awsConfig(f.Endpoint)
 	if err != nil {
 		return nil, err
 	}

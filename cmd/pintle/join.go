@@ -69,19 +69,19 @@ func (c *agentCmd) login(ctx context.Context) (login, error) {
 		}
 		return m.login, m.check()
 	}
-	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
 	return login{
 		Endpoint:        c.Endpoint,
-		Region:          region,
+		Region:          regionHere("us-east-1"),
 		AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
 		SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
 		CA:              cmp.Or(os.Getenv("AWS_CA_BUNDLE"), authorityHere(c.Endpoint)),
 	}, nil
 }
 
 // agent returns an agent's configuration for its calls and for its web sockets.
-func (l login) agent(ctx context.Context) (aws.Config, node.Authority, error) {
-	config, err := configWithKey(ctx, l)
+func (l login) agent() (aws.Config, node.Authority, error) {
+	config, err := configOf(l)
 	if err != nil || l.CA == "" {
 		return config, node.Authority{}, err
 	}

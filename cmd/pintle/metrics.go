@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/spf13/cobra"
@@ -73,7 +71,7 @@ func (c *metricsCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := sidecarConfig(ctx, task.Region)
+	cfg, err := sidecarConfig(task.Region)
 	if err != nil {
 		return err
 	}
@@ -160,14 +158,4 @@ func ownTask(ctx context.Context, cluster, service string) (t sidecar.Task, err 
 	t.Cluster = cmp.Or(cluster, t.Cluster)
 	t.Service = cmp.Or(service, t.Service)
 	return t, err
-}
-
-// sidecarConfig returns the SDK's configuration in a container, with the task role's credentials. A task without a role can still call a
-// control plane that accepts any credentials.
-func sidecarConfig(ctx context.Context, region string) (aws.Config, error) {
-	hasRole := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != ""
-	if endpoint := os.Getenv("AWS_ENDPOINT_URL"); endpoint != "" && !hasRole {
-		return awsConfig(ctx, endpoint)
-	}
-	return config.LoadDefaultConfig(ctx, config.WithDefaultRegion(region))
 }

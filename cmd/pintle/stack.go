@@ -31,7 +31,7 @@ func newStack() *cobra.Command {
 }
 
 func (f endpointFlags) cloudFormation(ctx context.Context) (*cloudformation.Client, error) {
-	c, err := awsConfig(ctx, f.Endpoint)
+	c, err := awsConfig(f.Endpoint)
 	if err != nil {
 		return nil, err
 	}

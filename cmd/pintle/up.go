@@ -246,7 +246,7 @@ func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []s
 		SecretAccessKey: c.SecretAccessKey,
 		CA:              c.authority(),
 	}
-	config, authority, err := own.agent(ctx)
+	config, authority, err := own.agent()
 	if err != nil {
 		return nil, err
 	}

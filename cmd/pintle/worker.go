@@ -204,7 +204,7 @@ func (c *workerCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := sidecarConfig(ctx, task.Region)
+	cfg, err := sidecarConfig(task.Region)
 	if err != nil {
 		return err
 	}
