@@ -24,6 +24,7 @@ var ground = map[string]rule{
 	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
 	"certificate":  {[]string{"file"}, "it keeps an authority's files, and knows nothing of who connects"},
 	"checksum":     {nil, "it computes, and no more"},
+	"datachannel":  {nil, "nodes and the client of execute-command use it, and either may be AWS's"},
 	"disk":         {nil, "it is below all stores"},
 	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},
 	"file":         {nil, "it is below all stores"},
@@ -75,7 +76,7 @@ var above = map[string]rule{
 		},
 		"it is plane with a clock that jumps, so it steps the loops itself",
 	},
-	"node":    {[]string{"node", "acs", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
+	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {nil, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},
 }

@@ -241,8 +241,13 @@ type Exec struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
-	Tty     bool
+	// Tty gives the command a terminal, whose output is Stdout. The channel Resize has the terminal's sizes; it may be nil, and is never closed.
+	Tty    bool
+	Resize <-chan Size
 }
+
+// Size is a terminal's, in characters.
+type Size struct{ Cols, Rows uint16 }
 
 // Stats is a container's resource use at one moment.
 type Stats struct {

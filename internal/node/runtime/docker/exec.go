@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -35,8 +36,18 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 		return 0, cmp.Or(ctx.Err(), err)
 	}
 	defer attached.Close()
-	stop := context.AfterFunc(ctx, attached.Close)
+	stop := context.AfterFunc(ctx, func() {
+		if e.Tty {
+			r.hangUp(made.ID)
+		}
+		attached.Close()
+	})
 	defer stop()
+	if e.Resize != nil {
+		ended := make(chan struct{})
+		defer close(ended)
+		go r.resize(made.ID, e.Resize, ended)
+	}
 	if e.Stdin != nil {
 		go func() {
 			io.Copy(attached.Conn, e.Stdin) //nolint:errcheck // the command may not read it all
@@ -51,6 +62,35 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 	}
 	done, err := r.api.ExecInspect(ctx, made.ID, client.ExecInspectOptions{})
 	return done.ExitCode, err
+}
+
+// resize makes a command's terminal as large as its user's.
+func (r *Runtime) resize(exec string, sizes <-chan runtime.Size, ended <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for {
+		select {
+		case <-ended:
+			return
+		case size := <-sizes:
+			o := client.ExecResizeOptions{Height: uint(size.Rows), Width: uint(size.Cols)}
+			r.api.ExecResize(ctx, exec, o) //nolint:errcheck // the command may have ended
+		}
+	}
+}
+
+// hangUpTimeout bounds the engine's answer to who a command is.
+const hangUpTimeout = 5 * time.Second
+
+// hangUp tells a command that its terminal is gone, which Docker's engine doesn't.
+func (r *Runtime) hangUp(exec string) {
+	ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
+	defer cancel()
+	of, err := r.api.ExecInspect(ctx, exec, client.ExecInspectOptions{})
+	if err == nil && of.Running && of.PID > 1 {
+		syscall.Kill(-of.PID, syscall.SIGHUP) //nolint:errcheck // it may have ended, and only root may
+		syscall.Kill(of.PID, syscall.SIGHUP)  //nolint:errcheck // as above
+	}
 }
 
 func copyOutput(e runtime.Exec, from io.Reader) error {

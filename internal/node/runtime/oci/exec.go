@@ -14,13 +14,11 @@ import (
 
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/runtime/shim"
+	"github.com/pintle/pintle/internal/node/runtime/terminal"
 )
 
 // Exec implements runtime.Runtime.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
-	if e.Tty {
-		return 0, fmt.Errorf("a terminal: %w", runtime.ErrUnsupported)
-	}
 	dir, err := r.containers.Find(id)
 	if err != nil {
 		return 0, err
@@ -42,10 +40,33 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 		}
 		args = append(args, "--user", fmt.Sprintf("%d:%d", u.Uid, u.Gid))
 	}
+	if e.Tty {
+		args = append(args, "--tty")
+	}
 	for _, v := range e.Env {
 		args = append(args, "--env", v)
 	}
 	args = append(append(args, id), e.Command...)
+	if e.Tty { // runc passes on what its own terminal gets, sizes too
+		err = terminal.Run(ctx, exec.Command(args[0], args[1:]...), e, true)
+	} else {
+		err = run(ctx, args, pidFile, e)
+	}
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return 0, err
+	}
+	if _, err := os.Stat(pidFile); err != nil { // the command never ran
+		return 0, explain(log, exit)
+	}
+	return exit.ExitCode(), nil
+}
+
+// run runs runc without a terminal.
+func run(ctx context.Context, args []string, pidFile string, e runtime.Exec) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdin = e.Stdin
 	cmd.Stdout = e.Stdout
@@ -60,16 +81,5 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 		return cmd.Process.Kill()
 	}
 	cmd.WaitDelay = 2 * time.Second
-	err = cmd.Run()
-	if ctx.Err() != nil {
-		return 0, ctx.Err()
-	}
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
-		return 0, err
-	}
-	if _, err := os.Stat(pidFile); err != nil { // the command never ran
-		return 0, explain(log, exit)
-	}
-	return exit.ExitCode(), nil
+	return cmd.Run()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
+	"github.com/pintle/pintle/internal/node/runtime/terminal"
 )
 
 // Runtime is a runtime.Runtime of child processes.
@@ -213,17 +214,27 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 		return 0, err
 	}
 	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+	if e.Tty {
+		cmd = exec.Command(e.Command[0], e.Command[1:]...) // terminal hangs up first
+	}
 	cmd.Env = append(environment(spec), e.Env...)
 	cmd.Dir = spec.WorkingDir
-	cmd.Stdin = e.Stdin
-	cmd.Stdout = e.Stdout
-	cmd.Stderr = e.Stderr
-	err = cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode(), nil
+	if e.Tty {
+		err = terminal.Run(ctx, cmd, e, false)
+	} else {
+		cmd.Stdin = e.Stdin
+		cmd.Stdout = e.Stdout
+		cmd.Stderr = e.Stderr
+		err = cmd.Run()
 	}
-	return 0, err
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return 0, err
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), ctx.Err() // as shells and runc count
+	}
+	return exit.ExitCode(), nil
 }
 
 // Stats implements runtime.Runtime. It sums over the container's current processes.

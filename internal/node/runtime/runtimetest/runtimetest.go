@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,6 +63,7 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"Adopts":                   s.adopts,
 		"Revives":                  s.revives,
 		"Execs":                    s.execs,
+		"Terminals":                s.terminals,
 		"Stats":                    s.stats,
 		"ProcessMatchesSpec":       s.processMatchesSpec,
 		"UserIsUnprivileged":       s.userIsUnprivileged,
@@ -502,6 +504,78 @@ func (s *suite) execs(t *testing.T) {
 	code, err = s.rt.Exec(t.Context(), id, runtime.Exec{Command: []string{"no-such-program"}})
 	if err == nil && code != 126 && code != 127 {
 		t.Errorf("a command that is not there ends with %d", code)
+	}
+}
+
+// terminals runs a command with a terminal: it is root's, has the user's size, and ctrl-C reaches the command.
+func (s *suite) terminals(t *testing.T) {
+	id := s.run(t, "echo up; sleep 600", func(c *runtime.Spec) { c.Env = []string{"MINE=1"} })
+	s.awaitOutput(t, id)
+	in, keys := io.Pipe()
+	defer keys.Close()
+	sizes := make(chan runtime.Size)
+	var shown output
+	done := make(chan int, 1)
+	go func() {
+		code, err := s.rt.Exec(t.Context(), id, runtime.Exec{
+			Command: []string{"/bin/sh", "-c", "trap 'exit 9' INT; test -t 0 && echo terminal of $MINE; read x; stty size; echo $x; while :; do sleep 0.1; done"},
+			Stdin:   in,
+			Stdout:  &shown,
+			Tty:     true,
+			Resize:  sizes,
+		})
+		if err != nil {
+			t.Errorf("at a terminal: %v", err)
+		}
+		done <- code
+	}()
+	shown.await(t, "terminal of 1")
+	sizes <- runtime.Size{Cols: 99, Rows: 33}
+	time.Sleep(200 * time.Millisecond) // runc passes the size on when it gets round to it
+	io.WriteString(keys, "a line\r")   //nolint:errcheck // a test
+	shown.await(t, "33 99\r\na line\r\n")
+	io.WriteString(keys, "\x03") //nolint:errcheck // a test
+	if code := <-done; code != 9 {
+		t.Errorf("after ctrl-C the command ends with %d", code)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		code, err := s.rt.Exec(ctx, id, runtime.Exec{Command: []string{"/bin/sh", "-c", "echo again; sleep 555"}, Stdin: in, Stdout: &shown, Tty: true})
+		if err == nil {
+			t.Errorf("a session that was given up ended with %d", code)
+		}
+		done <- code
+	}()
+	shown.await(t, "again")
+	stop()
+	<-done
+}
+
+// output is what a command has written so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// await waits for a text.
+func (o *output) await(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !strings.Contains(o.String(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the command wrote %q, not %q", o.String(), text)
+		}
 	}
 }
 
