@@ -24,7 +24,7 @@ var ground = map[string]rule{
 	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
 	"certificate":  {[]string{"file"}, "it keeps an authority's files, and knows nothing of who connects"},
 	"checksum":     {nil, "it computes, and no more"},
-	"datachannel":  {nil, "nodes and the client of execute-command use it, and either may be AWS's"},
+	"datachannel":  {[]string{"datachannel"}, "nodes and the client of execute-command use it, and either may be AWS's"},
 	"disk":         {nil, "it is below all stores"},
 	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},
 	"file":         {nil, "it is below all stores"},

@@ -79,6 +79,7 @@ var blanks = func() map[string]func() Message {
 		blank[PintleTaskNetwork],
 		blank[PintleTaskRules],
 		blank[PintleInstance],
+		blank[PintleExecute],
 		blank[PintleGPUFault],
 		blank[PintleGPUTelemetry],
 	} {

@@ -341,6 +341,38 @@ type PintleGPUFault struct {
 	XID uint64 `json:"xid,omitempty"`
 }
 
+// PintleExecute asks a node to run a command at a terminal in a running container. The node connects back for the session.
+type PintleExecute struct {
+	SessionID     string   `json:"sessionId"`
+	TaskArn       string   `json:"taskArn"`
+	ContainerName string   `json:"containerName"`
+	Command       []string `json:"command"`
+	// Log is where the session's transcript is kept, or nil.
+	Log *SessionLog `json:"log,omitempty"`
+}
+
+// SessionLog is where a session's transcript is kept: in a log group, an S3 bucket, or both.
+type SessionLog struct {
+	Group  string `json:"group,omitempty"`
+	Bucket string `json:"bucket,omitempty"`
+	Prefix string `json:"prefix,omitempty"` // of the object's key
+}
+
+// SessionEvent tells a node over a session's web socket, as text, what became of the client.
+type SessionEvent struct {
+	Client SessionClient `json:"client"`
+}
+
+// SessionClient is the state of a session's client.
+type SessionClient string
+
+// The states of a session's client.
+const (
+	ClientAttached   SessionClient = "attached"
+	ClientDetached   SessionClient = "detached"   // it may come back
+	ClientTerminated SessionClient = "terminated" // it doesn't want the session any more
+)
+
 // PintleTaskNetwork tells the control plane the addresses of a task with network mode awsvpc, or those of the containers of one with mode
 // bridge.
 type PintleTaskNetwork struct {
@@ -386,6 +418,7 @@ func (*TaskStopVerificationAck) messageType() string      { return "TaskStopVeri
 func (*IAMRoleCredentialsMessage) messageType() string    { return "IAMRoleCredentialsMessage" }
 func (*IAMRoleCredentialsAckRequest) messageType() string { return "IAMRoleCredentialsAckRequest" }
 func (*PintleNodeInventory) messageType() string          { return "PintleNodeInventory" }
+func (*PintleExecute) messageType() string                { return "PintleExecute" }
 func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }
 func (*PintleTaskRules) messageType() string              { return "PintleTaskRules" }

@@ -241,8 +241,10 @@ type Exec struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
-	// Tty gives the command a terminal, whose output is Stdout. The channel Resize has the terminal's sizes; it may be nil, and is never closed.
+	// Tty gives the command a terminal of a Size, whose output is Stdout. The channel Resize has its later sizes; it may be nil, and is never
+	// closed.
 	Tty    bool
+	Size   Size
 	Resize <-chan Size
 }
 

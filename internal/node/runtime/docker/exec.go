@@ -27,11 +27,12 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 		AttachStdin:  e.Stdin != nil,
 		AttachStdout: true,
 		AttachStderr: true,
+		ConsoleSize:  client.ConsoleSize{Height: uint(e.Size.Rows), Width: uint(e.Size.Cols)},
 	})
 	if err != nil {
 		return 0, cmp.Or(ctx.Err(), err)
 	}
-	attached, err := r.api.ExecAttach(ctx, made.ID, client.ExecAttachOptions{TTY: e.Tty})
+	attached, err := r.api.ExecAttach(ctx, made.ID, client.ExecAttachOptions{TTY: e.Tty, ConsoleSize: client.ConsoleSize{Height: uint(e.Size.Rows), Width: uint(e.Size.Cols)}})
 	if err != nil {
 		return 0, cmp.Or(ctx.Err(), err)
 	}

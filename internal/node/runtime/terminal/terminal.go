@@ -22,6 +22,8 @@ const (
 	hangUp = 2 * time.Second
 	// leftover is how long to wait for more output of what a program that has ended left running at its terminal.
 	leftover = 100 * time.Millisecond
+	// maxRest is more than a terminal holds that nobody has read.
+	maxRest = 1 << 20
 )
 
 // Run runs the program at a terminal of its own until it ends, with the streams and sizes of e. It gives the program up if ctx ends: the
@@ -36,6 +38,9 @@ func Run(ctx context.Context, cmd *exec.Cmd, e runtime.Exec, raw bool) error {
 		err = makeRaw(slave)
 	}
 	if err == nil {
+		err = setSize(master, e.Size)
+	}
+	if err == nil {
 		err = start(cmd, slave)
 	}
 	slave.Close()
@@ -48,7 +53,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, e runtime.Exec, raw bool) error {
 	serving.Go(func() { hangUpWith(ctx, cmd, ended) })
 	go io.Copy(master, e.Stdin) //nolint:errcheck // it ends with the caller's Stdin
 	copied := make(chan error, 1)
-	go func() { copied <- copyOutput(e.Stdout, master) }()
+	go func() { copied <- copyOutput(e.Stdout, master, ended) }()
 	err = cmd.Wait()
 	close(ended)
 	serving.Wait()
@@ -102,11 +107,15 @@ func resize(master *os.File, sizes <-chan runtime.Size, ended <-chan struct{}) {
 		case <-ended:
 			return
 		case size := <-sizes:
-			control(master, func(fd int) error { //nolint:errcheck // the program may have ended
-				return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: size.Cols, Row: size.Rows})
-			})
+			setSize(master, size) //nolint:errcheck // the program may have ended
 		}
 	}
+}
+
+func setSize(master *os.File, size runtime.Size) error {
+	return control(master, func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: size.Cols, Row: size.Rows})
+	})
 }
 
 // hangUpWith tells the program's session that its terminal is gone once ctx ends, and kills what goes on.
@@ -124,18 +133,40 @@ func hangUpWith(ctx context.Context, cmd *exec.Cmd, ended <-chan struct{}) {
 	}
 }
 
-// copyOutput copies what the terminal shows until nobody has it open any more, which Linux calls an input/output error.
-func copyOutput(to io.Writer, master *os.File) error {
-	_, err := io.Copy(to, master)
-	if errors.Is(err, syscall.EIO) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
+// copyOutput copies what the terminal shows until nobody has it open any more, which Linux calls an input/output error. Once the program has
+// ended, it copies what it wrote before: what it left running may keep the terminal open for ever, and write on.
+func copyOutput(to io.Writer, master *os.File, ended <-chan struct{}) error {
+	b := make([]byte, 32<<10)
+	rest := maxRest
+	late := false // the wait for more output was over once
+	for rest > 0 {
+		select {
+		case <-ended:
+			master.SetReadDeadline(time.Now().Add(leftover)) //nolint:errcheck // terminals have deadlines
+		default:
+		}
+		n, err := master.Read(b)
+		if _, err := to.Write(b[:n]); err != nil {
+			return err
+		}
+		switch {
+		case errors.Is(err, syscall.EIO), errors.Is(err, os.ErrDeadlineExceeded) && late:
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded): // the first is drain's, which only wakes us
+			late = true
+		case err != nil:
+			return err
+		}
+		if late {
+			rest -= n
+		}
 	}
-	return err
+	return nil
 }
 
-// drain waits for the last output. What the program left behind may keep the terminal open for ever.
+// drain waits for the last output.
 func drain(master *os.File, copied <-chan error) error {
-	master.SetReadDeadline(time.Now().Add(leftover)) //nolint:errcheck // terminals have deadlines
+	master.SetReadDeadline(time.Now()) //nolint:errcheck // terminals have deadlines
 	return <-copied
 }
 

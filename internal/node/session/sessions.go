@@ -1,0 +1,56 @@
+package session
+
+import (
+	"context"
+	"sync"
+
+	"github.com/pintle/pintle/internal/acs"
+)
+
+// most is how many sessions a node has at once.
+const most = 128
+
+// Sessions are a node's.
+type Sessions struct {
+	opts    Options
+	mu      sync.Mutex
+	running sync.WaitGroup
+	count   int
+	ctx     context.Context // of Run; nil before and after
+}
+
+// New returns the sessions of a node, of which there are none yet.
+func New(o Options) *Sessions { return &Sessions{opts: o} }
+
+// Run has sessions until ctx ends, and then waits for their ends.
+func (s *Sessions) Run(ctx context.Context) error {
+	s.set(ctx)
+	<-ctx.Done()
+	s.set(nil)
+	s.running.Wait()
+	return ctx.Err()
+}
+
+func (s *Sessions) set(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ctx = ctx
+}
+
+// Begin begins a session, unless the node takes no more; then nobody connects for it, and the control plane says so.
+func (s *Sessions) Begin(m *acs.PintleExecute) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil || s.count >= most || len(m.Command) == 0 {
+		s.opts.Log.Warn("refused a session", "session", m.SessionID, "task", m.TaskArn, "sessions", s.count)
+		return
+	}
+	s.count++
+	ctx := s.ctx
+	s.running.Go(func() {
+		newSession(s.opts, m).run(ctx)
+		s.mu.Lock()
+		s.count--
+		s.mu.Unlock()
+	})
+}

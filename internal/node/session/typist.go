@@ -1,0 +1,76 @@
+package session
+
+import (
+	"io"
+	"sync"
+)
+
+// maxTyped is how many messages wait for a program that doesn't read.
+const maxTyped = 64
+
+// typist hands a program what was typed, at the program's pace.
+type typist struct {
+	keys  *io.PipeWriter
+	mu    sync.Mutex
+	queue [][]byte
+	more  chan struct{} // has a value when the queue has grown
+	over  chan struct{} // closed in the end
+	once  sync.Once
+}
+
+func newTypist(keys *io.PipeWriter) *typist {
+	return &typist{keys: keys, more: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+// put has bytes typed.
+func (t *typist) put(b []byte) {
+	t.mu.Lock()
+	t.queue = append(t.queue, b)
+	t.mu.Unlock()
+	select {
+	case t.more <- struct{}{}:
+	default:
+	}
+}
+
+// isBusy reports whether no more should be put now.
+func (t *typist) isBusy() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queue) >= maxTyped
+}
+
+// run types until the program or the session has ended.
+func (t *typist) run() {
+	for {
+		select {
+		case <-t.over:
+			return
+		case <-t.more:
+		}
+		for b := t.next(); b != nil; b = t.next() {
+			if _, err := t.keys.Write(b); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (t *typist) next() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queue) == 0 {
+		return nil
+	}
+	b := t.queue[0]
+	t.queue = t.queue[1:]
+	return b
+}
+
+// close ends run.
+func (t *typist) close() {
+	t.once.Do(func() {
+		close(t.over)
+		t.keys.Close()
+	})
+}
