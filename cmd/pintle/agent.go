@@ -340,7 +340,9 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Parameters = ssm.NewFromConfig(config)
 	c.SecretValues = secretsmanager.NewFromConfig(config)
 	c.Images = ecr.NewFromConfig(config)
-	c.Objects = s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
+	objects := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
+	c.Objects = objects
+	c.Transcripts = objects
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)
 		if err != nil {

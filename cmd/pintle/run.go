@@ -27,6 +27,7 @@ type runCmd struct {
 	Env     map[string]string
 	Name    string
 	Image   string
+	Exec    bool
 	Command []string
 }
 
@@ -36,6 +37,7 @@ func (c *runCmd) define(f flags) {
 	f.Int32Var(&c.CPU, "cpu", 1024, "CPU units, 1024 per core.")
 	f.Int32Var(&c.Memory, "memory", 512, "Memory in MiB.")
 	pairs(f, &c.Env, "env", "e", "NAME=VALUE", "Environment variable, NAME=VALUE; repeat for more.", asIs)
+	f.BoolVar(&c.Exec, "exec", false, "Let pintle exec and aws ecs execute-command run commands in the container.")
 	f.StringVar(&c.Name, "name", "", "Family of the task definition; default derived from the image.")
 }
 
@@ -94,6 +96,8 @@ func (c *runCmd) Run(ctx context.Context) error {
 		Cluster:        &c.Cluster,
 		TaskDefinition: td.TaskDefinition.TaskDefinitionArn,
 		StartedBy:      aws.String("pintle run"),
+
+		EnableExecuteCommand: c.Exec,
 	})
 	if err != nil {
 		return err

@@ -209,8 +209,18 @@ type Container struct {
 	LogsAuthStrategy       string                  `json:"logsAuthStrategy,omitempty"` // LogsByExecutionRole
 	FirelensConfiguration  *FirelensConfiguration  `json:"firelensConfiguration,omitempty"`
 	CredentialSpecs        []string                `json:"credentialSpecs,omitempty"`
+	ManagedAgents          []ManagedAgent          `json:"managedAgents,omitempty"`
 	DockerConfig           DockerConfig            `json:"dockerConfig"`
 }
+
+// ManagedAgent is an agent that the node has in a container. ExecuteCommandAgent is the only one.
+type ManagedAgent struct {
+	Name       string            `json:"name"`
+	Properties map[string]string `json:"properties,omitempty"`
+}
+
+// ExecuteCommandAgent is the agent by which commands are executed in a container. On Pintle's nodes it's the node's own.
+const ExecuteCommandAgent = "ExecuteCommandAgent"
 
 // LogsByExecutionRole has the log driver awslogs use the credentials of the task's execution role.
 const LogsByExecutionRole = "ExecutionRole"

@@ -4,11 +4,13 @@
 package ecs
 
 import (
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -18,6 +20,9 @@ type Options struct {
 	// Advertise is the base URL of the node protocol for all nodes, such as "http://10.0.0.1:4566". If it's empty, each node is told the
 	// URL at which it has reached us.
 	Advertise string
+	// Sessions are those of ExecuteCommand, which Log tells of.
+	Sessions *sessions.Sessions
+	Log      *slog.Logger
 }
 
 // Service is Amazon ECS for one account in one region.
@@ -29,6 +34,9 @@ type Service struct {
 
 // New returns a service over the store. The scheduler must observe that store.
 func New(store *state.Store, scheduler *scheduler.Scheduler, opts Options) *Service {
+	if opts.Log == nil {
+		opts.Log = slog.Default()
+	}
 	return &Service{store: store, scheduler: scheduler, opts: opts}
 }
 

@@ -30,6 +30,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DescribeTaskSets", s.DescribeTaskSets),
 		call.Op("DescribeTasks", s.describeTasksRows),
 		call.Op("DiscoverPollEndpoint", s.DiscoverPollEndpoint),
+		call.Op("ExecuteCommand", s.ExecuteCommand),
 		call.Op("GetTaskProtection", s.GetTaskProtection),
 		call.Op("ListAccountSettings", s.ListAccountSettings),
 		call.Op("ListAttributes", s.ListAttributes),

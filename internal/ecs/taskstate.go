@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -29,7 +30,7 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 			applyAttachment(t, a)
 		}
 		for _, m := range in.ManagedAgents {
-			applyManagedAgent(t, m)
+			applyManagedAgent(t, m, s.now())
 		}
 		t.PullStartedAt = cmp.Or(t.PullStartedAt, in.PullStartedAt)
 		t.PullStoppedAt = cmp.Or(t.PullStoppedAt, in.PullStoppedAt)
@@ -273,14 +274,26 @@ func applyAttachment(t *state.Task, in types.AttachmentStateChange) {
 	}
 }
 
-func applyManagedAgent(t *state.Task, in types.ManagedAgentStateChange) {
+func applyManagedAgent(t *state.Task, in types.ManagedAgentStateChange, now *time.Time) {
 	for i := range t.Containers {
 		c := &t.Containers[i]
 		if *c.Name != aws.ToString(in.ContainerName) {
 			continue
 		}
-		agents := slices.DeleteFunc(slices.Clone(c.ManagedAgents), func(m types.ManagedAgent) bool { return m.Name == in.ManagedAgentName })
-		c.ManagedAgents = append(agents, types.ManagedAgent{Name: in.ManagedAgentName, LastStatus: in.Status, Reason: in.Reason})
+		agent := types.ManagedAgent{Name: in.ManagedAgentName}
+		agents := slices.DeleteFunc(slices.Clone(c.ManagedAgents), func(m types.ManagedAgent) bool {
+			if m.Name != in.ManagedAgentName {
+				return false
+			}
+			agent = m
+			return true
+		})
+		if aws.ToString(in.Status) == "RUNNING" && aws.ToString(agent.LastStatus) != "RUNNING" {
+			agent.LastStartedAt = now
+		}
+		agent.LastStatus = in.Status
+		agent.Reason = in.Reason
+		c.ManagedAgents = append(agents, agent)
 	}
 }
 

@@ -141,6 +141,8 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 		if err := s.agent.engine.SetRules(ctx, m.TaskArn, m.Rules); err != nil {
 			s.agent.log.Error("cannot apply the rules of a task's security groups", "task", m.TaskArn, "error", err)
 		}
+	case *acs.PintleExecute:
+		s.agent.sessions.Begin(m)
 	case *acs.PintleInstance:
 		s.agent.machine.told.Store(m)
 	case *acs.PintleGPUFault:

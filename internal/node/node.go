@@ -29,6 +29,7 @@ import (
 	"github.com/pintle/pintle/internal/node/gpu"
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/session"
 	"github.com/pintle/pintle/internal/node/tmds"
 )
 
@@ -71,6 +72,7 @@ type Config struct {
 	SecretValues SecretValues            // nil if tasks with secrets of Secrets Manager can't
 	Images       Images                  // nil if images of ECR are pulled without a token
 	Objects      Objects                 // nil if tasks with files of variables can't
+	Transcripts  Transcripts             // nil if those of sessions aren't kept
 	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
 	Authority    Authority               // of the control plane's certificate, if it isn't one that everybody knows
 	Log          *slog.Logger
@@ -98,6 +100,7 @@ type Agent struct {
 	machine  *machine
 	planeAt  planeAt
 	faults   *faults
+	sessions *session.Sessions
 	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
 	web      *http.Client               // opens web sockets
@@ -169,7 +172,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		Metadata: a.machine.ownService(),
 		Log:      a.log,
 	})
+	a.sessions = session.New(a.sessionOptions())
 	close(a.ready)
+	g.Go(func() error { return a.sessions.Run(ctx) })
 	g.Go(func() error { return a.engine.Run(ctx) })
 	g.Go(func() error { return at.metadata.Serve(ctx, listener) })
 	g.Go(func() error { return a.sampler.run(ctx) })

@@ -231,7 +231,7 @@ var capabilities = []string{
 	"com.amazonaws.ecs.capability.docker-remote-api.1.29", "com.amazonaws.ecs.capability.docker-remote-api.1.32",
 	"com.amazonaws.ecs.capability.docker-remote-api.1.35",
 	"ecs.capability.container-health-check", "ecs.capability.container-ordering", "ecs.capability.container-restart-policy",
-	"ecs.capability.docker-plugin.local", "ecs.capability.execution-role-awslogs", "ecs.capability.external",
+	"ecs.capability.docker-plugin.local", "ecs.capability.execute-command", "ecs.capability.execution-role-awslogs", "ecs.capability.external",
 	"ecs.capability.pid-ipc-namespace-sharing", "ecs.capability.task-cpu-mem-limit", "ecs.capability.task-protection",
 }
 

@@ -29,6 +29,7 @@ func (r *reporter) Report(ctx context.Context, e engine.Report) error {
 	}
 	for _, c := range e.Containers {
 		in.Containers = append(in.Containers, stateChange(c))
+		in.ManagedAgents = append(in.ManagedAgents, agentChanges(c)...)
 	}
 	_, err := r.ecs.SubmitTaskStateChange(ctx, in)
 	if err != nil && isRefused(err) {
@@ -56,6 +57,21 @@ func stateChange(c engine.ContainerReport) types.ContainerStateChange {
 			ContainerPort: aws.Int32(int32(p.Container)),
 			HostPort:      aws.Int32(int32(p.Host)),
 			Protocol:      types.TransportProtocol(p.Protocol),
+		})
+	}
+	return out
+}
+
+// agentChanges returns the states of a container's managed agents, which are those of the container: what they do the node does itself.
+func agentChanges(c engine.ContainerReport) (out []types.ManagedAgentStateChange) {
+	if c.Status != engine.Running && c.Status != engine.Stopped {
+		return nil
+	}
+	for _, name := range c.Agents {
+		out = append(out, types.ManagedAgentStateChange{
+			ContainerName:    &c.Name,
+			ManagedAgentName: types.ManagedAgentName(name),
+			Status:           aws.String(string(c.Status)),
 		})
 	}
 	return out

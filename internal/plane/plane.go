@@ -47,6 +47,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
@@ -139,6 +140,7 @@ type Plane struct {
 	open    []io.Closer
 
 	Link      *nodelink.Link
+	sessions  *sessions.Sessions
 	Arrivals  *alarms.Arrivals // nil if the reaction is faithful
 	scheduler *scheduler.Scheduler
 	keeper    *keeper.Loop
@@ -271,6 +273,7 @@ func (p *Plane) untilReplaced(ctx context.Context) error {
 
 // disconnect ends all connections: the nodes', then the long polls for messages, then the rest.
 func (p *Plane) disconnect(web *http.Server) {
+	p.sessions.Close()
 	p.Link.Close()
 	p.Queues.EndWaits() // otherwise long polls would be cut off
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -25,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
+	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
@@ -85,7 +86,8 @@ func (p *Plane) buildServices() {
 	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.putMetrics, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
 	p.enrollment = enrollment.New(p.State, enrollment.Options{Now: p.now, Secret: p.issuer.NodeSecret})
-	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Advertise: o.Advertise})
+	p.sessions = sessions.New(p.State, sessions.Options{Link: p.Link, Log: p.log})
+	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Advertise: o.Advertise, Sessions: p.sessions, Log: p.log})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
@@ -100,7 +102,13 @@ func (p *Plane) buildServices() {
 		Log:      p.log,
 	})
 	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
-	p.SSM = ssm.New(p.State, ssm.Options{Account: owner, Vault: p.vault, Images: p.ec2(), Secrets: p.secretsManager()})
+	p.SSM = ssm.New(p.State, ssm.Options{
+		Account:  owner,
+		Vault:    p.vault,
+		Images:   p.ec2(),
+		Secrets:  p.secretsManager(),
+		Sessions: p.sessions,
+	})
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
 	p.ECR = ecr.New(p.State, ecr.Options{
 		Account:  owner,
@@ -175,6 +183,8 @@ func (p *Plane) mount() (err error) {
 	}
 	p.handler.Handle("/acs/", p.Link)
 	p.handler.Handle("/tcs/", p.Link)
+	p.handler.Handle("/exec/", p.sessions)
+	p.handler.Handle(sessions.ClientPath, p.sessions)
 	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
 	p.handler.Handle(registry.Prefix, p.registry(g))
 	pages := console.New(p.State, p.Link, console.Options{

@@ -19,6 +19,8 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("ListTagsForResource", s.ListTagsForResource),
 		call.Op("PutParameter", s.PutParameter),
 		call.Op("RemoveTagsFromResource", s.RemoveTagsFromResource),
+		call.Op("ResumeSession", s.ResumeSession),
+		call.Op("TerminateSession", s.TerminateSession),
 		call.Op("UnlabelParameterVersion", s.UnlabelParameterVersion),
 	}
 }

@@ -1,4 +1,4 @@
-// Package ssm is the Parameter Store of AWS Systems Manager, and nothing else of that. A Service has the methods of the SDK's client, over
+// Package ssm is of AWS Systems Manager the Parameter Store, and what Session Manager's clients ask of it for execute-command. A Service has the methods of the SDK's client, over
 // the store. The values of SecureStrings are encrypted before they become rows. It knows nothing of HTTP, and asks EC2 as any client would
 // for the images behind AWS's public parameters, and Secrets Manager for the secrets that parameters stand for.
 package ssm
@@ -29,12 +29,22 @@ type Secrets interface {
 	) (*secretsmanager.GetSecretValueOutput, error)
 }
 
+// Sessions are those that clients of execute-command are in.
+type Sessions interface {
+	// Resume returns a new token for a session whose client lost its connection, or an error if it is over.
+	Resume(id string) (token string, err error)
+	// Terminate ends a session. One that is over is no error.
+	Terminate(id string)
+}
+
 // Options are the account and region of the service, and what it uses.
 type Options struct {
 	account.Account
 	Vault   *vault.Vault // encrypts SecureStrings
 	Images  Images       // nil if there are no public parameters
 	Secrets Secrets      // nil if no parameters stand for secrets
+	// Sessions are those of execute-command.
+	Sessions Sessions
 }
 
 // Service is Parameter Store for one account in one region.

@@ -51,6 +51,8 @@ type run struct {
 	stream *datachannel.Stream
 	conn   *websocket.Conn
 	typed  chan []byte
+	// isReady means that the handshake is complete: who types earlier types for nobody.
+	isReady bool
 }
 
 // Run connects until the session is over, and returns how it ended. An error means that this isn't known.
@@ -143,7 +145,7 @@ func (r *run) serve(ctx context.Context) (end datachannel.End, err error) {
 	r.write(r.stream.Unacknowledged(time.Now())...)
 	for {
 		typed := r.typed
-		if r.stream.Full() {
+		if !r.isReady || r.stream.Full() {
 			typed = nil
 		}
 		select {
@@ -224,6 +226,7 @@ func (r *run) obey(m datachannel.Message) error {
 		r.write(r.stream.Send(datachannel.HandshakeResponse, response, time.Now()))
 	case datachannel.HandshakeComplete:
 		r.sendSize()
+		r.isReady = true
 	case datachannel.Bytes:
 		_, err := r.Out.Write(m.Payload)
 		return err

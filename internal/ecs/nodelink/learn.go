@@ -129,11 +129,21 @@ var ErrAway = errors.New("the node is not connected")
 // Fault asks a node to make up an error of a simulated GPU. XID 0 clears the fault of any GPU. The result shows in the
 // node's inventory.
 func (l *Link) Fault(ctx context.Context, instanceArn, gpu string, xid uint64) error {
+	return l.tell(ctx, instanceArn, &acs.PintleGPUFault{GPU: gpu, XID: xid})
+}
+
+// Execute asks a node to begin a session of execute-command. The node connects for it, or doesn't if it can't.
+func (l *Link) Execute(ctx context.Context, instanceArn string, m *acs.PintleExecute) error {
+	return l.tell(ctx, instanceArn, m)
+}
+
+// tell sends a message to a node that is connected.
+func (l *Link) tell(ctx context.Context, instanceArn string, m acs.Message) error {
 	l.mu.Lock()
 	s := l.sockets[address{kindACS, instanceArn}]
 	l.mu.Unlock()
 	if s == nil {
 		return ErrAway
 	}
-	return s.send(ctx, &acs.PintleGPUFault{GPU: gpu, XID: xid})
+	return s.send(ctx, m)
 }

@@ -54,10 +54,16 @@ func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 		if usesDriver(c, types.LogDriverAwslogs) && aws.ToString(td.ExecutionRoleArn) != "" {
 			out.LogsAuthStrategy = acs.LogsByExecutionRole
 		}
+		if t.EnableExecuteCommand {
+			out.ManagedAgents = []acs.ManagedAgent{{Name: acs.ExecuteCommandAgent, Properties: map[string]string{"sessionLimit": sessionLimit}}}
+		}
 		p.Containers = append(p.Containers, out)
 	}
 	return p
 }
+
+// sessionLimit is how many sessions a container may have where Amazon's agent runs it, as on AWS.
+const sessionLimit = "2"
 
 // pinImages names the images that a service revision's first task found, so that the later ones run the same, whatever their tags are by then.
 func pinImages(p *acs.Task, r *state.ServiceRevision) {

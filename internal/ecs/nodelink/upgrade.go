@@ -40,6 +40,19 @@ func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance s
 	return nil, who
 }
 
+// Admit checks who wants to open another web socket for a container instance, as for the protocol's own. It returns nil if it refused the
+// request, which it has then answered.
+func (l *Link) Admit(w http.ResponseWriter, r *http.Request) *state.ContainerInstance {
+	q := r.URL.Query()
+	row, _ := l.admit(w, r, q.Get("clusterArn"), q.Get("containerInstanceArn"))
+	return row
+}
+
+// Refuse answers a node that wants to open a web socket with an error.
+func Refuse(w http.ResponseWriter, code, message string) {
+	refuse(w, http.StatusBadRequest, code, message)
+}
+
 // isTaken reports whether another agent process is connected as this node. One whose machine has just died counts for as long as its
 // silence isn't noticed.
 func (l *Link) isTaken(instance, process string) bool {

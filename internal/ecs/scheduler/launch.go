@@ -53,6 +53,7 @@ func (l *Launch) request() Request {
 		Constraints:      l.Constraints,
 		Strategy:         l.Strategy,
 		CapacityProvider: l.CapacityProvider,
+		Exec:             l.Exec,
 	}
 }
 
@@ -206,6 +207,7 @@ func requestOf(td *state.TaskDefinition, t *state.Task) Request {
 		Constraints:      t.Waiting.Constraints,
 		Strategy:         t.Waiting.Strategy,
 		CapacityProvider: aws.ToString(t.CapacityProviderName),
+		Exec:             t.EnableExecuteCommand,
 		TaskArn:          *t.TaskArn,
 	}
 }
@@ -305,6 +307,9 @@ func newContainer(t *state.Task, task string, c *types.ContainerDefinition) type
 		HealthStatus:      types.HealthStatusUnknown,
 		NetworkInterfaces: []types.NetworkInterface{},
 		NetworkBindings:   []types.NetworkBinding{},
+	}
+	if t.EnableExecuteCommand {
+		out.ManagedAgents = []types.ManagedAgent{{Name: types.ManagedAgentNameExecuteCommandAgent, LastStatus: aws.String("PENDING")}}
 	}
 	if c.Memory != nil {
 		out.Memory = aws.String(strconv.Itoa(int(*c.Memory)))

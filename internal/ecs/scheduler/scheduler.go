@@ -155,6 +155,7 @@ type Request struct {
 	Strategy       []types.PlacementStrategy
 	// CapacityProvider is the provider whose instances will do. Fargate's have none: any instance will do.
 	CapacityProvider string
+	Exec             bool // commands can be executed in the task
 	// TaskArn is the task's, if it waits. Room may be kept for it.
 	TaskArn string
 }
@@ -220,6 +221,9 @@ func placementOf(p placement.Plan) Placement {
 	return out
 }
 
+// executesCommands is the attribute of instances in whose tasks commands can be executed.
+const executesCommands = "ecs.capability.execute-command"
+
 // request converts a task for package placement.
 func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	req := &placement.Request{
@@ -233,6 +237,9 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	}
 	for _, a := range r.TaskDefinition.RequiredAttributes() {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: *a.Name, Value: aws.ToString(a.Value)})
+	}
+	if r.Exec {
+		req.Attributes = append(req.Attributes, placement.Attribute{Name: executesCommands})
 	}
 	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: memberOfProvider(p)})

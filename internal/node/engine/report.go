@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/pintle/pintle/internal/acs"
 )
 
 // Reporter tells the control plane about tasks. The engine doesn't retry after a Permanent error.
@@ -43,6 +45,7 @@ type ContainerReport struct {
 	Reason    string
 	Digest    string
 	Ports     []Port
+	Agents    []string // managed agents that its task asks for
 }
 
 const (
@@ -138,7 +141,16 @@ func (t *task) reportOf(status string) Report {
 			Reason:    c.Reason,
 			Digest:    c.Digest,
 			Ports:     c.Ports,
+			Agents:    agentsOf(d),
 		})
 	}
 	return r
+}
+
+// agentsOf returns the names of a container's managed agents.
+func agentsOf(c acs.Container) (names []string) {
+	for _, a := range c.ManagedAgents {
+		names = append(names, a.Name)
+	}
+	return names
 }
