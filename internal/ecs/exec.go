@@ -46,8 +46,8 @@ func (s *Service) ExecuteCommand(ctx context.Context, in *ecs.ExecuteCommandInpu
 	if err != nil {
 		return nil, notConnected(err)
 	}
-	who := call.From(ctx)
-	s.opts.Log.Info("an execute-command session begins", "session", id, "task", *t.TaskArn, "container", *container.Name,
+	who := call.From(ctx) // who came in is always told, also where only warnings are
+	s.opts.Log.Warn("an execute-command session begins", "session", id, "task", *t.TaskArn, "container", *container.Name,
 		"command", *in.Command, "caller", cmp.Or(who.Principal, s.opts.Root()), "from", who.Peer)
 	return &ecs.ExecuteCommandOutput{
 		ClusterArn:    c.ClusterArn,

@@ -117,7 +117,8 @@ func (a *Agent) logTranscript(ctx context.Context, role *acs.IAMRoleCredentials,
 	}
 	var events []logs.InputLogEvent
 	now := time.Now().UnixMilli()
-	for part := range slices.Chunk(transcript, maxEvent) {
+	valid := bytes.ToValidUTF8(transcript, []byte("�")) // which may have three times the bytes
+	for part := range slices.Chunk(valid, maxEvent) {
 		events = append(events, logs.InputLogEvent{Timestamp: &now, Message: aws.String(strings.ToValidUTF8(string(part), "�"))})
 	}
 	for batch := range slices.Chunk(events, eventsOfCall) {

@@ -154,7 +154,7 @@ func (s *Sessions) depart(one *session, e *end, goodbye bool) {
 	}
 	one.node = nil
 	if goodbye || one.isOver {
-		s.opts.Log.Info("an execute-command session is over", "session", one.id, "took", time.Since(one.began).Round(time.Millisecond))
+		s.opts.Log.Warn("an execute-command session is over", "session", one.id, "took", time.Since(one.began).Round(time.Millisecond))
 		s.forgetLocked(one)
 		return
 	}
