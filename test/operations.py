@@ -339,8 +339,26 @@ refused("ConflictException", ecs.run_task, taskDefinition="everything:1", client
 wait(ecs, "tasks_running", tasks=[task["taskArn"]])
 full = ecs.run_task(taskDefinition="everything:1", placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}])
 assert {f["reason"] for f in full["failures"]} == {"RESOURCE:GPU", "MemberOf placement constraint unsatisfied."}, full
-started = ecs.start_task(taskDefinition="everything:1", containerInstances=[instances[1]])
+started = ecs.start_task(taskDefinition="everything:1", containerInstances=[instances[1]], enableExecuteCommand=True)
 assert not started["failures"] and started["tasks"][0]["containerInstanceArn"] == instances[1], started
+agent = started["tasks"][0]["containers"][0]["managedAgents"]
+assert agent == [{"name": "ExecuteCommandAgent", "lastStatus": "PENDING"}], agent
+
+# Commands in containers. TestExecuteCommand does it with the CLI, which needs its plugin.
+wait(ecs, "tasks_running", tasks=[started["tasks"][0]["taskArn"]])
+shell = {"task": started["tasks"][0]["taskArn"], "container": "main", "command": "sh", "interactive": True}
+boto = ecs.boto if isinstance(ecs, CLI) else ecs
+called.add("ecs:ExecuteCommand")
+execution = boto.execute_command(**shell)
+assert execution["containerName"] == "main" and execution["session"]["streamUrl"].startswith("ws://"), execution
+refused("InvalidParameterException", boto.execute_command, **{**shell, "task": task["taskArn"]})  # not enabled
+refused("InvalidParameterException", boto.execute_command, **{**shell, "container": "other"})
+refused("InvalidParameterException", boto.execute_command, **{**shell, "interactive": False})
+session = execution["session"]["sessionId"]
+resumed = ssm.resume_session(SessionId=session)
+assert resumed["TokenValue"] not in ("", execution["session"]["tokenValue"]) and session in resumed["StreamUrl"], resumed
+assert ssm.terminate_session(SessionId=session)["SessionId"] == session
+refused("DoesNotExistException", ssm.resume_session, SessionId=session)
 arns = [a for p in ecs.get_paginator("list_tasks").paginate(family="everything", PaginationConfig={"PageSize": 1}) for a in p["taskArns"]]
 assert len(arns) == 2, arns
 assert ecs.list_tasks(startedBy="boto3")["taskArns"] == [task["taskArn"]]

@@ -43,6 +43,8 @@ const (
 	stopping = 2 * time.Second
 	// sizePatience is how long a client may take to tell its terminal's size before the command starts without.
 	sizePatience = time.Second
+	// findEvery is the time between looks whether the container still runs.
+	findEvery = time.Second
 
 	tick       = 50 * time.Millisecond
 	writeLimit = 30 * time.Second
@@ -69,6 +71,7 @@ type session struct {
 	size    runtime.Size // of the client's terminal
 	command *command     // nil before it has started, and once it has ended
 	active  time.Time    // when something was last typed or shown
+	found   time.Time    // when the container last ran
 
 	transcript []byte
 	ending     *ending       // why the session ends; nil while it goes on
@@ -231,6 +234,11 @@ func (s *session) look(now time.Time) {
 		s.end(ending{why: "The client was away for too long."})
 	case s.command != nil && now.Sub(s.active) > idleTimeout:
 		s.end(ending{why: fmt.Sprintf("Nothing was typed or shown for %.0f minutes.", idleTimeout.Minutes())})
+	case s.command != nil && now.Sub(s.found) > findEvery:
+		s.found = now
+		if _, err := s.opts.Find(s.m.TaskArn, s.m.ContainerName); err != nil { // plain processes would outlive it
+			s.end(ending{why: err.Error()})
+		}
 	}
 	if !s.attached {
 		return
@@ -367,6 +375,7 @@ func (s *session) start() {
 		return
 	}
 	s.active = time.Now()
+	s.found = s.active
 	s.command = newCommand(s.m.Command, s.size)
 	s.command.start(&s.tasks, s.opts.Runtime, id)
 }

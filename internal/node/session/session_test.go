@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -163,6 +164,7 @@ type talk struct {
 	err      error
 	stop     func() // the node
 	kept     chan string
+	gone     atomic.Bool // the container
 }
 
 // begin begins a session with a shell command.
@@ -173,7 +175,7 @@ func begin(t *testing.T, lossy int, command string) *talk {
 		Runtime: here{},
 		Log:     slog.New(slog.DiscardHandler),
 		Find: func(_, container string) (string, error) {
-			if container != "c" {
+			if container != "c" || k.gone.Load() {
 				return "", errors.New("there is no such container")
 			}
 			return "id", nil
@@ -288,6 +290,16 @@ func TestEndOfAgent(t *testing.T) {
 	k.screen.await(t, "up")
 	k.stop()
 	if end := k.ends(t); end.ExitCode != nil || !strings.Contains(end.Output, "agent stops") {
+		t.Errorf("it ended with %+v", end)
+	}
+}
+
+// TestContainerEnds: the session ends with its container, also where the command doesn't.
+func TestContainerEnds(t *testing.T) {
+	k := begin(t, 0, `echo up; sleep 600`)
+	k.screen.await(t, "up")
+	k.gone.Store(true)
+	if end := k.ends(t); end.ExitCode != nil || !strings.Contains(end.Output, "no such container") {
 		t.Errorf("it ended with %+v", end)
 	}
 }
