@@ -97,6 +97,13 @@ func (g gate) decide(ctx context.Context, n authorize.Need, who iam.Permissions,
 	}
 	all := who.Policies
 	all.Resource = g.resourcePolicy(ctx, n.Resource)
+	if asksForTags(all) {
+		tagged, err := g.withTags(ctx, n.Resource, known)
+		if err != nil {
+			return policy.Decision{Missing: policy.OfIdentity} // a deny may depend on what can't be read
+		}
+		known = tagged
+	}
 	return policy.Evaluate(policy.Request{
 		Principal: who.Principal,
 		Action:    n.Action,
@@ -130,12 +137,32 @@ func (g gate) context(c call.Call, in any, who iam.Permissions) policy.Context {
 func (g gate) needs(ctx context.Context, c call.Call, in any, who iam.Permissions) (all []authorize.Need) {
 	found := g.table.Needs(authorize.Call{Service: c.Service, Operation: c.Operation, Input: in, User: who.User})
 	for _, n := range found {
+		n.Resource = g.named(n.Resource, in)
 		for _, arn := range g.complete(ctx, n) {
 			n.Resource = arn
 			all = append(all, n)
 		}
 	}
 	return append(all, g.passed(ctx, in)...)
+}
+
+// named returns the ARN of a group or of a launch template that a call names by what isn't in the ARN: by one of the group's instances, or by
+// the template's name. Other ARNs are as they were.
+func (g gate) named(arn string, in any) string {
+	v := g.plane.State.View()
+	kind, isPattern := strings.CutSuffix(arn, "/*")
+	switch {
+	case !isPattern:
+	case strings.HasSuffix(kind, ":launch-template"):
+		if t := v.FindLaunchTemplate("", authorize.Value(in, "LaunchTemplateName", "LaunchTemplate.LaunchTemplateName")); t != nil {
+			return kind + "/" + *t.LaunchTemplateId
+		}
+	case strings.HasSuffix(kind, ":autoScalingGroupName"):
+		if i := v.Instances.Get(authorize.Value(in, "InstanceId")); i != nil && i.Member != nil {
+			return kind + "/" + i.Member.Group
+		}
+	}
+	return arn
 }
 
 // complete returns the ARNs that a need's resource stands for: with the path of a role, the random characters of a secret, the revision of a

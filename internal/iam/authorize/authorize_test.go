@@ -7,15 +7,20 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	secretstypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
 	"github.com/pintle/pintle/internal/iam/policy"
 )
@@ -112,6 +117,10 @@ func TestNeeds(t *testing.T) {
 			[]string{"iam:ListRoles arn:aws:iam::000000000000:role/p/"},
 		},
 		{"oneself", "iam", "ListAccessKeys", &iam.ListAccessKeysInput{}, []string{"iam:ListAccessKeys arn:aws:iam::000000000000:user/me"}},
+		{"EC2's resources by ids", "ec2", "CreateTags", &ec2.CreateTagsInput{Resources: []string{"i-1", "sg-2", "other"}}, []string{
+			"ec2:CreateTags arn:aws:ec2:us-east-1:000000000000:instance/i-1", "ec2:CreateTags arn:aws:ec2:us-east-1:000000000000:security-group/sg-2",
+			"ec2:CreateTags arn:aws:ec2:us-east-1:000000000000:*/other",
+		}},
 		{
 			"a stack's ARN", "cloudformation", "DeleteStack",
 			&cloudformation.DeleteStackInput{StackName: str("arn:aws:cloudformation:us-east-1:000000000000:stack/s/1-2")},
@@ -178,6 +187,31 @@ func TestKeys(t *testing.T) {
 	known = table.Keys(Call{Service: "sqs", Operation: "TagQueue", Input: &sqs.TagQueueInput{Tags: map[string]string{"a": "1"}}})
 	if got := known["aws:requesttag/a"]; !slices.Equal(got, []string{"1"}) {
 		t.Errorf("a map of tags gives %q", known)
+	}
+}
+
+// TestTags: answers of all forms give their tags.
+func TestTags(t *testing.T) {
+	key, value := aws.String("team"), aws.String("a")
+	for name, answer := range map[string]any{
+		"a list":   &ecs.ListTagsForResourceOutput{Tags: []ecstypes.Tag{{Key: key, Value: value}}},
+		"a map":    &sqs.ListQueueTagsOutput{Tags: map[string]string{"team": "a"}},
+		"a stack":  &cloudformation.DescribeStacksOutput{Stacks: []cfntypes.Stack{{Tags: []cfntypes.Tag{{Key: key, Value: value}}}}},
+		"TagList":  &ssm.ListTagsForResourceOutput{TagList: []ssmtypes.Tag{{Key: key, Value: value}}},
+		"in EC2":   &ec2.DescribeTagsOutput{Tags: []ec2types.TagDescription{{Key: key, Value: value}}},
+		"a secret": &secretsmanager.DescribeSecretOutput{Tags: []secretstypes.Tag{{Key: key, Value: value}}},
+	} {
+		if got := Tags(answer); len(got) != 1 || got["team"] != "a" {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	var none *ecs.ListTagsForResourceOutput
+	if got := Tags(none); len(got) != 0 {
+		t.Errorf("no answer: got %v", got)
+	}
+	known := newTable(t).Keys(Call{Service: "logs", Operation: "UntagLogGroup", Input: &cloudwatchlogs.UntagLogGroupInput{Tags: []string{"team"}}})
+	if got := known["aws:tagkeys"]; !slices.Equal(got, []string{"team"}) {
+		t.Errorf("keys alone: got %v", known)
 	}
 }
 

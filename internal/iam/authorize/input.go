@@ -1,6 +1,7 @@
 package authorize
 
 import (
+	"cmp"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -39,6 +40,7 @@ var readers = map[string]struct {
 	"TemplateObject":     {"TemplateURL", objectAt},
 	"TaskDefinition":     {"TaskDefinition", afterSlash},
 	"TaskDefinitions":    {"TaskDefinitions", afterSlash},
+	"TaggedResources":    {"Resources", ofEC2},
 }
 
 func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }
@@ -149,6 +151,44 @@ func objectAt(value string) string {
 	return name
 }
 
+// kindsOfEC2 are the kinds of EC2's resources, as ARNs have them, by what their ids begin with.
+var kindsOfEC2 = map[string]string{
+	"acl":      "network-acl",
+	"dopt":     "dhcp-options",
+	"eigw":     "egress-only-internet-gateway",
+	"eipalloc": "elastic-ip",
+	"eni":      "network-interface",
+	"i":        "instance",
+	"igw":      "internet-gateway",
+	"key":      "key-pair",
+	"lt":       "launch-template",
+	"nat":      "natgateway",
+	"pg":       "placement-group",
+	"rtb":      "route-table",
+	"sg":       "security-group",
+	"sgr":      "security-group-rule",
+	"subnet":   "subnet",
+	"vol":      "volume",
+	"vpc":      "vpc",
+	"vpce":     "vpc-endpoint",
+}
+
+// ofEC2 returns how the ARN of a resource with an id ends. An id of no kind has one that only a policy for all resources allows.
+func ofEC2(id string) string {
+	prefix, _, _ := strings.Cut(id, "-")
+	return cmp.Or(kindsOfEC2[prefix], "*") + "/" + id
+}
+
+// Value returns the first value that the input gives for one of the members at paths, or "".
+func Value(in any, paths ...string) string {
+	for _, path := range paths {
+		if values := (input{Value: reflect.ValueOf(in)}).member(path); len(values) > 0 {
+			return values[0]
+		}
+	}
+	return ""
+}
+
 // changeSetARN returns what was given if it's an ARN: then the stack's name doesn't count.
 func changeSetARN(value string) string {
 	if strings.HasPrefix(value, "arn:") {
@@ -173,11 +213,21 @@ func (in input) addTags(known policy.Context) {
 		known.Set("aws:RequestTag/"+name, value)
 	}
 	for _, path := range []string{"Tags", "TagSpecifications.Tags", "Tagging.TagSet"} {
+		names = append(names, in.member(path)...) // keys alone, of the older calls of CloudWatch Logs
 		eachTag(in.Value, strings.Split(path, "."), add)
 	}
 	if len(names) > 0 {
 		known.Set("aws:TagKeys", names...)
 	}
+}
+
+// Tags returns the tags in a service's answer to a call that lists or describes them.
+func Tags(answer any) map[string]string {
+	found := map[string]string{}
+	for _, path := range []string{"Tags", "TagList", "Stacks.Tags"} {
+		eachTag(reflect.ValueOf(answer), strings.Split(path, "."), func(name, value string) { found[name] = value })
+	}
+	return found
 }
 
 // eachTag calls visit with the tags at a path: a list of structs with Key and Value, or a map.
