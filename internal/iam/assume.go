@@ -2,8 +2,11 @@ package iam
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/iam/policy"
@@ -15,6 +18,7 @@ import (
 type Assumption struct {
 	ExternalID  *string
 	SessionName string
+	Marks       Marks
 }
 
 // Assumable is a role that may be assumed. It's zero for a role that is a name alone.
@@ -62,15 +66,40 @@ func (s *Service) Assumable(ctx context.Context, arn string, a Assumption) (Assu
 	if err != nil {
 		return Assumable{}, err
 	}
-	request := policy.Request{Principal: who.Principal, Action: "sts:AssumeRole", Resource: arn, Context: who.Context}
-	all := who.limits()
-	all.Resource = trust
+	request := policy.Request{Principal: who.Principal, Resource: arn, Context: who.Context}
+	for _, t := range r.Tags {
+		request.Context.Set("aws:ResourceTag/"+*t.Key, aws.ToString(t.Value))
+		request.Context.Set("iam:ResourceTag/"+*t.Key, aws.ToString(t.Value))
+	}
 	request.Context.Set("sts:RoleSessionName", a.SessionName)
 	if a.ExternalID != nil {
 		request.Context.Set("sts:ExternalId", *a.ExternalID)
 	}
-	if d := policy.Evaluate(request, all); d.Effect != policy.Allowed {
-		return Assumable{}, denied
+	a.Marks.request(request.Context)
+	all := who.limits()
+	all.Resource = trust
+	for _, request.Action = range a.actions() {
+		if !isTrusted(request, all) {
+			return Assumable{}, account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(c.Principal, request.Action, arn, ""))
+		}
 	}
 	return found, nil
+}
+
+// actions returns what a caller must be allowed to. It's so for what its session hands on, too.
+func (a *Assumption) actions() []string {
+	all := []string{"sts:AssumeRole"}
+	if len(a.Marks.Tags) > 0 {
+		all = append(all, "sts:TagSession")
+	}
+	if a.Marks.SourceIdentity != "" {
+		all = append(all, "sts:SetSourceIdentity")
+	}
+	return all
+}
+
+// isTrusted reports whether policies allow what makes a session. Whatever the caller's own allow, the role's trust policy must name the caller.
+func isTrusted(r policy.Request, all policy.Policies) bool {
+	d := policy.Evaluate(r, all)
+	return d.Effect == policy.Allowed && slices.ContainsFunc(d.Matches, func(m policy.Match) bool { return m.Source == policy.OfResource })
 }

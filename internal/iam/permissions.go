@@ -42,19 +42,22 @@ func (s *Service) PermissionsOf(c call.Identity) Permissions {
 // ofRole fills in what a session of a role may do.
 func (s *Service) ofRole(v *state.View, c call.Identity, p *Permissions) {
 	r := v.RoleAt(s.opts.ID, c.Role)
+	own, err := sessionOf(c)
+	isLimited := err != nil || own.isLimited() // one that can't be read may do nothing
 	switch {
 	case r != nil:
 		s.fillPermissions(v, roleKind, &r.Identity, p)
 		p.Context.Set("aws:userid", r.ID+":"+c.Principal[strings.LastIndexByte(c.Principal, '/')+1:])
 	case s.opts.Enforce:
-	case c.Session == "":
+	case !isLimited:
 		p.Unlimited = true
 	default:
 		p.Policies.Identity = everything
 	}
-	if c.Session != "" {
-		p.Policies.Session = s.ofSession(v, c.Session)
+	if isLimited {
+		p.Policies.Session = s.ofSession(v, own)
 	}
+	own.tell(p.Context)
 }
 
 func (s *Service) fillPermissions(v *state.View, k *kind, i *state.Identity, p *Permissions) {

@@ -126,7 +126,7 @@ func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, er
 		SecretAccessKey: s.SecretAccessKey,
 		SessionToken:    token,
 		Expires:         s.Expires,
-		Identity:        call.Identity{Principal: s.Arn, Task: s.Task, Role: s.Role, Session: s.Policies},
+		Identity:        call.Identity{Principal: s.Arn, Task: s.Task, Role: s.Role, Session: s.Session},
 	}, nil
 }
 

@@ -119,7 +119,7 @@ type StackCaller struct {
 	Principal string `json:",omitempty"`
 	Task      string `json:",omitempty"`
 	Role      string `json:",omitempty"`
-	Session   string `json:",omitempty"` // the policies that limit the session besides its role's
+	Session   string `json:",omitempty"` // what the session has besides its role
 }
 
 // StackSource is what a stack is made from.

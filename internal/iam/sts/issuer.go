@@ -51,7 +51,7 @@ type session struct {
 	Name        string `json:"n,omitempty"` // of a session that nobody but AssumeRole made
 	Instance    string `json:"m,omitempty"` // whose role's they are
 	RoleID      string `json:"i,omitempty"` // of its role, if that's a row
-	Policies    string `json:"p,omitempty"` // its own, as package iam writes them
+	Session     string `json:"p,omitempty"` // what it has besides, as package iam writes it
 	Expires     int64  `json:"e"`           // seconds since 1970
 }
 
@@ -73,13 +73,12 @@ func (i *Issuer) IssueInstance(instanceID, roleArn, roleID string) Credentials {
 
 // Assumed is what AssumeRole knows of a session.
 type Assumed struct {
-	Role   string // its ARN
-	RoleID string // its unique id, if it has one
-	Name   string
-	Task   string // the ARN of the task that assumes the role, or ""
-	Lasts  time.Duration
-	// Policies limit the session besides its role's, as package iam writes them; "" for none.
-	Policies string
+	Role    string // its ARN
+	RoleID  string // its unique id, if it has one
+	Name    string
+	Task    string // the ARN of the task that assumes the role, or ""
+	Lasts   time.Duration
+	Session string // what it has besides its role, as package iam writes it; "" for nothing
 }
 
 // Assume makes credentials for a session of a role. If a task assumes it, they are still the task's: they can do no more than it may, and
@@ -94,7 +93,7 @@ func (i *Issuer) Assume(a Assumed) Credentials {
 		Task:        a.Task,
 		Name:        a.Name,
 		RoleID:      a.RoleID,
-		Policies:    a.Policies,
+		Session:     a.Session,
 		Expires:     expires.Unix(),
 	})
 }
@@ -125,7 +124,7 @@ type Session struct {
 	Instance        string // the id of the instance that has the credentials, or ""
 	Role            string // the ARN of the role that they are for
 	RoleID          string // its unique id, if it had one
-	Policies        string // the session's own, as package iam writes them
+	Session         string // what the session has besides its role, as package iam writes it
 	Expires         time.Time
 }
 
@@ -151,7 +150,7 @@ func (i *Issuer) Lookup(accessKeyID, token string) (Session, error) {
 		Instance:        s.Instance,
 		Role:            s.Role,
 		RoleID:          s.RoleID,
-		Policies:        s.Policies,
+		Session:         s.Session,
 		Expires:         time.Unix(s.Expires, 0),
 	}, nil
 }

@@ -64,7 +64,12 @@ func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts
 		return nil, account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(
 			cmp.Or(call.From(ctx).Principal, s.opts.Root()), "sts:AssumeRole", *in.RoleArn, ""))
 	}
-	role, err := s.opts.Roles.Assumable(ctx, *in.RoleArn, iam.Assumption{ExternalID: in.ExternalId, SessionName: *in.RoleSessionName})
+	marks, err := s.marks(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	a := iam.Assumption{ExternalID: in.ExternalId, SessionName: *in.RoleSessionName, Marks: marks}
+	role, err := s.opts.Roles.Assumable(ctx, *in.RoleArn, a)
 	if err != nil {
 		return nil, err
 	}
@@ -75,19 +80,19 @@ func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts
 	case call.From(ctx).Role != "" && lasts > maxChained:
 		return nil, invalid("The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.")
 	}
-	policies, size, err := s.sessionPolicies(in)
+	session, size, err := s.pack(in, marks)
 	if err != nil {
 		return nil, err
 	}
 	c := s.opts.Issuer.Assume(Assumed{
-		Role:     *in.RoleArn,
-		RoleID:   role.ID,
-		Name:     *in.RoleSessionName,
-		Task:     call.From(ctx).Task,
-		Lasts:    lasts,
-		Policies: policies,
+		Role:    *in.RoleArn,
+		RoleID:  role.ID,
+		Name:    *in.RoleSessionName,
+		Task:    call.From(ctx).Task,
+		Lasts:   lasts,
+		Session: session,
 	})
-	return &sts.AssumeRoleOutput{
+	out := &sts.AssumeRoleOutput{
 		PackedPolicySize: size,
 		Credentials: &types.Credentials{
 			AccessKeyId:     &c.AccessKeyID,
@@ -99,27 +104,43 @@ func (s *Service) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput) (*sts
 			Arn:           aws.String(s.opts.GlobalARN("sts", "assumed-role/"+last(name)+"/"+*in.RoleSessionName)),
 			AssumedRoleId: aws.String(cmp.Or(role.ID, s.opts.ID) + ":" + *in.RoleSessionName),
 		},
-	}, nil
+	}
+	if marks.SourceIdentity != "" {
+		out.SourceIdentity = &marks.SourceIdentity
+	}
+	return out, nil
 }
 
-// maxPolicies is how many characters a session's policies may have, together with the managed ones' ARNs.
-const maxPolicies = 2048
+// marks returns the tags and the source identity of the session that a call makes.
+func (s *Service) marks(ctx context.Context, in *sts.AssumeRoleInput) (iam.Marks, error) {
+	asked := iam.Marks{SourceIdentity: aws.ToString(in.SourceIdentity)}
+	for _, t := range in.Tags {
+		asked.Tags = append(asked.Tags, iam.SessionTag{Key: *t.Key, Value: *t.Value})
+	}
+	return s.opts.Roles.Marked(call.From(ctx).Identity, asked, in.TransitiveTagKeys)
+}
 
-// sessionPolicies returns the policies that a session is to have, and how much of the room for them they take, in percent; nil without any.
-func (s *Service) sessionPolicies(in *sts.AssumeRoleInput) (policies string, percent *int32, err error) {
+// maxPacked is how many characters a session's policies may have, together with the managed ones' ARNs and with its tags.
+const maxPacked = 2048
+
+// pack returns a session as call.Identity has it, and how much of the room for it is taken, in percent; nil for one without policies and tags.
+func (s *Service) pack(in *sts.AssumeRoleInput, marks iam.Marks) (session string, percent *int32, err error) {
 	var arns []string
 	for _, p := range in.PolicyArns {
 		arns = append(arns, aws.ToString(p.Arn))
 	}
-	policies, size, err := s.opts.Roles.SessionPolicies(aws.ToString(in.Policy), arns)
-	if policies == "" || err != nil {
-		return "", nil, err
+	session, size, err := s.opts.Roles.PackSession(aws.ToString(in.Policy), arns, marks)
+	if size == 0 || err != nil {
+		return session, nil, err
 	}
-	if size > maxPolicies {
-		return "", nil, account.Refuse("PackedPolicyTooLarge", "Packed policy consumes %d%% of allotted space, please use smaller policy.",
-			size*100/maxPolicies)
+	taken := size * 100 / maxPacked
+	switch {
+	case size <= maxPacked:
+		return session, aws.Int32(int32(max(1, taken))), nil
+	case in.Policy == nil && len(arns) == 0:
+		return "", nil, account.Refuse("PackedPolicyTooLarge", "Packed size of session tags consumes %d%% of allotted space.", taken)
 	}
-	return policies, aws.Int32(int32(max(1, size*100/maxPolicies))), nil
+	return "", nil, account.Refuse("PackedPolicyTooLarge", "Packed policy consumes %d%% of allotted space, please use smaller policy.", taken)
 }
 
 // checkAbsent refuses what would limit or mark a session and isn't there yet: without it a session could do more than was asked for.
@@ -128,8 +149,6 @@ func checkAbsent(in *sts.AssumeRoleInput) error {
 	for member, is := range map[string]bool{
 		"ProvidedContexts": len(in.ProvidedContexts) > 0,
 		"SerialNumber":     in.SerialNumber != nil,
-		"SourceIdentity":   in.SourceIdentity != nil,
-		"Tags":             len(in.Tags) > 0,
 		"TokenCode":        in.TokenCode != nil,
 	} {
 		if is {

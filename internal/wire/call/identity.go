@@ -7,7 +7,7 @@ type Identity struct {
 	Principal string // the signer's ARN; empty if signatures aren't checked
 	Task      string // the ARN of the task whose credentials signed
 	Role      string // the ARN of the role that a task's or a session's credentials are for
-	Session   string // the policies that limit the session besides its role's, as package iam writes them; "" for none
+	Session   string // what the session has besides its role, as package iam writes it: policies that limit it, tags; "" for nothing
 	Node      bool   // a node signed, with the key of its own
 	// Instance is the ARN of the container instance that a node's key belongs to. It's empty until that has registered.
 	Instance string
