@@ -143,7 +143,7 @@ func (g gate) needs(ctx context.Context, c call.Call, in any, who iam.Permission
 			all = append(all, n)
 		}
 	}
-	return append(all, g.passed(ctx, in)...)
+	return append(append(all, g.passed(ctx, in)...), g.passedToInstances(in)...)
 }
 
 // named returns the ARN of a group or of a launch template that a call names by what isn't in the ARN: by one of the group's instances, or by

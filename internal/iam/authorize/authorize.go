@@ -195,7 +195,7 @@ func passedTo(c Call) string {
 	switch {
 	case c.Service == "ecs" && c.Operation != "CreateService":
 		return "ecs-tasks.amazonaws.com"
-	case c.Service == "autoscaling" && c.Operation == "CreateLaunchConfiguration", c.Service == "iam":
+	case c.Service == "iam":
 		return "ec2.amazonaws.com"
 	}
 	return c.Service + ".amazonaws.com"
