@@ -55,6 +55,21 @@ Outputs: {Queue: {Value: !GetAtt Jobs.QueueName, Description: where jobs go}}
 	expect(stack(0, "ls"), "jobs UPDATE_ROLLBACK_COMPLETE")
 	expect(stack(1, "up", template, "--name", "late"), "the stack late is ROLLBACK_COMPLETE")
 	expect(stack(1, "up", template, "--name", "late"), "late is ROLLBACK_COMPLETE: it can only be deleted: pintle stack rm late")
+	keep := func(code int) string { return stack(code, "up", "--disable-rollback", template, "--name", "kept") }
+	expect(keep(1), "the stack kept is CREATE_FAILED", "Bad: ")
+	expect(keep(1), "the stack kept is UPDATE_FAILED", "Bad: ")
+	bad, err := os.ReadFile(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(strings.Replace(string(bad), "1000000", "10", 1))
+	expect(keep(0), "CREATE_COMPLETE Bad AWS::SQS::Queue", "UPDATE_COMPLETE kept")
+	write(strings.Replace(string(bad), "1000000", "2000000", 1))
+	expect(keep(1), "the stack kept is UPDATE_FAILED")
+	expect(stack(1, "up", template, "--name", "kept"), "kept is UPDATE_FAILED: what was made stays until", "pintle stack rollback kept")
+	expect(stack(0, "rollback", "kept"), "UPDATE_ROLLBACK_COMPLETE kept")
+	expect(stack(1, "rollback", "kept"), "UPDATE_ROLLBACK_COMPLETE")
+	expect(stack(0, "rm", "kept"), "DELETE_COMPLETE kept")
 	expect(stack(0, "rm", "jobs"), "DELETE_COMPLETE Jobs AWS::SQS::Queue")
 	expect(stack(1, "show", "jobs"), "there is no stack jobs: pintle stack ls lists them")
 	expect(stack(0, "types", "--prefix", "AWS::SQS::Queue"), "AWS::SQS::Queue")

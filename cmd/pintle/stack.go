@@ -17,13 +17,14 @@ import (
 
 func newStack() *cobra.Command {
 	c := new(stackListCmd)
-	cmd := newVerb("stack [flags]", "Deploy what a CloudFormation template describes; list, show, compare and delete such stacks.", noArguments, c.Run)
+	cmd := newVerb("stack [flags]", "Deploy what a CloudFormation template describes; list, show, compare, roll back and delete such stacks.", noArguments, c.Run)
 	c.define(flags{cmd.Flags()})
 	cmd.AddCommand(
 		new(stackUpCmd).verb(),
 		new(stackDiffCmd).verb(),
 		new(stackListCmd).verb(),
 		new(stackShowCmd).verb(),
+		new(stackRollbackCmd).verb(),
 		new(stackRemoveCmd).verb(),
 		new(stackTypesCmd).verb(),
 	)
@@ -148,6 +149,44 @@ func stackNamed(ctx context.Context, client *cloudformation.Client, name string)
 // isNoStack reports whether an error says that there is no such stack. CloudFormation has no code of its own for that.
 func isNoStack(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "Stack with id ") && strings.Contains(err.Error(), " does not exist")
+}
+
+type stackRollbackCmd struct {
+	endpointFlags
+	Name string
+}
+
+func (c *stackRollbackCmd) verb() *cobra.Command {
+	cmd := newVerb("rollback [flags] STACK", "Take back what a failure has left of a stack, and show each step until it's done.",
+		argument(&c.Name, "a stack"), c.Run)
+	cmd.Long = "A stack that is CREATE_FAILED or UPDATE_FAILED becomes what it was before: nothing, after which it can only be deleted, or what its " +
+		"last good update has made of it."
+	c.define(flags{cmd.Flags()})
+	return cmd
+}
+
+// Run rolls a stack back.
+func (c *stackRollbackCmd) Run(ctx context.Context) error {
+	client, err := c.cloudFormation(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := stackNamed(ctx, client, c.Name)
+	if err != nil {
+		return err
+	}
+	f, err := newFollower(ctx, client, *s.StackId)
+	if err != nil {
+		return err
+	}
+	if _, err := client.RollbackStack(ctx, &cloudformation.RollbackStackInput{StackName: s.StackId}); err != nil {
+		return err
+	}
+	s, err = f.follow(ctx)
+	if s != nil && (s.StackStatus == types.StackStatusRollbackComplete || s.StackStatus == types.StackStatusUpdateRollbackComplete) {
+		return nil
+	}
+	return err
 }
 
 type stackRemoveCmd struct {

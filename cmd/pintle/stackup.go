@@ -25,6 +25,8 @@ type templateFlags struct {
 	Template string // a file, or a URL
 	Name     string
 	Set      map[string]string
+	// keepsFailures is whether what fails stays as it is, and so may be gone on from.
+	keepsFailures bool
 }
 
 func (c *templateFlags) define(f flags) {
@@ -40,7 +42,10 @@ func (c *stackUpCmd) verb() *cobra.Command {
 		argument(&c.Template, "a template"), c.Run)
 	cmd.Long = "TEMPLATE is a file in YAML or JSON, or the URL of an object in S3, which may be larger than 51,200 bytes. What fails is rolled " +
 		"back, and the exit code is 1. All capabilities that the template needs are acknowledged."
-	c.define(flags{cmd.Flags()})
+	f := flags{cmd.Flags()}
+	c.define(f)
+	f.BoolVar(&c.keepsFailures, "disable-rollback", false, "Leave what was made when something fails. With this flag, the next pintle stack up "+
+		"goes on from there; pintle stack rollback takes it back.")
 	return cmd
 }
 
@@ -58,7 +63,11 @@ func (c *stackUpCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.client.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{ChangeSetName: &p.id}); err != nil {
+	in := &cloudformation.ExecuteChangeSetInput{ChangeSetName: &p.id}
+	if c.keepsFailures {
+		in.DisableRollback = &c.keepsFailures
+	}
+	if _, err := p.client.ExecuteChangeSet(ctx, in); err != nil {
 		return err
 	}
 	s, err := f.follow(ctx)
@@ -166,7 +175,7 @@ func (c *templateFlags) propose(ctx context.Context) (*proposal, error) {
 	}
 	isNew := err != nil
 	if !isNew {
-		if way := wayOut(&old.Stacks[0]); way != "" {
+		if way := wayOut(&old.Stacks[0]); way != "" && !(c.keepsFailures && hasFailed(&old.Stacks[0])) {
 			return nil, fmt.Errorf("the stack %s is %s: %s", name, old.Stacks[0].StackStatus, way)
 		}
 	}
@@ -193,13 +202,18 @@ func wayOut(s *types.Stack) string {
 		return "it can only be deleted: pintle stack rm " + name
 	case types.StackStatusCreateFailed, types.StackStatusUpdateFailed:
 		return fmt.Sprintf("what was made stays until\n"+
-			"  aws cloudformation update-stack --disable-rollback --stack-name %[1]s … goes on from there (not if it was created with --on-failure DO_NOTHING),\n"+
-			"  aws cloudformation rollback-stack --stack-name %[1]s takes back what failed, or\n"+
+			"  pintle stack up --disable-rollback --name %[1]s … goes on from there (not if it was created with --on-failure DO_NOTHING),\n"+
+			"  pintle stack rollback %[1]s takes back what failed, or\n"+
 			"  pintle stack rm %[1]s deletes it", name)
 	case types.StackStatusUpdateRollbackFailed:
 		return "its rollback goes on by aws cloudformation continue-update-rollback --stack-name " + name
 	}
 	return ""
+}
+
+// hasFailed reports whether a stack is as a failure has left it.
+func hasFailed(s *types.Stack) bool {
+	return s.StackStatus == types.StackStatusCreateFailed || s.StackStatus == types.StackStatusUpdateFailed
 }
 
 // maxBody is how large a template in a call may be, by AWS's quotas.
