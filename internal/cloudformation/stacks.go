@@ -33,10 +33,8 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 		return nil, invalid("You cannot specify both DisableRollback and OnFailure.")
 	}
 	v := s.store.View()
-	if made := v.StackNamed(*in.StackName); made != nil {
-		if isAgain, err := repeats(made, "CreateStack", in.ClientRequestToken); isAgain || err != nil {
-			return &cloudformation.CreateStackOutput{StackId: made.StackId}, err
-		}
+	if made, err := madeBefore(v, in); made != nil || err != nil {
+		return made, err
 	}
 	stack, planned, err := s.toMake(ctx, v, *in.StackName)
 	if err != nil {
@@ -70,7 +68,12 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	if late := (*stacks.Late)(nil); err != nil && !errors.As(err, &late) {
 		return nil, refused(err)
 	}
+	out := &cloudformation.CreateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		if made, err := madeBefore(tx.View, in); made != nil || err != nil {
+			out = made // by a call that came at the same time
+			return err
+		}
 		if planned != nil {
 			s.executing(tx, stack, planned)
 		} else if err := isFree(tx, *in.StackName); err != nil {
@@ -82,7 +85,19 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	if err != nil {
 		return nil, err
 	}
-	return &cloudformation.CreateStackOutput{StackId: stack.StackId, OperationId: new(state.NewUUID())}, nil
+	return out, nil
+}
+
+// madeBefore returns the answer to a call whose stack was made by an earlier one with its token, or nil if there was none.
+func madeBefore(v *state.View, in *cloudformation.CreateStackInput) (*cloudformation.CreateStackOutput, error) {
+	made := v.StackNamed(*in.StackName)
+	if made == nil {
+		return nil, nil
+	}
+	if isAgain, err := repeats(made, "CreateStack", in.ClientRequestToken); !isAgain || err != nil {
+		return nil, err
+	}
+	return &cloudformation.CreateStackOutput{StackId: made.StackId}, nil
 }
 
 // asTheCreationSays sets how a creation is carried out.

@@ -2,6 +2,8 @@ package cloudformation
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,5 +100,32 @@ func TestTokensAreBounded(t *testing.T) {
 	}
 	if len(s.Tokens) != 32 {
 		t.Errorf("it has %d", len(s.Tokens))
+	}
+}
+
+// TestOneTokenAtOnce: calls that come at the same time with one token make one stack, and are answered alike.
+func TestOneTokenAtOnce(t *testing.T) {
+	for round := range 20 {
+		w := newWorld(t, nil)
+		ids := make(chan string)
+		for range 4 {
+			go func() {
+				out, err := w.CreateStack(t.Context(), &cloudformation.CreateStackInput{
+					StackName: aws.String("s"), TemplateBody: aws.String(sound), ClientRequestToken: aws.String("one"),
+				})
+				if err != nil {
+					ids <- err.Error()
+					return
+				}
+				ids <- *out.StackId
+			}()
+		}
+		got := map[string]bool{}
+		for range 4 {
+			got[<-ids] = true
+		}
+		if len(got) != 1 {
+			t.Fatalf("round %d: got %v", round, slices.Collect(maps.Keys(got)))
+		}
 	}
 }
