@@ -201,3 +201,17 @@ func TestNewStackWithTriggers(t *testing.T) {
 	_, err := w.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: aws.String("x"), TemplateBody: aws.String(guarded), RollbackConfiguration: wrong})
 	check(t, "a type", err, "Rollback trigger type AWS::SNS::Topic is not supported: there are AWS::CloudWatch::Alarm and AWS::CloudWatch::CompositeAlarm")
 }
+
+// TestStackPolicyOfWhatWasNeverMade: the stack policy keeps what there is, not what an update failed to make.
+func TestStackPolicyOfWhatWasNeverMade(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", guarded)
+	set := &cloudformation.SetStackPolicyInput{StackName: aws.String("s"), StackPolicyBody: aws.String(strings.ReplaceAll(keeps, "Kept", "Bad"))}
+	if _, err := w.SetStackPolicy(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	w.becomeKeeping(guarded + "  Bad: {Type: AWS::SSM::Parameter, Properties: {Name: kept, Type: String, Value: a}}\n")
+	w.expect(types.StackStatusUpdateFailed)
+	w.becomeKeeping(guarded)
+	w.expect(types.StackStatusUpdateComplete)
+}

@@ -397,6 +397,28 @@ func TestImportThatFailedGoesOn(t *testing.T) {
 	}
 }
 
+// TestNoDriftOfWhatWasNotImported: what a stack failed to import isn't the stack's, so it can't drift.
+func TestNoDriftOfWhatWasNotImported(t *testing.T) {
+	w := newWorld(t, nil)
+	w.failImport()
+	w.take("loose")
+	began, err := w.DetectStackDrift(t.Context(), &cloudformation.DetectStackDriftInput{StackName: aws.String("s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.DescribeStackDriftDetectionStatus(t.Context(), &cloudformation.DescribeStackDriftDetectionStatusInput{
+		StackDriftDetectionId: began.StackDriftDetectionId,
+	})
+	if err != nil || out.StackDriftStatus != types.StackDriftStatusInSync || out.DetectionStatus != types.StackDriftDetectionStatusDetectionComplete {
+		t.Errorf("got %+v %v", out, err)
+	}
+	if _, err := w.DetectStackResourceDrift(t.Context(), &cloudformation.DetectStackResourceDriftInput{
+		StackName: aws.String("s"), LogicalResourceId: aws.String("P"),
+	}); err == nil {
+		t.Error("drift of a resource that the stack never had")
+	}
+}
+
 // TestImportedIsNotMadeInVain: a rollback lets go of what a failed attempt has taken over, also if a later one has changed it.
 func TestImportedIsNotMadeInVain(t *testing.T) {
 	const bad = onlyOwn + "  P: {Type: AWS::SSM::Parameter, DeletionPolicy: RetainExceptOnCreate, Properties: {Name: loose, Type: String, Value: v}}\n" +

@@ -227,7 +227,7 @@ func cover(v any, secrets map[string]string) any {
 // Stands lists the resources of a stack that can be checked for drift: those that are made.
 func Stands(v *state.View, stack string) (rows []*state.StackResource) {
 	for r := range v.ResourcesOf(stack) {
-		if !r.Superseded && !isGone(r) && r.PhysicalID != "" {
+		if !r.Superseded && !isGone(r) && !isNeverMade(r) {
 			rows = append(rows, r)
 		}
 	}

@@ -42,7 +42,7 @@ func (b *building) forbids(do stackpolicy.Action, row *state.StackResource) erro
 // keepProtected fails resources that the update would delete though the stack policy forbids it, before anything else is changed.
 func (b *building) keepProtected(ctx context.Context) (failed bool, err error) {
 	for name, row := range b.src.rows {
-		if b.src.has(name) || row.Failed {
+		if b.src.has(name) || row.Failed || isNeverMade(row) {
 			continue
 		}
 		if reason := b.forbids(stackpolicy.Delete, row); reason != nil {
@@ -54,3 +54,6 @@ func (b *building) keepProtected(ctx context.Context) (failed bool, err error) {
 	}
 	return failed, nil
 }
+
+// isNeverMade reports whether an attempt to make or to import a resource has left nothing that is the stack's.
+func isNeverMade(r *state.StackResource) bool { return r.PhysicalID == "" || isNotTakenOver(r) }
