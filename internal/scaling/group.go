@@ -3,6 +3,7 @@ package scaling
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,7 +82,33 @@ func parseCrontab(text string) (*cron, error) {
 
 // awsCron converts a crontab's five fields to AWS's six. Days of the week count from 0 in a crontab and from 1 at AWS.
 func awsCron(f []string) string {
-	f[4] = crontabDay.ReplaceAllStringFunc(f[4], func(day string) string {
+	items := strings.Split(f[4], ",")
+	for i, item := range items {
+		items[i] = awsDays(item)
+	}
+	f[4] = strings.Join(items, ",")
+	switch {
+	case f[4] == "*" || f[4] == "?":
+		f[4] = "?"
+		f[2] = strings.ReplaceAll(f[2], "?", "*")
+	default:
+		f[2] = "?"
+	}
+	return strings.Join(append(f, "*"), " ")
+}
+
+// awsDays converts an item of a crontab's days of the week. A range becomes its days, since one that ends with 7 has no such end at AWS.
+func awsDays(item string) string {
+	if strings.Contains(item, "-") {
+		if days, err := crontabDayField.parseItem(item); err == nil {
+			names := make([]string, len(days))
+			for i, day := range days {
+				names[i] = strconv.Itoa(day%7 + 1)
+			}
+			return strings.Join(names, ",")
+		}
+	}
+	return crontabDay.ReplaceAllStringFunc(item, func(day string) string {
 		switch digit := day[len(day)-1]; {
 		case len(day) > 1 || digit > '7': // a step, or one week of the month
 			return day
@@ -91,14 +118,6 @@ func awsCron(f []string) string {
 			return string(digit + 1)
 		}
 	})
-	switch {
-	case f[4] == "*" || f[4] == "?":
-		f[4] = "?"
-		f[2] = strings.ReplaceAll(f[2], "?", "*")
-	default:
-		f[2] = "?"
-	}
-	return strings.Join(append(f, "*"), " ")
 }
 
 // crontabDay finds the numbers in a field, with what makes them other than days in front.
