@@ -1197,6 +1197,19 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestTagTwice: of a key that a call gives twice, the last tag stays, as on AWS.
+func TestTagTwice(t *testing.T) {
+	w := newWorld(t)
+	tag := func(value string) types.Tag {
+		return types.Tag{ResourceId: aws.String("g"), ResourceType: aws.String("auto-scaling-group"), Key: aws.String("k"), Value: &value}
+	}
+	_, err := w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: []types.Tag{tag("1"), tag("2")}})
+	w.must(err)
+	if got := w.described().Tags; len(got) != 1 || *got[0].Value != "2" {
+		t.Errorf("got %v", got)
+	}
+}
+
 // TestTagFilters: a tag or group must match all filters, each by any of the filter's values.
 func TestTagFilters(t *testing.T) {
 	w := newWorld(t)
