@@ -242,7 +242,7 @@ func (p *Plane) queueURL(arn string) string {
 // Run serves until ctx ends. It closes everything when it returns.
 func (p *Plane) Run(ctx context.Context) error {
 	if err := p.Link.Reset(ctx); err != nil && !disk.IsUnwritable(err) {
-		return err
+		return errors.Join(ignoreShutdown(err), p.Close())
 	}
 	web := p.webServer()
 	g, ctx := errgroup.WithContext(ctx)

@@ -49,6 +49,19 @@ func opened(t *testing.T, o Options) *Plane {
 	return p
 }
 
+// TestEndAtOnce: a control plane that is told to end while it begins ends without an error, with all closed.
+func TestEndAtOnce(t *testing.T) {
+	p := opened(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if p.lock != nil {
+		t.Error("the data directory is still locked")
+	}
+}
+
 // serve runs a control plane on loopback until the test ends.
 func serve(t *testing.T, o Options) *Plane {
 	t.Helper()

@@ -75,7 +75,7 @@ func (s *Sessions) tell(one *session) {
 
 // serveNode serves a node that connects for a session.
 func (s *Sessions) serveNode(w http.ResponseWriter, r *http.Request) {
-	row := s.opts.Link.Admit(w, r)
+	row := s.opts.Nodes.Admit(w, r)
 	if row == nil {
 		return
 	}

@@ -16,14 +16,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/pintle/pintle/internal/acs"
-	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/state"
 )
 
+// Nodes are those of the control plane. Package nodelink has them.
+type Nodes interface {
+	// Execute asks a node to connect for a session.
+	Execute(ctx context.Context, instanceArn string, m *acs.PintleExecute) error
+	// Admit returns the container instance that a node connects as; nil if it answered with a refusal.
+	Admit(http.ResponseWriter, *http.Request) *state.ContainerInstance
+}
+
 // Options are what sessions need of the control plane.
 type Options struct {
-	Link *nodelink.Link // to the nodes
-	Log  *slog.Logger
+	Nodes Nodes
+	Log   *slog.Logger
 }
 
 const (
@@ -87,7 +94,7 @@ func (s *Sessions) Begin(ctx context.Context, t *state.Task, m *acs.PintleExecut
 	if err := s.add(one); err != nil {
 		return "", "", err
 	}
-	if err := s.opts.Link.Execute(ctx, one.instance, m); err != nil {
+	if err := s.opts.Nodes.Execute(ctx, one.instance, m); err != nil {
 		s.forget(one)
 		return "", "", ErrAway
 	}
