@@ -87,6 +87,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("Volume", c.volume)
 	t.Run("Stop", c.stop)
 	t.Run("Inside", c.inside)
+	t.Run("Shell", c.shell)
 	t.Run("AtOnce", c.atOnce)
 	t.Run("OwnNetwork", c.ownNetwork)
 	t.Run("SecurityGroups", c.securityGroups)
@@ -188,6 +189,47 @@ func (c *containers) inside(t *testing.T) {
 	c.register(t, "inside", lookAround+"\necho that is all", toLogs, `,"taskRoleArn":"arn:aws:iam::000000000000:role/worker"`)
 	task, _ := c.run(t, "inside", `{}`)
 	c.checkInside(t, task)
+	c.Await(task, "STOPPED")
+}
+
+// shell checks a shell in a container that doesn't run as root and may not write its own files: it's root's, has an editor at its terminal,
+// and what it showed is in the log group of the container. It ends with the task.
+func (c *containers) shell(t *testing.T) {
+	c.register(t, "shelled", "trap 'exit 0' TERM; while :; do sleep 0.1; done",
+		`,"user":"1234","readonlyRootFilesystem":true,"linuxParameters":{"tmpfs":[{"containerPath":"/scratch","size":8}]}`+toLogs, "")
+	task, _ := c.run(t, "shelled", `{}`, "--enable-execute-command")
+	c.Await(task, "RUNNING")
+	if got := c.Pintle.exec(task, "", "sh", "-c", "id -u; touch /x || exit 5"); got.code != 5 || !strings.HasPrefix(got.out, "0\r\n") {
+		t.Errorf("as root in a container that can't be written: %+v", got)
+	}
+	a := atTerminal(t, c.Command(bin(t, "pintle"), "exec", task, "--", "busybox", "vi", "/scratch/file"))
+	a.shows("~")
+	a.types("i")
+	a.types("written here\x1b")
+	a.shows("written here")
+	a.types(":wq\r")
+	if code := a.ends(); code != 0 {
+		t.Errorf("vi ends with %d", code)
+	}
+	if got := c.Pintle.exec(task, "", "cat", "/scratch/file"); got.code != 0 || got.out != "written here\r\n" {
+		t.Errorf("vi wrote %+v", got)
+	}
+	Eventually(t, "what was shown is in the log group", func() bool {
+		streams := c.AWS("logs", "describe-log-streams", "--log-group-name", "inside", "--log-stream-name-prefix", "ecs-execute-command-",
+			"--query", "logStreams[].logStreamName", "--output", "text")
+		for _, stream := range strings.Fields(streams) {
+			if shown, err := c.TryAWS("logs", "get-log-events", "--log-group-name", "inside", "--log-stream-name", stream); err == nil &&
+				strings.Contains(shown, "Read-only") {
+				return true
+			}
+		}
+		return false
+	})
+	a = atTerminal(t, c.Command(bin(t, "pintle"), "exec", task, "--", "sh"))
+	a.types("echo in-$((1+3))\r")
+	a.shows("in-4")
+	c.AWS("ecs", "stop-task", "--task", task)
+	a.ends()
 	c.Await(task, "STOPPED")
 }
 

@@ -87,7 +87,7 @@ func (g gate) check(ctx context.Context, in any) error {
 			return refusal.New("AccessDeniedException", "%s", authorize.Message(c.Service, c.Principal, n, d))
 		}
 	}
-	return nil
+	return g.checkWritings(ctx, c, in, who, known)
 }
 
 // decide evaluates what a call needs. A role that is a name alone is limited by nothing, so nobody who is limited may pass one.

@@ -15,12 +15,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -598,4 +600,80 @@ func TestSessionPolicies(t *testing.T) {
 	if _, err := s3Of(gone).GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("other"), Key: aws.String("k")}); code(err) != "AccessDenied" {
 		t.Errorf("with a policy that is gone: %v", err)
 	}
+}
+
+// TestWritingsOfServices: who may not write into a bucket or a queue doesn't have CloudWatch Logs or S3 write there, unless the bucket's or
+// the queue's own policy lets that service.
+func TestWritingsOfServices(t *testing.T) {
+	p := serveSigned(t)
+	owner := p.config("AKID", "secret", "")
+	putBuckets(t, s3Of(owner))
+	queue, err := sqs.NewFromConfig(owner).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cloudwatchlogs.NewFromConfig(owner).CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: aws.String("g")}); err != nil {
+		t.Fatal(err)
+	}
+	createRole(t, p, "limited", `{"Effect": "Allow", "Action": ["logs:*", "s3:PutBucketNotification"], "Resource": "*"}`)
+	c := asTask(t, p, "limited")
+	const queueARN = "arn:aws:sqs:us-east-1:000000000000:q"
+	calls := map[string]func() error{
+		"an export": func() error {
+			_, err := cloudwatchlogs.NewFromConfig(c).CreateExportTask(t.Context(), &cloudwatchlogs.CreateExportTaskInput{
+				LogGroupName: aws.String("g"), Destination: aws.String("other"), From: aws.Int64(0), To: aws.Int64(1),
+			})
+			return err
+		},
+		"a subscription": func() error {
+			_, err := cloudwatchlogs.NewFromConfig(c).PutSubscriptionFilter(t.Context(), &cloudwatchlogs.PutSubscriptionFilterInput{
+				LogGroupName: aws.String("g"), FilterName: aws.String("f"), FilterPattern: aws.String(""), DestinationArn: aws.String(queueARN),
+			})
+			return err
+		},
+		"notifications": func() error {
+			_, err := s3Of(c).PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+				Bucket: aws.String("mine"), NotificationConfiguration: &s3types.NotificationConfiguration{QueueConfigurations: []s3types.QueueConfiguration{
+					{QueueArn: aws.String(queueARN), Events: []s3types.Event{"s3:ObjectCreated:*"}},
+				}},
+			})
+			return err
+		},
+	}
+	check := func(when string, allowed bool) {
+		t.Helper()
+		for name, call := range calls {
+			err := call()
+			denied := err != nil && (strings.Contains(err.Error(), "AccessDenied") || strings.Contains(err.Error(), "not authorized"))
+			if allowed && err != nil || !allowed && !denied {
+				t.Errorf("%s, %s: %v", name, when, err)
+			}
+		}
+	}
+	letIn := func(effect, condition string) {
+		t.Helper()
+		text := func(resource, action, service string) *string {
+			return aws.String(`{"Version": "2012-10-17", "Statement": [{"Effect": "` + effect + `", "Principal": {"Service": ` + service + `}, "Action": "` +
+				action + `", "Resource": "` + resource + `"` + condition + `}]}`)
+		}
+		_, err := sqs.NewFromConfig(owner).SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: queue.QueueUrl, Attributes: map[string]string{
+			"Policy": *text(queueARN, "sqs:SendMessage", `["logs.amazonaws.com", "s3.amazonaws.com"]`),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s3Of(owner).PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{
+			Bucket: aws.String("other"), Policy: text("arn:aws:s3:::other/*", "s3:PutObject", `"logs.amazonaws.com"`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("with no policies", false)
+	letIn("Allow", `, "Condition": {"StringEquals": {"aws:SourceAccount": "111111111111"}}`)
+	check("let in from another account", false)
+	letIn("Allow", `, "Condition": {"StringEquals": {"aws:SourceAccount": "000000000000"}}`)
+	check("let in", true)
+	letIn("Deny", "")
+	check("kept out", false)
 }

@@ -434,3 +434,23 @@ func TestProtectedTasksAreWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// TestClockSetBack: tasks that are started while the clock says that their service isn't made yet are the service's all the same.
+func TestClockSetBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create(2)
+		w.after(time.Minute)
+		w.update(func(tx *state.Tx) {
+			for s := range tx.Services.All() {
+				row := *s
+				row.CreatedAt = aws.Time(s.CreatedAt.Add(5 * time.Hour)) // as if all other clocks were set back
+				tx.Services.Put(&row)
+			}
+		})
+		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(3)})
+		expect(t, w.after(time.Minute), 3, 0, 1, completed)
+		if n := len(w.tasks()); n != 3 {
+			t.Errorf("%d tasks run", n)
+		}
+	})
+}

@@ -94,7 +94,7 @@ func (s *step) read() {
 		case s.taskSet != "" && aws.ToString(t.StartedBy) != s.taskSet: // another task set's
 		case *t.LastStatus == "STOPPED":
 			ended = append(ended, t)
-		case !t.CreatedAt.Before(*s.row.CreatedAt): // not left over from a deleted service of the same name
+		case s.isOwn(t):
 			s.tasks = append(s.tasks, t)
 		}
 	}
@@ -106,6 +106,12 @@ func (s *step) read() {
 			s.fail(d, t.StoppedAt)
 		}
 	}
+}
+
+// isOwn reports whether a task is this service's, and not left over from a deleted one of the same name. Who started it tells; of tasks whose
+// deployment is over already only the time does, which is no more than a guess where the clock was set back.
+func (s *step) isOwn(t *state.Task) bool {
+	return s.taskSet != "" || s.row.Deployment(aws.ToString(t.StartedBy)) != nil || !t.CreatedAt.Before(*s.row.CreatedAt)
 }
 
 // failed reports whether an ended task was never of use: it never ran, ended before it counted as healthy, or was stopped

@@ -104,6 +104,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	opts.Now = neverBack(opts.Now)
 	opts.MaxSegment, opts.Slack = cmp.Or(opts.MaxSegment, defaultMaxSegment), cmp.Or(opts.Slack, defaultSlack)
 	s := &Store{
 		dir: dir, opts: opts, queues: map[uint64]*queue{}, names: map[string]*queue{}, moves: map[string]*Move{},
@@ -152,6 +153,25 @@ func (s *Store) Close() error {
 	s.tasks.Wait()
 	s.running.Wait()
 	return s.log.Close()
+}
+
+// neverBack returns a clock that goes on from where it was when the other one is set back: else messages would stay invisible for as long as
+// it was. A restart turns the messages' times back instead.
+func neverBack(clock func() time.Time) func() time.Time {
+	var mu sync.Mutex
+	var last time.Time
+	var ahead time.Duration
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		now := clock().Round(0).Add(ahead) // as the wall clock has it
+		if now.Before(last) {
+			ahead += last.Sub(now)
+			now = last
+		}
+		last = now
+		return now
+	}
 }
 
 func (s *Store) now() int64 { return s.opts.Now().UnixMilli() }

@@ -538,3 +538,22 @@ func TestDeletedRecently(t *testing.T) {
 	now = now.Add(time.Second)
 	create(t, s, Queue{Name: "q"})
 }
+
+// TestClockSetBack: messages in flight come back after their time-out, though the clock was set back meanwhile.
+func TestClockSetBack(t *testing.T) {
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	clock := neverBack(func() time.Time { return now })
+	before := clock()
+	now = now.Add(-3 * time.Hour)
+	if got := clock(); got.Before(before) {
+		t.Errorf("the clock goes from %s back to %s", before, got)
+	}
+	now = now.Add(20 * time.Second)
+	if got := clock().Sub(before); got != 20*time.Second {
+		t.Errorf("of 20 s it counts %s", got)
+	}
+	now = now.Add(time.Hour)
+	if got := clock().Sub(before); got != time.Hour+20*time.Second {
+		t.Errorf("then it counts %s", got)
+	}
+}

@@ -1,0 +1,84 @@
+package plane
+
+import (
+	"context"
+	"maps"
+	"path"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pintle/pintle/internal/iam"
+	"github.com/pintle/pintle/internal/iam/authorize"
+	"github.com/pintle/pintle/internal/iam/policy"
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/refusal"
+)
+
+// Some calls have a service of AWS's write into buckets and queues from then on: what a caller may not write, it must not have written.
+
+// writing is what a service of AWS's is to write.
+type writing struct {
+	authorize.Need
+	service string // such as s3.amazonaws.com
+	source  string // the ARN of what makes it write, as aws:SourceArn has it
+}
+
+// writings returns what a call has written on its caller's behalf.
+func (g gate) writings(in any) (all []writing) {
+	owner := g.plane.account()
+	switch in := in.(type) {
+	case *cloudwatchlogs.CreateExportTaskInput:
+		object := path.Join(aws.ToString(in.Destination), aws.ToString(in.DestinationPrefix)) + "/*"
+		all = append(all, writing{
+			authorize.Need{Action: "s3:PutObject", Resource: "arn:aws:s3:::" + object},
+			"logs.amazonaws.com", owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
+		})
+	case *cloudwatchlogs.PutSubscriptionFilterInput:
+		all = append(all, writing{
+			authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(in.DestinationArn)},
+			"logs.amazonaws.com", owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
+		})
+	case *awss3.PutBucketNotificationConfigurationInput:
+		if in.NotificationConfiguration == nil {
+			return nil
+		}
+		for _, q := range in.NotificationConfiguration.QueueConfigurations {
+			all = append(all, writing{
+				authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(q.QueueArn)},
+				"s3.amazonaws.com", "arn:aws:s3:::" + aws.ToString(in.Bucket),
+			})
+		}
+	}
+	return all
+}
+
+// checkWritings refuses a call that has written what neither its caller may write, nor the service by the policy of the bucket or queue.
+func (g gate) checkWritings(ctx context.Context, c call.Call, in any, who iam.Permissions, known policy.Context) error {
+	for _, w := range g.writings(in) {
+		d := g.decide(ctx, w.Need, who, known)
+		if d.Effect == policy.Allowed || g.lets(ctx, w, known) {
+			continue
+		}
+		return refusal.New("AccessDeniedException", "%s", authorize.Message(c.Service, c.Principal, w.Need, d))
+	}
+	return nil
+}
+
+// lets reports whether the policy of a bucket or a queue lets a service write.
+func (g gate) lets(ctx context.Context, w writing, known policy.Context) bool {
+	resource := g.resourcePolicy(ctx, w.Resource)
+	if resource == nil {
+		return false
+	}
+	of := maps.Clone(known)
+	of.Set("aws:SourceArn", w.source)
+	of.Set("aws:SourceAccount", g.plane.options.Account)
+	return policy.Evaluate(policy.Request{
+		Principal: policy.Principal{Service: w.service},
+		Action:    w.Action,
+		Resource:  w.Resource,
+		Context:   of,
+	}, policy.Policies{Resource: resource}).Effect == policy.Allowed
+}
