@@ -16,7 +16,8 @@ type Sessions struct {
 	mu      sync.Mutex
 	running sync.WaitGroup
 	count   int
-	ctx     context.Context // of Run; nil before and after
+	ctx     context.Context // of Run
+	isOpen  bool            // while Run runs
 }
 
 // New returns the sessions of a node, of which there are none yet.
@@ -24,24 +25,25 @@ func New(o Options) *Sessions { return &Sessions{opts: o} }
 
 // Run has sessions until ctx ends, and then waits for their ends.
 func (s *Sessions) Run(ctx context.Context) error {
-	s.set(ctx)
+	s.open(ctx, true)
 	<-ctx.Done()
-	s.set(nil)
+	s.open(ctx, false)
 	s.running.Wait()
 	return ctx.Err()
 }
 
-func (s *Sessions) set(ctx context.Context) {
+func (s *Sessions) open(ctx context.Context, isOpen bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ctx = ctx
+	s.isOpen = isOpen
 }
 
 // Begin begins a session, unless the node takes no more; then nobody connects for it, and the control plane says so.
 func (s *Sessions) Begin(m *acs.PintleExecute) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx == nil || s.count >= most || len(m.Command) == 0 {
+	if !s.isOpen || s.count >= most || len(m.Command) == 0 {
 		s.opts.Log.Warn("refused a session", "session", m.SessionID, "task", m.TaskArn, "sessions", s.count)
 		return
 	}
