@@ -59,7 +59,7 @@ const (
 	headerLength = 116
 	prefix       = headerLength + 4
 	// MaxPayload is the most bytes of a payload that Decode takes. Peers send a kilobyte of a terminal's bytes at a time.
-	MaxPayload = 64 << 10
+	MaxPayload = 8 << 10
 	// MaxMessage is the most bytes of a message.
 	MaxMessage = prefix + MaxPayload
 	version    = 1

@@ -11,7 +11,7 @@ const (
 	// window is how many messages may be on their way before the first of them was acknowledged: 256 KiB of a terminal's bytes.
 	window = 256
 	// ahead is how far in front of the next message one may be that is kept for its turn.
-	ahead = 1024
+	ahead = 512
 
 	firstTimeout = 200 * time.Millisecond
 	maxTimeout   = time.Second

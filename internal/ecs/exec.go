@@ -38,7 +38,15 @@ func (s *Service) ExecuteCommand(ctx context.Context, in *ecs.ExecuteCommandInpu
 	if err != nil {
 		return nil, err
 	}
-	log, err := sessionLog(c, v.TaskDefinitions.Get(*t.TaskDefinitionArn), *container.Name)
+	td := v.TaskDefinitions.Get(*t.TaskDefinitionArn)
+	if td == nil {
+		return nil, invalidParameter("The task's definition is gone.")
+	}
+	who := call.From(ctx)
+	if err := checkPassed(who, &td.TaskDefinition, t.Overrides); err != nil { // who is in a container has its roles
+		return nil, err
+	}
+	log, err := sessionLog(c, td, *container.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +54,7 @@ func (s *Service) ExecuteCommand(ctx context.Context, in *ecs.ExecuteCommandInpu
 	if err != nil {
 		return nil, notConnected(err)
 	}
-	who := call.From(ctx) // who came in is always told, also where only warnings are
+	// Who came in is told also where only warnings are.
 	s.opts.Log.Warn("an execute-command session begins", "session", id, "task", *t.TaskArn, "container", *container.Name,
 		"command", *in.Command, "caller", cmp.Or(who.Principal, s.opts.Root()), "from", who.Peer)
 	return &ecs.ExecuteCommandOutput{

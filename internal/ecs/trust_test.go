@@ -219,6 +219,9 @@ func TestTaskPassesNoMoreThanItHas(t *testing.T) {
 		if got := errors.As(err, &denied); got == c.allowed {
 			t.Errorf("a task runs a definition with %s: %v", c.name, err)
 		}
+		if !c.allowed && !errors.As(executeIn(task, t, s, out.TaskDefinition.TaskDefinitionArn), &denied) {
+			t.Errorf("a task executes commands in one with %s: %v", c.name, err)
+		}
 	}
 	task := as(t, call.Identity{Task: testTask, Role: testRole})
 	_, err := s.RunTask(task, &ecs.RunTaskInput{TaskDefinition: aws.String("x"), Overrides: &types.TaskOverride{TaskRoleArn: other}})
@@ -226,6 +229,22 @@ func TestTaskPassesNoMoreThanItHas(t *testing.T) {
 	if !errors.As(err, &denied) {
 		t.Errorf("a task runs another with the role of an override: %v", err)
 	}
+}
+
+// executeIn executes a command in a running task of a definition.
+func executeIn(ctx context.Context, t *testing.T, s *Service, definition *string) error {
+	id := strings.Repeat("e", 32)
+	statetest.Update(t, s.store, func(tx *state.Tx) {
+		tx.Tasks.Put(&state.Task{Task: types.Task{
+			TaskArn: aws.String("arn:aws:ecs:us-east-1:000000000000:task/default/" + id), ClusterArn: aws.String(testCluster), TaskDefinitionArn: definition,
+			LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"), EnableExecuteCommand: true,
+			Containers: []types.Container{{Name: aws.String("main"), ManagedAgents: []types.ManagedAgent{
+				{Name: types.ManagedAgentNameExecuteCommandAgent, LastStatus: aws.String("RUNNING")},
+			}}},
+		}})
+	})
+	_, err := s.ExecuteCommand(ctx, &ecs.ExecuteCommandInput{Task: &id, Command: aws.String("sh"), Interactive: true})
+	return err
 }
 
 // TestTaskRegistersNoImageOfNode: a node reads images in files as root, wherever they are.
