@@ -24,7 +24,10 @@ var beyond = map[string]map[string]string{
 		"InvalidParameterValueException":    "seen on AWS, with InvalidParameterValue as its code in Query",
 		"MissingRequiredParameterException": "seen on AWS, with MissingParameter as its code in Query",
 	},
-	"iam": {"AccessDenied": "seen on AWS", "ValidationError": "CommonErrors in the API reference"},
+	"iam": {
+		"AccessDenied": "seen on AWS", "ValidationError": "CommonErrors in the API reference",
+		"InvalidParameterValue": "seen on AWS, of the session tags of AssumeRole",
+	},
 	"sts": {"AccessDenied": "seen on AWS", "ValidationError": "CommonErrors in the API reference"},
 	"s3": { // the model has few; these are from "List of error codes" in the API reference
 		"Error":                                   "no error, but a member of answers",
