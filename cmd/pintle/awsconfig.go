@@ -94,6 +94,9 @@ func sidecarConfig(region string) (aws.Config, error) {
 	}
 	c.Region = regionHere(region)
 	c.ConfigSources = []any{endpointsHere{}}
+	if endpoint != "" {
+		c.BaseEndpoint = &endpoint // the SDK asks a source only where the environment has a variable for the service, or none for all
+	}
 	switch key := keyHere(); {
 	case os.Getenv("AWS_ACCESS_KEY_ID") != "":
 		c.Credentials = credentials.StaticCredentialsProvider{Value: key}
@@ -155,12 +158,11 @@ func containerToken() (string, error) {
 	return string(b), err
 }
 
-// endpointsHere tells the SDK the endpoints that the environment names, for one service (AWS_ENDPOINT_URL_SQS) or for all.
+// endpointsHere tells the SDK the endpoints that the environment names for a service of its own (AWS_ENDPOINT_URL_SQS).
 type endpointsHere struct{}
 
 // GetServiceBaseEndpoint returns the endpoint for a service, by the SDK's name of it: "Auto Scaling" is AUTO_SCALING in the variable.
 func (endpointsHere) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
-	own := os.Getenv("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))
-	endpoint := cmp.Or(own, os.Getenv("AWS_ENDPOINT_URL"))
+	endpoint := os.Getenv("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))
 	return endpoint, endpoint != "", nil
 }

@@ -19,7 +19,8 @@ func noSettings(t *testing.T) {
 		"AWS_ENDPOINT_URL_SQS", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_CA_BUNDLE", "AWS_MAX_ATTEMPTS", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
 	} {
-		t.Setenv(name, "")
+		t.Setenv(name, "") // which puts it back in the end
+		os.Unsetenv(name)  //nolint:errcheck // the name is a good one. The SDK tells a variable that is empty from none
 	}
 }
 
@@ -83,6 +84,16 @@ func TestSidecarEndpoints(t *testing.T) {
 	}
 	if got := s3.NewFromConfig(config).Options().BaseEndpoint; *got != "http://objects" {
 		t.Errorf("S3: %s", *got)
+	}
+	os.Unsetenv("AWS_ENDPOINT_URL") //nolint:errcheck // as above
+	if config, err = sidecarConfig("r"); err != nil {
+		t.Fatal(err)
+	}
+	if got := sqs.NewFromConfig(config).Options().BaseEndpoint; got != nil {
+		t.Errorf("SQS, on AWS: %s", *got)
+	}
+	if got := s3.NewFromConfig(config).Options().BaseEndpoint; *got != "http://objects" {
+		t.Errorf("S3, on AWS: %s", *got)
 	}
 }
 
