@@ -130,6 +130,9 @@ assert v["CapabilitiesReason"] == "The following resource(s) require capabilitie
 g = cfn.get_template_summary(TemplateBody=template)
 assert g["ResourceTypes"] == ["AWS::IAM::Role", "AWS::SQS::Queue"], g
 assert g["Parameters"][0]["ParameterConstraints"] == {"AllowedValues": ["dev", "prod"]}, g
+assert cfn.estimate_template_cost(TemplateBody=template)["Url"].startswith("https://")
+e = refused("ValidationError", cfn.estimate_template_cost, TemplateBody=template, Parameters=[{"ParameterKey": "Env", "ParameterValue": "x"}])
+assert "Env" in e["Error"]["Message"], e
 e = refused("ValidationError", cfn.validate_template, TemplateBody="Resources: {Q: {Type: X, Properties: {P: !Ref Nope}}}")
 assert e["Error"]["Message"].startswith("Template format error: Unresolved resource dependencies [Nope]"), e
 refused("ValidationError", cfn.get_template_summary, StackName="nowhere")

@@ -81,6 +81,28 @@ func TestOneTemplate(t *testing.T) {
 	}
 }
 
+func TestEstimate(t *testing.T) {
+	s := newWorld(t, nil)
+	const named = `{"Parameters": {"Days": {"Type": "Number", "MaxValue": 14}}, "Resources": {
+		"R": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": {"Ref": "Days"}, "AssumeRolePolicyDocument": {}}}}}`
+	for what, c := range map[string]struct{ body, days, want string }{
+		"nothing is made, so nothing is acknowledged": {named, "7", ""},
+		"a value out of bounds":                       {named, "15", "Parameter 'Days' must be a number not greater than 14"},
+		"no value":                                    {named, "", "Parameters: [Days] must have values"},
+		"a type that isn't there":                     {`{"Resources": {"R": {"Type": "A::B::C"}}}`, "", "Template format error: Unrecognized resource types: [A::B::C]"},
+	} {
+		in := &cloudformation.EstimateTemplateCostInput{TemplateBody: &c.body}
+		if c.days != "" {
+			in.Parameters = []types.Parameter{{ParameterKey: aws.String("Days"), ParameterValue: &c.days}}
+		}
+		out, err := s.EstimateTemplateCost(t.Context(), in)
+		check(t, what, err, c.want)
+		if err == nil && aws.ToString(out.Url) == "" {
+			t.Errorf("%s: no URL", what)
+		}
+	}
+}
+
 func TestSummary(t *testing.T) {
 	s := newWorld(t, nil)
 	out, err := s.GetTemplateSummary(t.Context(), &cloudformation.GetTemplateSummaryInput{TemplateBody: aws.String(queue)})

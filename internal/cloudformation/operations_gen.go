@@ -22,6 +22,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DescribeStacks", s.DescribeStacks),
 		call.Op("DetectStackDrift", s.DetectStackDrift),
 		call.Op("DetectStackResourceDrift", s.DetectStackResourceDrift),
+		call.Op("EstimateTemplateCost", s.EstimateTemplateCost),
 		call.Op("ExecuteChangeSet", s.ExecuteChangeSet),
 		call.Op("GetStackPolicy", s.GetStackPolicy),
 		call.Op("GetTemplate", s.GetTemplate),

@@ -38,6 +38,30 @@ func (s *Service) ValidateTemplate(
 	return out, nil
 }
 
+// calculator is where AWS works out what something costs there.
+const calculator = "https://calculator.aws/#/"
+
+// EstimateTemplateCost checks a template and its parameters, as the creation of a stack does. Nobody bills a machine of one's own by the hour, so
+// the answer names AWS's calculator, as AWS's answer does, without anything filled in.
+func (s *Service) EstimateTemplateCost(
+	ctx context.Context, in *cloudformation.EstimateTemplateCostInput,
+) (*cloudformation.EstimateTemplateCostOutput, error) {
+	stack, err := s.newStack("estimate")
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.source(ctx, stack, deployment{
+		body:         in.TemplateBody,
+		location:     in.TemplateURL,
+		parameters:   in.Parameters,
+		capabilities: types.Capability("").Values(), // there is nothing to acknowledge: nothing is made
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &cloudformation.EstimateTemplateCostOutput{Url: aws.String(calculator)}, nil
+}
+
 // GetTemplateSummary tells what is in a template.
 func (s *Service) GetTemplateSummary(
 	ctx context.Context, in *cloudformation.GetTemplateSummaryInput,

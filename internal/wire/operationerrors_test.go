@@ -102,17 +102,18 @@ var everywhere = map[string]map[string]string{
 
 // besides are codes that an operation returns on AWS though its model lacks them, or that it never comes to, each with its reason.
 var besides = map[string]string{
-	"cloudwatch DeleteDashboards DashboardNotFoundError":      "API_DeleteDashboards has it, as ResourceNotFound",
-	"cloudwatch ListDashboards InvalidNextToken":              "never: it refuses tokens otherwise",
-	"cloudwatch ListMetrics InvalidNextToken":                 "never: it refuses tokens otherwise",
-	"sqs ChangeMessageVisibilityBatch MessageNotInflight":     "of an entry",
-	"sqs ChangeMessageVisibilityBatch ReceiptHandleIsInvalid": "of an entry",
-	"sqs DeleteMessage MessageNotInflight":                    "never: a message that isn't in flight is deleted",
-	"sqs DeleteMessageBatch MessageNotInflight":               "never: a message that isn't in flight is deleted",
-	"sqs DeleteMessageBatch ReceiptHandleIsInvalid":           "of an entry",
-	"sqs ReceiveMessage InvalidAttributeName":                 "as GetQueueAttributes has it for the same mistake; not recorded",
-	"sqs RemovePermission OverLimit":                          "never: a policy doesn't grow by what is removed",
-	"sqs SendMessageBatch InvalidMessageContents":             "of an entry",
+	"cloudformation EstimateTemplateCost InsufficientCapabilitiesException": "never: it acknowledges all",
+	"cloudwatch DeleteDashboards DashboardNotFoundError":                    "API_DeleteDashboards has it, as ResourceNotFound",
+	"cloudwatch ListDashboards InvalidNextToken":                            "never: it refuses tokens otherwise",
+	"cloudwatch ListMetrics InvalidNextToken":                               "never: it refuses tokens otherwise",
+	"sqs ChangeMessageVisibilityBatch MessageNotInflight":                   "of an entry",
+	"sqs ChangeMessageVisibilityBatch ReceiptHandleIsInvalid":               "of an entry",
+	"sqs DeleteMessage MessageNotInflight":                                  "never: a message that isn't in flight is deleted",
+	"sqs DeleteMessageBatch MessageNotInflight":                             "never: a message that isn't in flight is deleted",
+	"sqs DeleteMessageBatch ReceiptHandleIsInvalid":                         "of an entry",
+	"sqs ReceiveMessage InvalidAttributeName":                               "as GetQueueAttributes has it for the same mistake; not recorded",
+	"sqs RemovePermission OverLimit":                                        "never: a policy doesn't grow by what is removed",
+	"sqs SendMessageBatch InvalidMessageContents":                           "of an entry",
 }
 
 // TestOperationsErrorCodesAreAWSs: every error code that an operation can come to is among those that its model lists, or among those that
