@@ -68,7 +68,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 		return err
 	}
 	c.Runtime = m.runtime.Name()
-	c.FleetAgent = append([]string{"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost}, c.FleetAgent...)
+	c.FleetAgent = append(c.containerFlags(), c.FleetAgent...)
 	p, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -78,6 +78,28 @@ func (c *upCmd) Run(ctx context.Context) error {
 		return err
 	}
 	return c.serve(ctx, p, agents)
+}
+
+// containerFlags returns, for the local fleet's agents, what holds for containers on this machine, whichever node has them.
+func (c *upCmd) containerFlags() []string {
+	all := []string{
+		"--runtime=" + c.Runtime,
+		"--subnet=" + c.Subnet,
+		"--docker-host=" + c.DockerHost,
+		"--keep=" + c.Keep.String(),
+		"--strict=" + strconv.FormatBool(c.StrictLogs),
+		"--awsvpc-block-imds=" + strconv.FormatBool(c.BlockIMDS),
+	}
+	if c.TaskNetwork != "" {
+		all = append(all, "--task-network="+c.TaskNetwork)
+	}
+	if c.ImagesFile != "" {
+		all = append(all, "--images="+c.ImagesFile)
+	}
+	for _, standIn := range c.Images {
+		all = append(all, "--image="+standIn)
+	}
+	return all
 }
 
 // prepareData sets the data directory aside if that is wanted. Else it says which of its nodes don't come back.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -17,6 +20,25 @@ func TestParseInstances(t *testing.T) {
 	}
 	if got, err := parseInstances("--fleet", []string{"c5.large=2", "c5.large=2"}, 3); err == nil {
 		t.Errorf("together they are %v", got)
+	}
+}
+
+// TestContainerFlags: what pintle up was told of containers holds for those of the local fleet's machines too.
+func TestContainerFlags(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	given := []string{
+		"--runtime=process", "--image=a=echo $X, and more", "--image=b=sleep 1", "--images=" + file, "--task-network=" + file, "--keep=5m", "--strict",
+		"--awsvpc-block-imds", "--subnet=10.1.0.0/16", "--docker-host=unix:///d",
+	}
+	up, agent := &upCmd{}, &agentCmd{}
+	parseAs(t, up.verb(), given...)
+	parseAs(t, agent.verb(), up.containerFlags()...)
+	agent.Metrics = up.Metrics // each node has its own
+	if !reflect.DeepEqual(agent.nodeFlags, up.nodeFlags) {
+		t.Errorf("the agents get %+v, want %+v", agent.nodeFlags, up.nodeFlags)
 	}
 }
 
