@@ -121,7 +121,7 @@ func (w *world) rollOut() {
 var ofAllTypes = map[string]string{
 	"running": running, "stored": stored, "entitled": entitled, "peopled": peopled, "secretive": secretive, "scaled": scaled,
 	"networked": networked, "fleet": fleet, "before": before, "stocked": stocked, "rolled": rolled, "alone": alone,
-	"keyed": keyed, "walled": walled,
+	"keyed": keyed, "walled": walled, "embedded": embedded,
 }
 
 // TestIdentified: what identifies a resource leads to its physical ID and back, and is all that's needed to read it.

@@ -220,6 +220,73 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+const embedded = `
+Parameters: {Action: {Type: String, Default: Send}}
+Resources:
+  R:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument: {Statement: [{Effect: Allow, Action: 'sts:AssumeRole', Principal: {Service: ecs-tasks.amazonaws.com}}]}
+      Policies: [{PolicyName: own, PolicyDocument: {Statement: [{Effect: Allow, Action: 's3:*', Resource: '*'}]}}]
+  U: {Type: AWS::IAM::User}
+  G: {Type: AWS::IAM::Group}
+  RP:
+    Type: AWS::IAM::RolePolicy
+    Properties: {PolicyName: p, RoleName: !Ref R, PolicyDocument: {Statement: [{Effect: Allow, Action: !Sub 'sqs:${Action}', Resource: '*'}]}}
+  UP: {Type: AWS::IAM::UserPolicy, Properties: {PolicyName: p, UserName: !Ref U, PolicyDocument: {Statement: [{Effect: Allow, Action: !Sub 'sqs:${Action}', Resource: '*'}]}}}
+  GP: {Type: AWS::IAM::GroupPolicy, Properties: {PolicyName: p, GroupName: !Ref G, PolicyDocument: {Statement: [{Effect: Allow, Action: !Sub 'sqs:${Action}', Resource: '*'}]}}}
+`
+
+// TestEmbeddedPolicies: policies of one role, user or group, beside those that it names itself.
+func TestEmbeddedPolicies(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", embedded)
+	w.expect(types.StackStatusCreateComplete)
+	ids := physicalIDs(w.store.View())
+	if want := "p|" + ids["R"]; ids["RP"] != want {
+		t.Errorf("the role's policy is %s, want %s", ids["RP"], want)
+	}
+	has := func(policy string) map[string]string {
+		v := w.store.View()
+		return map[string]string{
+			"R": v.Roles.Get(state.NameKey(ids["R"])).Inline[policy],
+			"U": v.Users.Get(state.NameKey(ids["U"])).Inline[policy],
+			"G": v.UserGroups.Get(state.NameKey(ids["G"])).Inline[policy],
+		}
+	}
+	w.become("s", strings.Replace(embedded, "Default: Send", "Default: Get", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	for holder, text := range has("p") {
+		if !strings.Contains(text, "sqs:Get") {
+			t.Errorf("%s has %q", holder, text)
+		}
+	}
+	w.become("s", strings.ReplaceAll(embedded, "PolicyName: p", "PolicyName: q"))
+	w.expect(types.StackStatusUpdateComplete)
+	for holder, text := range has("q") {
+		if !strings.Contains(text, "sqs:Send") || has("p")[holder] != "" {
+			t.Errorf("%s has %q, and %q before", holder, text, has("p")[holder])
+		}
+	}
+	w.become("s", embedded[:strings.Index(embedded, "  RP:")])
+	w.expect(types.StackStatusUpdateComplete)
+	for holder, text := range has("q") {
+		if text != "" {
+			t.Errorf("%s still has %q", holder, text)
+		}
+	}
+	if has("own")["R"] == "" {
+		t.Error("the role's own policy is gone")
+	}
+	w.create("other", "Resources: {P: {Type: AWS::IAM::RolePolicy, Properties: {PolicyName: own, RoleName: "+ids["R"]+", PolicyDocument: {Statement: []}}}}")
+	if got := find(w.store.View(), "other").StackStatus; got != types.StackStatusRollbackComplete {
+		t.Errorf("what there is already is made: %s", got)
+	}
+	if has("own")["R"] == "" {
+		t.Error("a stack has taken away what it hadn't made")
+	}
+}
+
 const peopled = `
 Resources:
   G: {Type: AWS::IAM::Group, Properties: {ManagedPolicyArns: ['arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess']}}

@@ -64,7 +64,7 @@ func liveGroup(ctx context.Context, s Step, name string, _ *group) (*group, erro
 	if err != nil {
 		return nil, err
 	}
-	has, err := iamGroups.own(ctx, s, "Groups", name)
+	has, err := iamGroups.own(ctx, s, name)
 	if err != nil {
 		return nil, err
 	}

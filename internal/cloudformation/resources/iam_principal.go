@@ -11,8 +11,11 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// principal is a kind of what has policies in IAM: roles, users and groups. All have the same four calls.
+// principal is a kind of what has policies in IAM: roles, users and groups. All have the same calls.
 type principal struct {
+	// Other resources' properties name whom a policy is for: those of many in a list, those of the type for just one in a name.
+	list, typeForOne, name string
+
 	attach func(ctx context.Context, s Step, name, arn string) error
 	detach func(ctx context.Context, s Step, name, arn string) error
 	put    func(ctx context.Context, s Step, name, policy string, document *string) error
@@ -62,16 +65,15 @@ func (k principal) clear(ctx context.Context, s Step, name string, before, after
 	return nil
 }
 
-// own returns the policies that somebody has, without those that other resources of the stack gave: member is where their properties name
-// whom they're for.
-func (k principal) own(ctx context.Context, s Step, member, name string) (has policies, err error) {
+// own returns the policies that somebody has, without those that other resources of the stack gave.
+func (k principal) own(ctx context.Context, s Step, name string) (has policies, err error) {
 	managed, err := k.attached(ctx, s, name)
 	if err != nil {
 		return has, err
 	}
 	given := s.others("AWS::IAM::ManagedPolicy")
 	for _, p := range managed {
-		isGiven := func(o Other) bool { return o.ID == *p.PolicyArn && listed(o.Properties[member], name) }
+		isGiven := func(o Other) bool { return o.ID == *p.PolicyArn && listed(o.Properties[k.list], name) }
 		if !slices.ContainsFunc(given, isGiven) {
 			has.managed = append(has.managed, *p.PolicyArn)
 		}
@@ -80,9 +82,11 @@ func (k principal) own(ctx context.Context, s Step, member, name string) (has po
 	if err != nil {
 		return has, err
 	}
-	given = s.others("AWS::IAM::Policy")
+	given = append(s.others("AWS::IAM::Policy"), s.others(k.typeForOne)...)
 	for _, policy := range names {
-		isGiven := func(o Other) bool { return o.Properties["PolicyName"] == policy && listed(o.Properties[member], name) }
+		isGiven := func(o Other) bool {
+			return o.Properties["PolicyName"] == policy && (listed(o.Properties[k.list], name) || o.Properties[k.name] == name)
+		}
 		if slices.ContainsFunc(given, isGiven) {
 			continue
 		}
@@ -108,6 +112,9 @@ func unescaped(text *string) any {
 }
 
 var iamRoles = principal{
+	list:       "Roles",
+	typeForOne: "AWS::IAM::RolePolicy",
+	name:       "RoleName",
 	attach: func(ctx context.Context, s Step, name, arn string) error {
 		return did[iam.AttachRolePolicyOutput](ctx, s, &iam.AttachRolePolicyInput{RoleName: &name, PolicyArn: &arn})
 	},
@@ -146,6 +153,9 @@ var iamRoles = principal{
 }
 
 var iamUsers = principal{
+	list:       "Users",
+	typeForOne: "AWS::IAM::UserPolicy",
+	name:       "UserName",
 	attach: func(ctx context.Context, s Step, name, arn string) error {
 		return did[iam.AttachUserPolicyOutput](ctx, s, &iam.AttachUserPolicyInput{UserName: &name, PolicyArn: &arn})
 	},
@@ -184,6 +194,9 @@ var iamUsers = principal{
 }
 
 var iamGroups = principal{
+	list:       "Groups",
+	typeForOne: "AWS::IAM::GroupPolicy",
+	name:       "GroupName",
 	attach: func(ctx context.Context, s Step, name, arn string) error {
 		return did[iam.AttachGroupPolicyOutput](ctx, s, &iam.AttachGroupPolicyInput{GroupName: &name, PolicyArn: &arn})
 	},

@@ -116,7 +116,7 @@ func liveRole(ctx context.Context, s Step, name string, _ *role) (*role, error) 
 	if err != nil {
 		return nil, err
 	}
-	has, err := iamRoles.own(ctx, s, "Roles", name)
+	has, err := iamRoles.own(ctx, s, name)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func liveUser(ctx context.Context, s Step, name string, _ *user) (*user, error) 
 	if err != nil {
 		return nil, err
 	}
-	has, err := iamUsers.own(ctx, s, "Users", name)
+	has, err := iamUsers.own(ctx, s, name)
 	if err != nil {
 		return nil, err
 	}

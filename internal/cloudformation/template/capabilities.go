@@ -8,8 +8,10 @@ import (
 // names are the properties by which templates name IAM's resources.
 var names = []string{"GroupName", "InstanceProfileName", "ManagedPolicyName", "RoleName", "UserName"}
 
-// nameless are the types of IAM's that have no name of their own: theirs are those of users and groups.
-var nameless = []string{"AWS::IAM::AccessKey", "AWS::IAM::UserToGroupAddition"}
+// nameless are the types of IAM's that have no name of their own: theirs are those of users, groups and roles.
+var nameless = []string{
+	"AWS::IAM::AccessKey", "AWS::IAM::GroupPolicy", "AWS::IAM::RolePolicy", "AWS::IAM::UserPolicy", "AWS::IAM::UserToGroupAddition",
+}
 
 // Capabilities returns the capabilities that whoever deploys the template must acknowledge, and the types of resources that need them.
 func (t *Template) Capabilities() (capabilities, types []string) {
