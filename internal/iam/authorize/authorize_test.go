@@ -27,6 +27,7 @@ import (
 
 const (
 	ecsARN = "arn:aws:ecs:us-east-1:000000000000:"
+	ec2ARN = "arn:aws:ec2:us-east-1:000000000000:"
 	logARN = "arn:aws:logs:us-east-1:000000000000:log-group:"
 )
 
@@ -63,6 +64,23 @@ func TestNeeds(t *testing.T) {
 		}, []string{
 			"ecs:RunTask " + ecsARN + "task-definition/other:2",
 			"iam:PassRole arn:aws:iam::000000000000:role/worker",
+		}},
+		{"tags of what is made", "ecs", "RunTask", &ecs.RunTaskInput{
+			Cluster:        str("c"),
+			TaskDefinition: str("f:1"),
+			Tags:           []ecstypes.Tag{{Key: str("a")}, {Key: str("b")}},
+		}, []string{"ecs:RunTask " + ecsARN + "task-definition/f:1", "ecs:TagResource " + ecsARN + "task/c/*"}},
+		{"tags by the kind of what has them", "ec2", "RunInstances", &ec2.RunInstancesInput{TagSpecifications: []ec2types.TagSpecification{
+			{ResourceType: "instance", Tags: []ec2types.Tag{{Key: str("a")}}}, {ResourceType: "volume", Tags: []ec2types.Tag{{Key: str("a")}}},
+		}}, []string{
+			"ec2:RunInstances " + ec2ARN + "instance/*", "ec2:RunInstances " + ec2ARN + "network-interface/*", "ec2:RunInstances " + ec2ARN + "volume/*",
+			"ec2:CreateTags " + ec2ARN + "instance/*", "ec2:CreateTags " + ec2ARN + "volume/*",
+		}},
+		{"tags in a map", "sqs", "CreateQueue", &sqs.CreateQueueInput{QueueName: str("q"), Tags: map[string]string{"a": ""}}, []string{
+			"sqs:CreateQueue arn:aws:sqs:us-east-1:000000000000:q", "sqs:TagQueue arn:aws:sqs:us-east-1:000000000000:q",
+		}},
+		{"no tags", "sqs", "CreateQueue", &sqs.CreateQueueInput{QueueName: str("q"), Tags: map[string]string{}}, []string{
+			"sqs:CreateQueue arn:aws:sqs:us-east-1:000000000000:q",
 		}},
 		{"nothing in particular", "ecs", "ListClusters", &ecs.ListClustersInput{}, []string{"ecs:ListClusters *"}},
 		{"an action of another name", "s3", "ListObjectsV2", &s3.ListObjectsV2Input{Bucket: str("b")}, []string{"s3:ListBucket arn:aws:s3:::b"}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,7 +79,7 @@ func (in input) member(path string) []string {
 	return valuesAt(in.Value, strings.Split(path, "."))
 }
 
-// valuesAt returns the values below v. Empty texts count as not given.
+// valuesAt returns the values below v, of a map its keys. Empty texts count as not given.
 func valuesAt(v reflect.Value, path []string) (values []string) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -90,6 +91,12 @@ func valuesAt(v reflect.Value, path []string) (values []string) {
 		for i := range v.Len() {
 			values = append(values, valuesAt(v.Index(i), path)...)
 		}
+		return values
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			values = append(values, scalar(key)...)
+		}
+		slices.Sort(values)
 		return values
 	case reflect.Struct:
 		if len(path) == 0 {
