@@ -86,7 +86,8 @@ func (s *Sessions) serveNode(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // Accept has answered
+		s.forgetAway(one) // Accept has answered
+		return
 	}
 	conn.SetReadLimit(datachannel.MaxMessage)
 	e := newEnd(r.Context(), conn)
@@ -158,7 +159,7 @@ func (s *Sessions) depart(one *session, e *end, goodbye bool) {
 		s.forgetLocked(one)
 		return
 	}
-	one.departure = time.AfterFunc(absence, func() { s.forget(one) })
+	one.departure = time.AfterFunc(absence, func() { s.forgetAway(one) })
 }
 
 // fromNode passes on what the node says, to whoever is the client then.

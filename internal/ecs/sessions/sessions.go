@@ -155,6 +155,15 @@ func (s *Sessions) forget(one *session) {
 	s.forgetLocked(one)
 }
 
+// forgetAway forgets a session whose node isn't there, and isn't awaited for a new one.
+func (s *Sessions) forgetAway(one *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isNew := one.token != "" && !one.isThere; one.node == nil && !isNew {
+		s.forgetLocked(one)
+	}
+}
+
 func (s *Sessions) forgetLocked(one *session) {
 	if s.all[one.id] == one {
 		delete(s.all, one.id)

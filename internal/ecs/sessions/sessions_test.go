@@ -249,3 +249,27 @@ func TestAway(t *testing.T) {
 		t.Errorf("%v; %d sessions are left", err, len(w.sessions.all))
 	}
 }
+
+// TestNoWebSocket: a node that asks for a session without a web socket leaves nothing behind, and takes nothing from a session that it's awaited for.
+func TestNoWebSocket(t *testing.T) {
+	w := newWorld(t)
+	awaited := &session{id: "ecs-execute-command-new", token: "t", instance: "node", arrived: make(chan struct{})}
+	if err := w.sessions.add(awaited); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{awaited.id, "ecs-execute-command-before"} {
+		r, err := http.Get(w.url + "/exec/ws?session=" + id + "&as=node&taskArn=" + *w.task.TaskArn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != http.StatusUpgradeRequired {
+			t.Errorf("%s: status %d", id, r.StatusCode)
+		}
+	}
+	w.sessions.mu.Lock()
+	defer w.sessions.mu.Unlock()
+	if len(w.sessions.all) != 1 || w.sessions.all[awaited.id] == nil {
+		t.Errorf("there are the sessions %v", w.sessions.all)
+	}
+}
