@@ -24,7 +24,6 @@ const (
 	HTTP  = "HTTP"
 	HTTPS = "HTTPS"
 	TCP   = "TCP"
-	UDP   = "UDP"
 )
 
 // The protocol versions of groups.

@@ -11,10 +11,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func forwardTo(arn string) []Action {
-	return []Action{{Type: ForwardAction, Forward: &Forward{Groups: []WeightedGroup{{ARN: arn, Weight: 1}}}}}
-}
-
 func TestMatch(t *testing.T) {
 	base := Request{
 		Method: "GET", Protocol: HTTP, Host: "Api.Example.com:8080", Port: 8080, Path: "/img/cat%20a.png", Query: "v=1&Name=Bob",

@@ -46,18 +46,21 @@ func between(field string, n, low, high int) check {
 	return check{low <= n && n <= high, field, fmt.Sprintf("%d is not from %d to %d", n, low, high)}
 }
 
+// notYet are AWS's protocols of network load balancers that the proxy can't carry.
+var notYet = []string{"UDP", "TLS", "TCP_UDP", "QUIC", "TCP_QUIC", "GENEVE"}
+
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
 // validator remembers what must be there once only.
 type validator struct {
 	groups map[string]*Group
 	arns   map[string]string // the field that has one
-	ports  map[string]string // by transport and port, the listener's field
+	ports  map[int]string    // the listener's field
 }
 
 // Validate says what is wrong with a configuration, as an *Error. What the proxy can't carry out is wrong, too.
 func Validate(b *Balancers) error {
-	v := &validator{groups: map[string]*Group{}, arns: map[string]string{}, ports: map[string]string{}}
+	v := &validator{groups: map[string]*Group{}, arns: map[string]string{}, ports: map[int]string{}}
 	for i := range b.Groups {
 		field := index("Groups", i)
 		if err := v.group(field, &b.Groups[i]); err != nil {
@@ -113,7 +116,10 @@ func (v *validator) listener(field string, b *Balancer, l *Listener) error {
 	}
 	protocols := []string{HTTP, HTTPS}
 	if b.Type == Network {
-		protocols = []string{TCP, UDP}
+		protocols = []string{TCP}
+	}
+	if slices.Contains(notYet, l.Protocol) && b.Type == Network {
+		return wrong(field+".Protocol", "listeners for %s are not supported yet", l.Protocol)
 	}
 	if err := first(
 		oneOf(field+".Protocol", l.Protocol, protocols...),
@@ -121,15 +127,10 @@ func (v *validator) listener(field string, b *Balancer, l *Listener) error {
 	); err != nil {
 		return err
 	}
-	transport := "tcp"
-	if l.Protocol == UDP {
-		transport = "udp"
+	if other := v.ports[l.Port]; other != "" {
+		return wrong(field+".Port", "%d is that of %s", l.Port, other)
 	}
-	door := transport + " port " + strconv.Itoa(l.Port)
-	if other := v.ports[door]; other != "" {
-		return wrong(field+".Port", "%s is that of %s", door, other)
-	}
-	v.ports[door] = field
+	v.ports[l.Port] = field
 	if err := certificates(field, l); err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (v *validator) actions(field string, b *Balancer, l *Listener, rule *Rule) 
 
 func (v *validator) forward(field string, l *Listener, f *Forward) error {
 	most := 5
-	if l.Protocol == TCP || l.Protocol == UDP {
+	if l.Protocol == TCP {
 		most = 1
 	}
 	if err := first(
@@ -241,8 +242,8 @@ func (v *validator) forward(field string, l *Listener, f *Forward) error {
 }
 
 func fits(listener, group string) bool {
-	if listener == TCP || listener == UDP {
-		return listener == group
+	if listener == TCP {
+		return group == TCP
 	}
 	return group == HTTP || group == HTTPS
 }
@@ -287,9 +288,12 @@ func (v *validator) group(field string, g *Group) error {
 	if !g.IsNetwork() {
 		versions = []string{"", HTTP1, HTTP2, GRPC}
 	}
+	if slices.Contains(notYet, g.Protocol) {
+		return wrong(field+".Protocol", "groups for %s are not supported yet", g.Protocol)
+	}
 	a := g.Attributes
 	if err := first(
-		oneOf(field+".Protocol", g.Protocol, HTTP, HTTPS, TCP, UDP),
+		oneOf(field+".Protocol", g.Protocol, HTTP, HTTPS, TCP),
 		oneOf(field+".ProtocolVersion", g.ProtocolVersion, versions...),
 		oneOf(field+".Attributes.Algorithm", a.Algorithm, "", RoundRobin, LeastOutstanding),
 		between(field+".Attributes.DeregistrationDelaySeconds", g.DeregistrationSeconds(), 0, 3600),

@@ -20,12 +20,12 @@ const whole = `{
          "Actions": [{"Type": "redirect", "Redirect": {"StatusCode": "HTTP_301", "Protocol": "HTTPS", "Port": "443"}}]},
         {"ARN": "r0", "Actions": [{"Type": "fixed-response", "Fixed": {"StatusCode": 404}}]}]}]},
     {"ARN": "nlb", "Type": "network", "Listeners": [
-      {"ARN": "l53", "Protocol": "UDP", "Port": 80, "Rules": [
+      {"ARN": "l53", "Protocol": "TCP", "Port": 81, "Rules": [
         {"ARN": "r3", "Actions": [{"Type": "forward", "Forward": {"Groups": [{"ARN": "u"}]}}]}]}]}],
   "Groups": [
     {"ARN": "g", "Protocol": "HTTP", "Targets": [{"ID": "i-1", "Address": "10.0.0.1", "Port": 80}]},
     {"ARN": "h2", "Protocol": "HTTP", "ProtocolVersion": "HTTP2"},
-    {"ARN": "u", "Protocol": "UDP"}]
+    {"ARN": "u", "Protocol": "TCP"}]
 }`
 
 func TestValidate(t *testing.T) {
@@ -35,6 +35,9 @@ func TestValidate(t *testing.T) {
 		{"an ARN twice", `"ARN": "r2"`, `"ARN": "r1"`, "Balancers[0].Listeners[0].Rules[1].ARN"},
 		{"a protocol", `"Protocol": "HTTP", "Port": 80`, `"Protocol": "TLS", "Port": 80`, "Balancers[0].Listeners[0].Protocol"},
 		{"a certificate", `"Protocol": "HTTP", "Port": 80`, `"Protocol": "HTTPS", "Port": 80`, "Balancers[0].Listeners[0].Certificates"},
+		{"what is not there", `"Protocol": "TCP", "Port"`, `"Protocol": "UDP", "Port"`, "Balancers[1].Listeners[0].Protocol"},
+		{"a group that is not there", `"Protocol": "TCP"}`, `"Protocol": "UDP"}`, "Groups[2].Protocol"},
+		{"a port twice", `"Port": 81`, `"Port": 80`, "Balancers[1].Listeners[0].Port"},
 		{"a port", `"Port": 80, "Rules"`, `"Port": 0, "Rules"`, "Balancers[0].Listeners[0].Port"},
 		{"the order", `"Priority": 10`, `"Priority": 20`, "Balancers[0].Listeners[0].Rules[1].Priority"},
 		{"no default", `"ARN": "r0",`, `"ARN": "r0", "Priority": 30,`, "Balancers[0].Listeners[0].Rules[2]"},
@@ -56,7 +59,7 @@ func TestValidate(t *testing.T) {
 		{"slow start", `"Protocol": "HTTP", "Targets"`,
 			`"Protocol": "HTTP", "Attributes": {"SlowStartSeconds": 30, "Algorithm": "least_outstanding_requests"}, "Targets"`,
 			"Groups[0].Attributes.SlowStartSeconds"},
-		{"stickiness", `"Protocol": "UDP"}`, `"Protocol": "UDP", "Attributes": {"Stickiness": {"Type": "lb_cookie"}}}`, "Groups[2].Attributes.Stickiness.Type"},
+		{"stickiness", `"Protocol": "TCP"}`, `"Protocol": "TCP", "Attributes": {"Stickiness": {"Type": "lb_cookie"}}}`, "Groups[2].Attributes.Stickiness.Type"},
 		{"a cookie", `"Protocol": "HTTP", "Targets"`,
 			`"Protocol": "HTTP", "Attributes": {"Stickiness": {"Type": "app_cookie", "CookieName": "AWSALB"}}, "Targets"`,
 			"Groups[0].Attributes.Stickiness.CookieName"},
