@@ -1,0 +1,243 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pintle/pintle/internal/elb/routing"
+)
+
+// route is what a listener does with what comes. It is never changed.
+type route struct {
+	balancer *routing.Balancer
+	listener *routing.Listener
+	pools    map[string]*pool
+	tls      *tls.Config // nil without TLS
+}
+
+func newRoute(b *routing.Balancer, l *routing.Listener, pools map[string]*pool, old *route) *route {
+	r := &route{balancer: b, listener: l, pools: pools}
+	if l.Protocol != routing.HTTPS {
+		return r
+	}
+	if old != nil && old.tls != nil && old.balancer.Attributes.DisableHTTP2 == b.Attributes.DisableHTTP2 &&
+		reflect.DeepEqual(old.listener.Certificates, l.Certificates) {
+		r.tls = old.tls // with its keys, so that clients resume their sessions
+		return r
+	}
+	r.tls = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if b.Attributes.DisableHTTP2 {
+		r.tls.NextProtos = []string{"http/1.1"}
+	}
+	for _, c := range l.Certificates {
+		pair, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.PrivateKey))
+		if err == nil { // Validate has read it
+			r.tls.Certificates = append(r.tls.Certificates, pair)
+		}
+	}
+	return r
+}
+
+// idle is how long a connection may be idle.
+func (r *route) idle() time.Duration { return time.Duration(r.balancer.IdleSeconds()) * time.Second }
+
+// door is an open port. What comes through it goes where its route says at the moment, by whatever protocol that has.
+type door struct {
+	proxy    *Proxy
+	listener net.Listener
+	route    atomic.Pointer[route]
+
+	mu      sync.Mutex
+	conns   map[net.Conn]bool
+	closed  bool
+	servers []*server // the last gets new connections; others had another idle time-out
+}
+
+// server is an HTTP server and the connections on their way to it.
+type server struct {
+	http.Server
+	inbox *inbox
+}
+
+// set changes the route.
+func (d *door) set(r *route) {
+	d.route.Store(r)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := len(d.servers); n > 0 && d.servers[n-1].IdleTimeout == r.idle() {
+		return
+	}
+	s := &server{inbox: newInbox(d.listener.Addr())}
+	s.Handler = d
+	s.IdleTimeout = r.idle()
+	s.ReadHeaderTimeout = r.idle()
+	s.MaxHeaderBytes = 64 << 10
+	s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 128}
+	s.ErrorLog = log.New(logWriter{d.proxy}, "", 0)
+	d.servers = append(d.servers, s)
+	d.proxy.work.Go(func() { s.Serve(s.inbox) }) //nolint:errcheck // it ends with its inbox
+}
+
+// logWriter takes what HTTP servers say of their clients, which is for who looks closely only.
+type logWriter struct{ proxy *Proxy }
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.proxy.Log.Debug("client", "problem", string(b))
+	return len(b), nil
+}
+
+// accept lets connections in.
+func (d *door) accept() {
+	for {
+		c, err := d.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // no descriptors are left, most likely
+			d.proxy.Log.Warn("accept", "error", err)
+			select {
+			case <-d.proxy.ctx.Done():
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		if c = d.admit(c); c != nil {
+			d.serve(c)
+		}
+	}
+}
+
+// serve hands a connection on.
+func (d *door) serve(c net.Conn) {
+	r := d.route.Load()
+	if r.listener.Protocol == routing.TCP {
+		d.proxy.work.Go(func() { d.passThrough(c, r) })
+		return
+	}
+	if r.tls != nil {
+		c = tls.Server(c, r.tls)
+	}
+	d.mu.Lock()
+	s := d.servers[len(d.servers)-1]
+	d.mu.Unlock()
+	select {
+	case s.inbox.conns <- c:
+	case <-s.inbox.closed:
+		c.Close() //nolint:errcheck // the door is closed
+	}
+}
+
+// admit counts a connection, or closes it and returns nil if there are too many.
+func (d *door) admit(c net.Conn) net.Conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || d.proxy.connections.Add(1) > int64(d.proxy.Connections) {
+		if !d.closed {
+			d.proxy.connections.Add(-1)
+		}
+		c.Close() //nolint:errcheck // it was never let in
+		return nil
+	}
+	kept := &clientConn{Conn: c, door: d}
+	d.conns[kept] = true
+	return kept
+}
+
+// clientConn is a connection that its door knows.
+type clientConn struct {
+	net.Conn
+	door *door
+}
+
+func (c *clientConn) Close() error {
+	c.door.mu.Lock()
+	if c.door.conns[c] {
+		delete(c.door.conns, c)
+		c.door.proxy.connections.Add(-1)
+	}
+	c.door.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends one direction.
+func (c *clientConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// drain takes no more connections, and waits until those that there are have ended. After the proxy's time for that they are cut.
+func (d *door) drain() {
+	d.listener.Close() //nolint:errcheck // it's gone either way
+	ctx, cancel := context.WithTimeout(d.proxy.ctx, d.proxy.DrainTime)
+	defer cancel()
+	d.mu.Lock()
+	servers := d.servers
+	d.mu.Unlock()
+	for _, s := range servers {
+		s.Shutdown(ctx) //nolint:errcheck // what is late is cut below
+	}
+	look := time.NewTicker(50 * time.Millisecond) // web sockets and flows are no server's
+	defer look.Stop()
+	for ctx.Err() == nil && d.open() > 0 {
+		select {
+		case <-ctx.Done():
+		case <-look.C:
+		}
+	}
+	d.mu.Lock()
+	d.closed = true
+	late := make([]net.Conn, 0, len(d.conns))
+	for c := range d.conns {
+		late = append(late, c)
+	}
+	d.mu.Unlock()
+	for _, c := range late {
+		c.Close() //nolint:errcheck // it's gone either way
+	}
+	for _, s := range servers {
+		s.Close() //nolint:errcheck // as above
+	}
+}
+
+func (d *door) open() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.conns)
+}
+
+// inbox is a listener that gets its connections from a door.
+type inbox struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	addr   net.Addr
+}
+
+func newInbox(addr net.Addr) *inbox {
+	return &inbox{conns: make(chan net.Conn), closed: make(chan struct{}), addr: addr}
+}
+
+// Accept implements net.Listener.
+func (i *inbox) Accept() (net.Conn, error) {
+	select {
+	case c := <-i.conns:
+		return c, nil
+	case <-i.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (i *inbox) Close() error {
+	i.once.Do(func() { close(i.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (i *inbox) Addr() net.Addr { return i.addr }

@@ -1,0 +1,246 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pintle/pintle/internal/elb/routing"
+)
+
+// exchange is a request and its answer. It is the answer's http.ResponseWriter, and counts what passes.
+type exchange struct {
+	proxy   *Proxy
+	route   *route
+	cookies *cookies
+	w       http.ResponseWriter
+	request *http.Request
+	facts   routing.Request
+	start   time.Time
+	record  Request
+	forward *routing.Forward
+	pool    *pool
+	target  *target
+	tried   []*target
+
+	timer    *time.Timer // runs out when nothing passes for the idle time-out
+	timedOut atomic.Bool
+	received atomic.Int64
+	bodyRead atomic.Bool
+
+	mu   sync.Mutex
+	done bool // w may be used no more
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// ServeHTTP does what the first rule that a request meets says.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange(d.proxy, d.route.Load(), w, r)
+	defer x.finish()
+	if code := x.refusal(); code != 0 {
+		x.fail(code, "")
+		return
+	}
+	rule := routing.Match(x.route.listener, &x.facts)
+	x.record.Rule, x.record.Priority = rule.ARN, rule.Priority
+	action := &rule.Actions[0]
+	x.record.Action = action.Type
+	switch action.Type {
+	case routing.RedirectTo:
+		x.record.RedirectURL = action.Redirect.Location(&x.facts)
+		x.Header().Set("Location", x.record.RedirectURL)
+		x.fail(action.Redirect.Code(), "")
+	case routing.FixedResponse:
+		x.fixed(action.Fixed)
+	case routing.ForwardAction:
+		x.forward = action.Forward
+		x.serve()
+	}
+}
+
+func newExchange(p *Proxy, route *route, w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{proxy: p, route: route, cookies: p.cookies.Load(), w: w, request: r, start: time.Now()}
+	client, _ := netip.ParseAddrPort(r.RemoteAddr)
+	path, query, _ := strings.Cut(r.RequestURI, "?")
+	if !strings.HasPrefix(path, "/") { // the request names a whole URL
+		path, query = r.URL.EscapedPath(), r.URL.RawQuery
+	}
+	l := route.listener
+	x.facts = routing.Request{
+		Method: r.Method, Protocol: l.Protocol, Host: r.Host, Port: l.Port,
+		Path: path, Query: query, Header: r.Header, Source: client.Addr().Unmap(),
+	}
+	x.record = Request{
+		Balancer: route.balancer.ARN, Listener: l.ARN, Start: x.start, Client: client, Method: r.Method, Host: r.Host,
+		URL: requestURL(l, r, path, query), Proto: r.Proto, UserAgent: r.UserAgent(), TargetTime: -1,
+		Type: strings.ToLower(l.Protocol),
+	}
+	x.record.describeTLS(r)
+	return x
+}
+
+func requestURL(l *routing.Listener, r *http.Request, path, query string) string {
+	host := r.Host
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		host += ":" + strconv.Itoa(l.Port)
+	}
+	url := strings.ToLower(l.Protocol) + "://" + host + path
+	if query != "" {
+		url += "?" + query
+	}
+	return url
+}
+
+// The most addresses in X-Forwarded-For, and the most bytes of a URL: "Troubleshoot your Application Load Balancers", and its quotas.
+const (
+	maxForwarded = 30
+	maxURL       = 16 << 10
+)
+
+// refusal returns the code of a request that no rule is asked about, or 0.
+func (x *exchange) refusal() int {
+	r := x.request
+	switch {
+	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
+		return http.StatusMethodNotAllowed
+	case len(r.RequestURI) > maxURL:
+		return http.StatusRequestURITooLong
+	case strings.Count(strings.Join(r.Header["X-Forwarded-For"], ","), ",") >= maxForwarded:
+		return 463
+	}
+	return 0
+}
+
+// fail answers in the balancer's own name.
+func (x *exchange) fail(code int, reason string) {
+	x.record.ErrorReason = reason
+	text := strconv.Itoa(code) + " " + http.StatusText(code) + "\n"
+	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	x.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	x.WriteHeader(code)
+	io.WriteString(x, text) //nolint:errcheck // the client is gone if it fails
+}
+
+func (x *exchange) fixed(f *routing.Fixed) {
+	if f.ContentType != "" {
+		x.Header().Set("Content-Type", f.ContentType)
+	} else {
+		x.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	x.Header().Set("Content-Length", strconv.Itoa(len(f.MessageBody)))
+	x.WriteHeader(f.StatusCode)
+	io.WriteString(x, f.MessageBody) //nolint:errcheck // the client is gone if it fails
+}
+
+// serve forwards the request.
+func (x *exchange) serve() {
+	x.pool = x.choosePool()
+	if x.pool == nil {
+		x.fail(http.StatusServiceUnavailable, "")
+		return
+	}
+	x.record.Group = x.pool.group.ARN
+	ctx, cancel := context.WithCancel(context.WithValue(x.request.Context(), exchangeKey{}, x))
+	defer cancel()
+	x.timer = time.AfterFunc(x.route.idle(), func() { x.expire(cancel) })
+	defer x.timer.Stop()
+	r := x.request.WithContext(ctx)
+	if r.Body == nil || r.Body == http.NoBody {
+		x.bodyRead.Store(true)
+	} else {
+		r.Body = &requestBody{ReadCloser: r.Body, x: x}
+	}
+	x.proxy.reverse.ServeHTTP(x, r)
+}
+
+// expire ends an exchange in which nothing has passed for too long, whoever is waited for.
+func (x *exchange) expire(cancel context.CancelFunc) {
+	x.timedOut.Store(true)
+	cancel()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.done {
+		return
+	}
+	past := time.Unix(1, 0)
+	control := http.NewResponseController(x.w)
+	if !x.bodyRead.Load() {
+		control.SetReadDeadline(past) //nolint:errcheck // a web socket has none, and ends with its context
+	}
+	if x.record.Status != 0 {
+		control.SetWriteDeadline(past) //nolint:errcheck // as above
+	}
+}
+
+// progress notes that something has passed.
+func (x *exchange) progress() {
+	if x.timer != nil && !x.timedOut.Load() {
+		x.timer.Reset(x.route.idle())
+	}
+}
+
+// finish tells the observer.
+func (x *exchange) finish() {
+	x.mu.Lock()
+	x.done = true
+	x.mu.Unlock()
+	if x.record.Status == 0 {
+		x.record.Status = 460 // the client is gone
+	}
+	x.record.Received = x.received.Load()
+	x.record.Duration = time.Since(x.start)
+	x.proxy.Observer.Request(&x.record)
+}
+
+// Header implements http.ResponseWriter.
+func (x *exchange) Header() http.Header { return x.w.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (x *exchange) WriteHeader(code int) {
+	if code >= 200 || code == http.StatusSwitchingProtocols {
+		x.mu.Lock()
+		x.record.Status = code
+		x.mu.Unlock()
+	}
+	x.w.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (x *exchange) Write(b []byte) (int, error) {
+	n, err := x.w.Write(b)
+	x.record.Sent += int64(n)
+	x.progress()
+	return n, err
+}
+
+// Unwrap lets an http.ResponseController flush and hijack.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
+
+// requestBody counts a request's body.
+type requestBody struct {
+	io.ReadCloser
+	x *exchange
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.x.received.Add(int64(n))
+	b.x.progress()
+	if err == io.EOF {
+		b.x.bodyRead.Store(true)
+	}
+	return n, err
+}

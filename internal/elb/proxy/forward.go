@@ -1,0 +1,308 @@
+package proxy
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/elb/routing"
+)
+
+// newReverse returns what carries requests to their targets.
+func (p *Proxy) newReverse() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:        rewrite,
+		Transport:      transport{},
+		ModifyResponse: modifyResponse,
+		ErrorHandler:   failed,
+		BufferPool:     buffers,
+		ErrorLog:       log.New(logWriter{p}, "", 0),
+	}
+}
+
+// bufferPool lends buffers.
+type bufferPool struct{ sync.Pool }
+
+var buffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
+
+// Get implements httputil.BufferPool.
+func (b *bufferPool) Get() []byte { return b.Pool.Get().(*[32 << 10]byte)[:] }
+
+// Put implements httputil.BufferPool.
+func (b *bufferPool) Put(buffer []byte) { b.Pool.Put((*[32 << 10]byte)(buffer)) }
+
+// rewrite makes the target's request of the client's.
+func rewrite(r *httputil.ProxyRequest) {
+	x := exchangeOf(r.In.Context())
+	r.Out.Host = r.In.Host
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // a target decides for itself what it can't read
+	h := r.Out.Header
+	x.forwardedFor(h)
+	h["X-Forwarded-Proto"] = []string{strings.ToLower(x.route.listener.Protocol)}
+	h["X-Forwarded-Port"] = []string{strconv.Itoa(x.route.listener.Port)}
+	x.record.TraceID = traceID(r.In.Header.Get("X-Amzn-Trace-Id"), x.start)
+	h["X-Amzn-Trace-Id"] = []string{x.record.TraceID}
+}
+
+func (x *exchange) forwardedFor(h http.Header) {
+	before := x.request.Header["X-Forwarded-For"]
+	switch x.route.balancer.Attributes.XFFMode {
+	case "remove":
+	case "preserve":
+		if len(before) > 0 {
+			h["X-Forwarded-For"] = before
+		}
+	default:
+		all := x.facts.Source.String()
+		if len(before) > 0 {
+			all = strings.Join(before, ", ") + ", " + all
+		}
+		h["X-Forwarded-For"] = []string{all}
+	}
+}
+
+// traceID returns the trace header: a client's root is kept, and the balancer adds what is its own. See "Request tracing for your
+// Application Load Balancer".
+func traceID(before string, now time.Time) string {
+	id := newTrace(now)
+	switch {
+	case before == "":
+		return "Root=" + id
+	case strings.Contains(before, "Root="):
+		return "Self=" + id + ";" + withoutSelf(before)
+	}
+	return before + ";Root=" + id
+}
+
+// withoutSelf removes what a balancer before this one has added.
+func withoutSelf(trace string) string {
+	var kept []string
+	for part := range strings.SplitSeq(trace, ";") {
+		if part != "" && !strings.HasPrefix(part, "Self=") {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, ";")
+}
+
+func newTrace(now time.Time) string {
+	var raw [16]byte
+	seconds, a, b := uint32(now.Unix()), rand.Uint64(), rand.Uint32()
+	for i := range 4 {
+		raw[i] = byte(seconds >> (24 - 8*i))
+		raw[12+i] = byte(b >> (8 * i))
+	}
+	for i := range 8 {
+		raw[4+i] = byte(a >> (8 * i))
+	}
+	text := make([]byte, 0, 35)
+	text = append(text, "1-"...)
+	text = hex.AppendEncode(text, raw[:4])
+	text = append(text, '-')
+	return string(hex.AppendEncode(text, raw[4:]))
+}
+
+// choosePool picks the request's group; nil if there is none with a weight.
+func (x *exchange) choosePool() *pool {
+	f := x.forward
+	if f.StickinessSeconds > 0 {
+		if arn, ok := x.remembered(groupCookie, x.record.Rule); ok {
+			for _, g := range f.Groups {
+				if g.ARN == arn {
+					return x.route.pools[arn]
+				}
+			}
+		}
+	}
+	if len(f.Groups) == 1 && f.Groups[0].Weight > 0 {
+		return x.route.pools[f.Groups[0].ARN]
+	}
+	i := routing.ChooseGroup(f, rand.Uint64())
+	if i < 0 {
+		return nil
+	}
+	return x.route.pools[f.Groups[i].ARN]
+}
+
+// chooseTarget picks a target and counts the request there: the one that the client's cookie names, if that may serve.
+func (x *exchange) chooseTarget() *target {
+	sticky := -1
+	if id, ok := x.stickyTarget(); ok {
+		for i, t := range x.pool.targets {
+			if cookieValue(t) == id {
+				sticky = i
+			}
+		}
+	}
+	return x.pool.acquire(x.tried, func(all []routing.Standing) int {
+		if sticky >= 0 && routing.MayServe(all)(sticky) {
+			return sticky
+		}
+		return routing.Choose(x.pool.group, all, x.pool.turn.Add(1))
+	})
+}
+
+func cookieValue(t *target) string { return t.ID + "\x00" + strconv.Itoa(t.Port) }
+
+func (x *exchange) stickyTarget() (string, bool) {
+	s := x.pool.group.Attributes.Stickiness
+	switch s.Type {
+	case routing.LBCookie:
+		return x.remembered(targetCookie, x.pool.group.ARN)
+	case routing.AppCookie:
+		if len(x.request.CookiesNamed(s.CookieName)) > 0 {
+			return x.remembered(appCookie, x.pool.group.ARN)
+		}
+	}
+	return "", false
+}
+
+// modifyResponse sets the cookies.
+func modifyResponse(resp *http.Response) error {
+	x := exchangeOf(resp.Request.Context())
+	if x.forward.StickinessSeconds > 0 {
+		x.remember(resp.Header, groupCookie, x.record.Rule, x.pool.group.ARN, x.forward.StickinessSeconds)
+	}
+	switch s := x.pool.group.Attributes.Stickiness; s.Type {
+	case routing.LBCookie:
+		x.remember(resp.Header, targetCookie, x.pool.group.ARN, cookieValue(x.target), s.Seconds())
+	case routing.AppCookie:
+		for _, c := range resp.Cookies() {
+			if c.Name == s.CookieName {
+				x.remember(resp.Header, appCookie, x.pool.group.ARN, cookieValue(x.target), s.Seconds())
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// transport sends a request to a target of its group.
+type transport struct{}
+
+var errNoTarget = errors.New("no target may serve")
+
+// maxTries is how many targets a request may be offered to.
+const maxTries = 3
+
+// RoundTrip implements http.RoundTripper. Only a request that has no body, may be sent twice and was refused a connection goes to
+// another target.
+func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	last := errNoTarget
+	for range maxTries {
+		t := x.chooseTarget()
+		if t == nil {
+			return nil, last
+		}
+		resp, err := x.send(t, r)
+		if err == nil {
+			return resp, nil
+		}
+		t.end()
+		last = err
+		var unreached dialError
+		if !errors.As(err, &unreached) || !mayTryAgain(r) || r.Context().Err() != nil {
+			break
+		}
+		x.tried = append(x.tried, t)
+	}
+	return nil, last
+}
+
+func mayTryAgain(r *http.Request) bool {
+	if r.Body != nil && r.Body != http.NoBody {
+		return false
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// send sends a request to one target, which counts it until its answer has ended.
+func (x *exchange) send(t *target, r *http.Request) (*http.Response, error) {
+	x.target = t
+	x.record.Target = t.Target
+	r.URL.Scheme, r.URL.Host = "http", t.address
+	if x.pool.group.Protocol == routing.HTTPS {
+		r.URL.Scheme = "https"
+	}
+	begun := time.Now()
+	resp, err := t.transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	x.progress()
+	x.record.TargetStatus = resp.StatusCode
+	x.record.TargetTime = time.Since(begun)
+	resp.Body = x.watch(resp.Body, t)
+	return resp, nil
+}
+
+// watch counts the request off when its answer has ended. What an upgraded connection is written must go on, too.
+func (x *exchange) watch(body io.ReadCloser, t *target) io.ReadCloser {
+	answer := &answer{ReadCloser: body, x: x, end: sync.OnceFunc(t.end)}
+	if both, ok := body.(io.ReadWriteCloser); ok {
+		x.record.Type = map[string]string{"http": "ws", "https": "wss"}[x.record.Type]
+		return &upgraded{answer: answer, Writer: both}
+	}
+	return answer
+}
+
+type answer struct {
+	io.ReadCloser
+	x   *exchange
+	end func()
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	a.x.progress()
+	return n, err
+}
+
+func (a *answer) Close() error {
+	defer a.end()
+	return a.ReadCloser.Close()
+}
+
+type upgraded struct {
+	*answer
+	io.Writer
+}
+
+func (u *upgraded) Write(p []byte) (int, error) {
+	n, err := u.Writer.Write(p)
+	u.x.progress()
+	return n, err
+}
+
+// failed answers a request that has no answer of a target's.
+func failed(_ http.ResponseWriter, r *http.Request, err error) {
+	x := exchangeOf(r.Context())
+	var network net.Error
+	switch {
+	case errors.Is(err, errNoTarget):
+		x.fail(http.StatusServiceUnavailable, "")
+	case x.timedOut.Load() && !x.bodyRead.Load():
+		x.fail(http.StatusRequestTimeout, "")
+	case x.timedOut.Load(), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		x.fail(http.StatusGatewayTimeout, "")
+	case errors.Is(err, context.Canceled): // the client is gone
+	default:
+		x.fail(http.StatusBadGateway, "")
+	}
+}

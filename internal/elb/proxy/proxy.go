@@ -1,0 +1,244 @@
+// Package proxy carries a load balancer's traffic: it listens, asks package routing where each request goes, sends it there, and checks
+// the targets' health. It keeps nothing, and knows of AWS's API only what routing's types say. Command pintle balancer runs one.
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http/httputil"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pintle/pintle/internal/elb/routing"
+)
+
+// Config says how a proxy works. Zero values work.
+type Config struct {
+	Host        string // the address that it listens at; 127.0.0.1 if empty
+	Observer    Observer
+	Log         *slog.Logger
+	Connections int           // the most connections of clients; 10,000 if 0
+	DrainTime   time.Duration // how long connections of a listener that goes may take to end; 30 s if 0
+
+	// Listen and Dial are those of package net, unless a test has others.
+	Listen func(network, address string) (net.Listener, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// dialTimeout is how long a target may take to accept a connection, as with AWS.
+const dialTimeout = 10 * time.Second
+
+func (c Config) withDefaults() Config {
+	c.Host = cmp.Or(c.Host, "127.0.0.1")
+	c.Connections = cmp.Or(c.Connections, 10_000)
+	c.DrainTime = cmp.Or(c.DrainTime, 30*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Observer == nil {
+		c.Observer = nobody{}
+	}
+	if c.Listen == nil {
+		c.Listen = net.Listen
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	return c
+}
+
+// Proxy is a running proxy. Whoever calls Set also calls Run.
+type Proxy struct {
+	Config
+	ctx         context.Context // ends the health checks, and what's left of the traffic
+	cancel      context.CancelFunc
+	work        sync.WaitGroup
+	connections atomic.Int64
+	reverse     *httputil.ReverseProxy
+	cookies     atomic.Pointer[cookies]
+
+	mu      sync.Mutex
+	ended   bool
+	doors   map[int]*door // by port
+	pools   map[string]*pool
+	leaving map[*target]bool // they drain, and no group has them anymore
+}
+
+// New returns a proxy without listeners.
+func New(c Config) *Proxy {
+	p := &Proxy{Config: c.withDefaults(), doors: map[int]*door{}, pools: map[string]*pool{}, leaving: map[*target]bool{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.reverse = p.newReverse()
+	return p
+}
+
+// Run carries traffic until the context ends. Then it takes no more, and lets what there is come to its end.
+func (p *Proxy) Run(ctx context.Context) error {
+	<-ctx.Done()
+	p.mu.Lock()
+	p.ended = true
+	var draining sync.WaitGroup
+	for _, d := range p.doors {
+		draining.Go(d.drain)
+	}
+	p.mu.Unlock()
+	draining.Wait()
+	p.cancel()
+	p.work.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pool := range p.pools {
+		for _, t := range pool.targets {
+			t.cut()
+		}
+	}
+	return nil
+}
+
+// Set makes the proxy carry out another configuration, which the caller changes no more. Connections of listeners that stay stay open;
+// those of listeners that go end as their requests do. A configuration that can't be carried out changes nothing.
+func (p *Proxy) Set(b routing.Balancers) error {
+	if err := routing.Validate(&b); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return errors.New("the proxy has ended")
+	}
+	opened, err := p.openLocked(&b)
+	if err != nil {
+		return err
+	}
+	p.cookies.Store(newCookies(b.CookieKey, p.cookies.Load()))
+	p.setPoolsLocked(&b)
+	wanted := map[int]bool{}
+	for i := range b.Balancers {
+		for j := range b.Balancers[i].Listeners {
+			l := &b.Balancers[i].Listeners[j]
+			wanted[l.Port] = true
+			if d := opened[l.Port]; d != nil {
+				p.doors[l.Port] = d
+			}
+			p.doors[l.Port].set(newRoute(&b.Balancers[i], l, p.pools, p.doors[l.Port].route.Load()))
+		}
+	}
+	for _, d := range opened {
+		p.work.Go(d.accept)
+	}
+	for port, d := range p.doors {
+		if !wanted[port] {
+			delete(p.doors, port)
+			d.listener.Close() //nolint:errcheck // at once, so that the port is free; drain closes what else there is
+			p.work.Go(d.drain)
+		}
+	}
+	return nil
+}
+
+// openLocked opens the ports that are new: all or none.
+func (p *Proxy) openLocked(b *routing.Balancers) (map[int]*door, error) {
+	opened := map[int]*door{}
+	for i := range b.Balancers {
+		for _, l := range b.Balancers[i].Listeners {
+			if p.doors[l.Port] != nil {
+				continue
+			}
+			listener, err := p.Listen("tcp", net.JoinHostPort(p.Host, strconv.Itoa(l.Port)))
+			if err != nil {
+				for _, d := range opened {
+					d.listener.Close() //nolint:errcheck // nobody knows it yet
+				}
+				return nil, fmt.Errorf("listener %s: %w", l.ARN, err)
+			}
+			opened[l.Port] = &door{proxy: p, listener: listener, conns: map[net.Conn]bool{}}
+		}
+	}
+	return opened, nil
+}
+
+// setPoolsLocked makes the groups what they are to be. Targets that stay keep their health, their connections and their count.
+func (p *Proxy) setPoolsLocked(b *routing.Balancers) {
+	used := usedGroups(b)
+	kept := map[*target]bool{}
+	pools := map[string]*pool{}
+	for i := range b.Groups {
+		g := &b.Groups[i]
+		next := &pool{group: g, turn: new(atomic.Uint64)}
+		old := p.pools[g.ARN]
+		if old != nil {
+			next.turn = old.turn
+		}
+		for _, config := range g.Targets {
+			t := old.find(g, config)
+			if t == nil {
+				t = p.newTarget(g, config)
+			}
+			t.set(g, used[g.ARN])
+			if config.Draining {
+				t.retire(g.DeregistrationSeconds())
+			}
+			kept[t] = true
+			next.targets = append(next.targets, t)
+		}
+		pools[g.ARN] = next
+	}
+	for _, old := range p.pools {
+		for _, t := range old.targets {
+			if !kept[t] {
+				p.leaving[t] = true
+				t.retire(old.group.DeregistrationSeconds())
+			}
+		}
+	}
+	p.pools = pools
+}
+
+// usedGroups are those that a listener forwards to.
+func usedGroups(b *routing.Balancers) map[string]bool {
+	used := map[string]bool{}
+	for _, balancer := range b.Balancers {
+		for _, l := range balancer.Listeners {
+			for _, r := range l.Rules {
+				if f := r.Actions[0].Forward; f != nil {
+					for _, g := range f.Groups {
+						used[g.ARN] = true
+					}
+				}
+			}
+		}
+	}
+	return used
+}
+
+// TargetHealth is the health of a group's target.
+type TargetHealth struct {
+	Group  string // its ARN
+	Target routing.Target
+	Health routing.Health
+}
+
+// Health returns the health of all targets, of those too that still drain.
+func (p *Proxy) Health() []TargetHealth {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []TargetHealth
+	for _, pool := range p.pools {
+		for _, t := range pool.targets {
+			out = append(out, TargetHealth{pool.group.ARN, t.Target, t.currentHealth()})
+		}
+	}
+	for t := range p.leaving {
+		select {
+		case <-t.gone:
+			delete(p.leaving, t)
+		default:
+			out = append(out, TargetHealth{t.group, t.Target, t.currentHealth()})
+		}
+	}
+	return out
+}
