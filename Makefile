@@ -56,6 +56,7 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ_SLOW) FuzzReadTrace ./internal/sim
 	$(FUZZ) 'FuzzDecode$$' ./internal/acs
 	$(FUZZ) 'FuzzDecodeSigned$$' ./internal/acs
+	$(FUZZ) FuzzPattern ./internal/elb/routing
 	$(FUZZ) FuzzGuard ./internal/sqlitefile
 	$(FUZZ) FuzzLog ./internal/sqlitefile
 	$(FUZZ) FuzzTree ./internal/sqlitefile

@@ -65,6 +65,7 @@ func newRoot() *cobra.Command {
 		newGpus(),
 		new(metricsCmd).verb(),
 		new(workerCmd).verb(),
+		new(balancerCmd).verb(),
 		newToken(),
 		new(envCmd).verb(),
 		new(checkCmd).verb(),

@@ -33,6 +33,7 @@ type exchange struct {
 	timer    *time.Timer // runs out when nothing passes for the idle time-out
 	timedOut atomic.Bool
 	received atomic.Int64
+	sent     atomic.Int64
 	bodyRead atomic.Bool
 
 	mu   sync.Mutex
@@ -200,7 +201,7 @@ func (x *exchange) finish() {
 	if x.record.Status == 0 {
 		x.record.Status = 460 // the client is gone
 	}
-	x.record.Received = x.received.Load()
+	x.record.Received, x.record.Sent = x.received.Load(), x.sent.Load()
 	x.record.Duration = time.Since(x.start)
 	x.proxy.Observer.Request(&x.record)
 }
@@ -221,7 +222,7 @@ func (x *exchange) WriteHeader(code int) {
 // Write implements http.ResponseWriter.
 func (x *exchange) Write(b []byte) (int, error) {
 	n, err := x.w.Write(b)
-	x.record.Sent += int64(n)
+	x.sent.Add(int64(n))
 	x.progress()
 	return n, err
 }

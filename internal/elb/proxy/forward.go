@@ -257,6 +257,9 @@ func (x *exchange) watch(body io.ReadCloser, t *target) io.ReadCloser {
 	answer := &answer{ReadCloser: body, x: x, end: sync.OnceFunc(t.end)}
 	if both, ok := body.(io.ReadWriteCloser); ok {
 		x.record.Type = map[string]string{"http": "ws", "https": "wss"}[x.record.Type]
+		x.mu.Lock()
+		x.record.Status = http.StatusSwitchingProtocols // which goes to the client past WriteHeader
+		x.mu.Unlock()
 		return &upgraded{answer: answer, Writer: both}
 	}
 	return answer
@@ -284,8 +287,15 @@ type upgraded struct {
 	io.Writer
 }
 
+func (u *upgraded) Read(p []byte) (int, error) {
+	n, err := u.answer.Read(p)
+	u.x.sent.Add(int64(n))
+	return n, err
+}
+
 func (u *upgraded) Write(p []byte) (int, error) {
 	n, err := u.Writer.Write(p)
+	u.x.received.Add(int64(n))
 	u.x.progress()
 	return n, err
 }

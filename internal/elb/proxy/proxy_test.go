@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -98,14 +99,18 @@ func start(t *testing.T, c Config) (*Proxy, *seen) {
 	return p, s
 }
 
+// freePort returns a port from below those that the kernel gives to whoever asks for any.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 21000 + mathrand.IntN(11000)
+		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // targetOf is the target at an address.
@@ -641,7 +646,7 @@ func TestUpgrade(t *testing.T) {
 		t.Error(text, err)
 	}
 	c.Close()
-	if o := saw.last(t); o.Type != "ws" || o.Status != 101 {
+	if o := saw.last(t); o.Type != "ws" || o.Status != 101 || o.Received != int64(len("hello\n")) || o.Sent != int64(len("echo hello\n")) {
 		t.Errorf("%+v", o)
 	}
 }
