@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -80,14 +79,3 @@ type nobody struct{}
 
 func (nobody) Request(*Request) {}
 func (nobody) Flow(*Flow)       {}
-
-// tlsVersion is a version's name in access logs.
-func tlsVersion(v uint16) string {
-	switch v {
-	case tls.VersionTLS12:
-		return "TLSv1.2"
-	case tls.VersionTLS13:
-		return "TLSv1.3"
-	}
-	return ""
-}
