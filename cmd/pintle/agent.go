@@ -52,6 +52,9 @@ type nodeFlags struct {
 	Keep        time.Duration
 }
 
+// keepStopped is how long what stopped tasks leave is kept, as by Amazon's agent.
+const keepStopped = 3 * time.Hour
+
 func (c *nodeFlags) define(f flags) {
 	f.choice(
 		&c.Runtime, "runtime", "",
@@ -84,7 +87,7 @@ func (c *nodeFlags) define(f flags) {
 		gpusAuto, gpusRequired, gpusNone,
 	)
 	f.BoolVar(&c.StrictLogs, "strict", false, "Fail tasks whose log group does not exist, like AWS, instead of creating it.")
-	f.DurationVar(&c.Keep, "keep", 3*time.Hour, "How long stopped tasks' containers, files and output are kept on the node.")
+	f.DurationVar(&c.Keep, "keep", keepStopped, "How long stopped tasks' containers, files and output are kept on the node.")
 	f.env("keep", "ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION")
 	f.BoolVar(
 		&c.BlockIMDS, "awsvpc-block-imds", false,

@@ -80,15 +80,18 @@ func (c *upCmd) Run(ctx context.Context) error {
 	return c.serve(ctx, p, agents)
 }
 
-// containerFlags returns, for the local fleet's agents, what holds for containers on this machine, whichever node has them.
+// containerFlags returns, for the local fleet's agents, what holds for containers on this machine, whichever node has them. What is as by
+// default isn't there: an instance's user data may say otherwise, and flags count more.
 func (c *upCmd) containerFlags() []string {
-	all := []string{
-		"--runtime=" + c.Runtime,
-		"--subnet=" + c.Subnet,
-		"--docker-host=" + c.DockerHost,
-		"--keep=" + c.Keep.String(),
-		"--strict=" + strconv.FormatBool(c.StrictLogs),
-		"--awsvpc-block-imds=" + strconv.FormatBool(c.BlockIMDS),
+	all := []string{"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost}
+	if c.Keep != keepStopped {
+		all = append(all, "--keep="+c.Keep.String())
+	}
+	if c.StrictLogs {
+		all = append(all, "--strict")
+	}
+	if c.BlockIMDS {
+		all = append(all, "--awsvpc-block-imds")
 	}
 	if c.TaskNetwork != "" {
 		all = append(all, "--task-network="+c.TaskNetwork)

@@ -40,6 +40,11 @@ func TestContainerFlags(t *testing.T) {
 	if !reflect.DeepEqual(agent.nodeFlags, up.nodeFlags) {
 		t.Errorf("the agents get %+v, want %+v", agent.nodeFlags, up.nodeFlags)
 	}
+	up = &upCmd{}
+	parseAs(t, up.verb(), "--runtime=process")
+	if got := strings.Join(up.containerFlags(), " "); got != "--runtime=process --subnet=10.213.0.0/16 --docker-host=" {
+		t.Errorf("with nothing else said the agents get %s", got)
+	}
 }
 
 // TestEnvironmentOfOtherShells: the command that pintle up prints leads other shells to what was started.
