@@ -94,6 +94,19 @@ func (w logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// acquire chooses a target of a group and counts a request there; nil if no target may have it. If all that the group had have left
+// since, it asks the group as it is now, which it also returns.
+func (d *door) acquire(p *pool, tried []*target, choose func(*pool, []routing.Standing) int) (*pool, *target) {
+	for {
+		t := p.acquire(tried, func(all []routing.Standing) int { return choose(p, all) })
+		now := d.route.Load().pools[p.group.ARN]
+		if t != nil || now == nil || now == p {
+			return p, t
+		}
+		p = now
+	}
+}
+
 // accept lets connections in.
 func (d *door) accept() {
 	for {

@@ -18,6 +18,7 @@ import (
 // exchange is a request and its answer. It is the answer's http.ResponseWriter, and counts what passes.
 type exchange struct {
 	proxy   *Proxy
+	door    *door
 	route   *route
 	cookies *cookies
 	w       http.ResponseWriter
@@ -49,7 +50,7 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // ServeHTTP does what the first rule that a request meets says.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := newExchange(d.proxy, d.route.Load(), w, r)
+	x := newExchange(d, w, r)
 	defer x.finish()
 	if code := x.refusal(); code != 0 {
 		x.fail(code, "")
@@ -72,8 +73,9 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func newExchange(p *Proxy, route *route, w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{proxy: p, route: route, cookies: p.cookies.Load(), w: w, request: r, start: time.Now()}
+func newExchange(d *door, w http.ResponseWriter, r *http.Request) *exchange {
+	p, route := d.proxy, d.route.Load()
+	x := &exchange{proxy: p, door: d, route: route, cookies: p.cookies.Load(), w: w, request: r, start: time.Now()}
 	client, _ := netip.ParseAddrPort(r.RemoteAddr)
 	path, query, _ := strings.Cut(r.RequestURI, "?")
 	if !strings.HasPrefix(path, "/") { // the request names a whole URL

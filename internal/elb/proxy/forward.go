@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -137,20 +138,18 @@ func (x *exchange) choosePool() *pool {
 
 // chooseTarget picks a target and counts the request there: the one that the client's cookie names, if that may serve.
 func (x *exchange) chooseTarget() *target {
-	sticky := -1
-	if id, ok := x.stickyTarget(); ok {
-		for i, t := range x.pool.targets {
-			if cookieValue(t) == id {
-				sticky = i
+	id, isSticky := x.stickyTarget()
+	p, t := x.door.acquire(x.pool, x.tried, func(p *pool, all []routing.Standing) int {
+		if isSticky {
+			i := slices.IndexFunc(p.targets, func(t *target) bool { return cookieValue(t) == id })
+			if i >= 0 && routing.MayServe(all)(i) {
+				return i
 			}
 		}
-	}
-	return x.pool.acquire(x.tried, func(all []routing.Standing) int {
-		if sticky >= 0 && routing.MayServe(all)(sticky) {
-			return sticky
-		}
-		return routing.Choose(x.pool.group, all, x.pool.turn.Add(1))
+		return routing.Choose(p.group, all, p.turn.Add(1))
 	})
+	x.pool = p
+	return t
 }
 
 func cookieValue(t *target) string { return t.ID + "\x00" + strconv.Itoa(t.Port) }

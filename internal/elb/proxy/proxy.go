@@ -115,7 +115,7 @@ func (p *Proxy) Set(b routing.Balancers) error {
 		return err
 	}
 	p.cookies.Store(newCookies(b.CookieKey, p.cookies.Load()))
-	p.setPoolsLocked(&b)
+	retire := p.setPoolsLocked(&b)
 	wanted := map[int]bool{}
 	for i := range b.Balancers {
 		for j := range b.Balancers[i].Listeners {
@@ -130,6 +130,7 @@ func (p *Proxy) Set(b routing.Balancers) error {
 	for _, d := range opened {
 		p.work.Go(d.accept)
 	}
+	retire() // now that all listeners know of others, so that no request finds draining targets alone
 	for port, d := range p.doors {
 		if !wanted[port] {
 			delete(p.doors, port)
@@ -162,10 +163,12 @@ func (p *Proxy) openLocked(b *routing.Balancers) (map[int]*door, error) {
 }
 
 // setPoolsLocked makes the groups what they are to be. Targets that stay keep their health, their connections and their count.
-func (p *Proxy) setPoolsLocked(b *routing.Balancers) {
+// What it returns makes the others drain.
+func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
 	used := usedGroups(b)
 	kept := map[*target]bool{}
 	pools := map[string]*pool{}
+	leave := map[*target]int{}
 	for i := range b.Groups {
 		g := &b.Groups[i]
 		next := &pool{group: g, turn: new(atomic.Uint64)}
@@ -180,7 +183,7 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) {
 			}
 			t.set(g, used[g.ARN])
 			if config.Draining {
-				t.retire(g.DeregistrationSeconds())
+				leave[t] = g.DeregistrationSeconds()
 			}
 			kept[t] = true
 			next.targets = append(next.targets, t)
@@ -191,11 +194,16 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) {
 		for _, t := range old.targets {
 			if !kept[t] {
 				p.leaving[t] = true
-				t.retire(old.group.DeregistrationSeconds())
+				leave[t] = old.group.DeregistrationSeconds()
 			}
 		}
 	}
 	p.pools = pools
+	return func() {
+		for t, seconds := range leave {
+			t.retire(seconds)
+		}
+	}
 }
 
 // usedGroups are those that a listener forwards to.

@@ -39,14 +39,14 @@ func (d *door) passThrough(client net.Conn, r *route) {
 }
 
 // connect connects to a target. As nothing was sent yet, one that refuses may be followed by another.
-func (d *door) connect(pool *pool, from netip.Addr) (*target, net.Conn) {
+func (d *door) connect(group *pool, from netip.Addr) (*target, net.Conn) {
 	var tried []*target
 	for range maxTries {
-		t := pool.acquire(tried, func(all []routing.Standing) int {
-			if pool.group.Attributes.Stickiness.Type == routing.BySource {
-				return routing.ChooseBySource(pool.group, all, from)
+		_, t := d.acquire(group, tried, func(p *pool, all []routing.Standing) int {
+			if p.group.Attributes.Stickiness.Type == routing.BySource {
+				return routing.ChooseBySource(p.group, all, from)
 			}
-			return routing.Choose(pool.group, all, pool.turn.Add(1))
+			return routing.Choose(p.group, all, p.turn.Add(1))
 		})
 		if t == nil {
 			return nil, nil
