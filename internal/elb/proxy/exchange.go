@@ -169,10 +169,11 @@ func (x *exchange) serve() {
 	x.proxy.reverse.ServeHTTP(x, r)
 }
 
-// expire ends an exchange in which nothing has passed for too long, whoever is waited for.
+// expire ends an exchange in which nothing has passed for too long, whoever is waited for. It looks how far the answer is before it cancels:
+// then the balancer's own answer begins, which is to get through.
 func (x *exchange) expire(cancel context.CancelFunc) {
 	x.timedOut.Store(true)
-	cancel()
+	defer cancel()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.done {
