@@ -328,16 +328,26 @@ const userDataStack = `
 Parameters:
   Command: {Type: String}
 Resources:
+  Role:
+    Type: AWS::IAM::Role
+    Properties:
+      RoleName: !Sub ${AWS::StackName}-instance
+      AssumeRolePolicyDocument: {Statement: [{Effect: Allow, Principal: {Service: ec2.amazonaws.com}, Action: "sts:AssumeRole"}]}
+  Profile:
+    Type: AWS::IAM::InstanceProfile
+    Properties: {Roles: [!Ref Role]}
   Template:
     Type: AWS::EC2::LaunchTemplate
     Properties:
       LaunchTemplateData:
         ImageId: ami-12345678
         InstanceType: g4dn.xlarge
+        IamInstanceProfile: {Name: !Ref Profile}
         UserData:
           Fn::Base64: !Sub |
             #!/bin/bash
             env > DIR/environment
+            PATH='SEARCH' aws configure list > DIR/credentials 2>&1
             /opt/aws/bin/cfn-init -v --stack ${AWS::StackName} --resource Group --region ${AWS::Region}
             /opt/aws/bin/cfn-signal -e $? --stack ${AWS::StackName} --resource Group --region ${AWS::Region}
             cfn-signal --stack another --resource Group || echo refused > DIR/refused
@@ -360,17 +370,18 @@ Resources:
 `
 
 // TestUserDataIsRun: on machines whose owner allows it, user data is run for real: cfn-init does what the stack's metadata say, and the signal of
-// cfn-signal is the one that the stack waits for, good or bad. The scripts get none of the agent's credentials, and no other stack.
+// cfn-signal is the one that the stack waits for, good or bad. The scripts get their instance's role, but none of the
+// agent's credentials, and no other stack.
 func TestUserDataIsRun(t *testing.T) {
 	t.Parallel()
 	p := upWithPool(t, map[string]any{"name": "venus", "agent": []string{
 		"--runtime=process", "--instance-type=g4dn.xlarge", "--metrics=", "--run-user-data",
 	}})
 	template := filepath.Join(p.dir, "stack.yaml")
-	write(t, template, strings.ReplaceAll(userDataStack, "DIR", p.dir))
+	write(t, template, strings.NewReplacer("DIR", p.dir, "SEARCH", os.Getenv("PATH")).Replace(userDataStack))
 	deploy := func(name, command string) {
 		p.AWS("cloudformation", "create-stack", "--stack-name", name, "--template-body", "file://"+template,
-			"--parameters", "ParameterKey=Command,ParameterValue="+command)
+			"--capabilities", "CAPABILITY_NAMED_IAM", "--parameters", "ParameterKey=Command,ParameterValue="+command)
 	}
 	status := func(name string) string {
 		return p.AWS("cloudformation", "describe-stacks", "--stack-name", name, "--query", "Stacks[0].StackStatus", "--output", "text")
@@ -393,6 +404,10 @@ func TestUserDataIsRun(t *testing.T) {
 	environment, _ := os.ReadFile(filepath.Join(p.dir, "environment"))
 	if strings.Contains(string(environment), "AWS_SECRET_ACCESS_KEY") || !strings.Contains(string(environment), "AWS_REGION=us-east-1") {
 		t.Errorf("the user data's environment is %s", environment)
+	}
+	credentials, _ := os.ReadFile(filepath.Join(p.dir, "credentials"))
+	if !strings.Contains(string(credentials), "container-role") {
+		t.Errorf("the user data's credentials are %s", credentials)
 	}
 	p.AWS("cloudformation", "delete-stack", "--stack-name", "good")
 	p.awaitNothingLeft()

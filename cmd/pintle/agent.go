@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -25,7 +27,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/bootstrap"
+	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
@@ -263,6 +267,9 @@ func (c *agentCmd) runUserData(ctx context.Context, config aws.Config, log *slog
 			Stack:    m.Stack,
 			Instance: m.InstanceID,
 		},
+		Credentials: func(ctx context.Context) (*bootstrap.Credentials, error) {
+			return instanceCredentials(ctx, config, m.Endpoint, m.InstanceID)
+		},
 		Env: []string{"AWS_ENDPOINT_URL=" + m.Endpoint, "AWS_REGION=" + m.Region, "AWS_DEFAULT_REGION=" + m.Region},
 		Log: log,
 	}.Run(ctx)
@@ -270,6 +277,30 @@ func (c *agentCmd) runUserData(ctx context.Context, config aws.Config, log *slog
 		return nil
 	}
 	return err
+}
+
+// instanceCredentials asks the control plane for the credentials of an instance's role. There are none to have for a node with a key of its own,
+// which says itself which instance it is.
+func instanceCredentials(ctx context.Context, config aws.Config, endpoint, id string) (*bootstrap.Credentials, error) {
+	body, err := json.Marshal(console.InstanceCredentials{InstanceID: id})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := callPintle(ctx, config, http.MethodPost, endpoint+"/pintle/instance/credentials", body)
+	if err != nil {
+		return nil, err
+	}
+	var c *acs.IAMRoleCredentials
+	if err := json.Unmarshal(answer, &c); c == nil || err != nil {
+		return nil, err
+	}
+	return &bootstrap.Credentials{
+		AccessKeyID:     c.AccessKeyID,
+		SecretAccessKey: c.SecretAccessKey,
+		Token:           c.SessionToken,
+		Expiration:      c.Expiration,
+		RoleArn:         c.RoleArn,
+	}, nil
 }
 
 // lock takes the node's lock, which it holds as long as it runs.

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/spf13/cobra"
@@ -229,7 +230,12 @@ func (f endpointFlags) call(ctx context.Context, method, path string, body []byt
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, f.Endpoint+path, bytes.NewReader(body))
+	return callPintle(ctx, config, method, f.Endpoint+path, body)
+}
+
+// callPintle calls a URL with a configuration's key and client.
+func callPintle(ctx context.Context, config aws.Config, method, url string, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,11 +23,13 @@ import (
 // UserData is an instance's user data, and how it's run.
 type UserData struct {
 	Text    []byte
-	Dir     string   // the instance's: the scripts, their output in user-data.log, and the mark that they have run
-	Program string   // the pintle binary, which cfn-init and cfn-signal are
-	Relay   Relay    // whom those two ask
-	Env     []string // the scripts' environment, besides PATH, HOME, and what the relay needs
-	Log     *slog.Logger
+	Dir     string // the instance's: the scripts, their output in user-data.log, and the mark that they have run
+	Program string // the pintle binary, which cfn-init and cfn-signal are
+	Relay   Relay  // whom those two ask
+	// Credentials returns those of the instance's role, or nil if it has none. Nil gives the scripts none.
+	Credentials func(ctx context.Context) (*Credentials, error)
+	Env         []string // the scripts' environment, besides PATH, HOME, and what the relay needs
+	Log         *slog.Logger
 }
 
 const (
@@ -48,7 +51,12 @@ func (u UserData) Run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	u.Env = append([]string{SocketVariable + "=" + socket, InstanceVariable + "=" + u.Relay.Instance}, u.Env...)
+	role, stopRole, err := u.serveRole(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopRole()
+	u.Env = slices.Concat([]string{SocketVariable + "=" + socket, InstanceVariable + "=" + u.Relay.Instance}, role, u.Env)
 	output, err := os.OpenFile(filepath.Join(u.Dir, outputFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

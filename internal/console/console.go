@@ -46,13 +46,14 @@ func New(store *state.Store, link *nodelink.Link, opts Options) *Console {
 // Handlers returns the console's handlers by path.
 func (c *Console) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
-		"/pintle/health":     http.HandlerFunc(c.health),
-		"/pintle/gpus":       c.signed(refusing(isNode, c.serveGPUs)),
-		"/pintle/gpus/fault": c.postedJSON(c.signed(ownersOnly(c.serveFault))),
-		"/pintle/tokens":     c.signed(ownersOnly(c.serveTokens)),
-		"/pintle/tokens/new": c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
-		"/pintle/tokens/end": c.postedJSON(c.signed(ownersOnly(c.serveEndToken))),
-		"/pintle/join":       c.postedJSON(c.unsigned(c.serveJoin)),
+		"/pintle/health":               http.HandlerFunc(c.health),
+		"/pintle/gpus":                 c.signed(refusing(isNode, c.serveGPUs)),
+		"/pintle/gpus/fault":           c.postedJSON(c.signed(ownersOnly(c.serveFault))),
+		"/pintle/tokens":               c.signed(ownersOnly(c.serveTokens)),
+		"/pintle/tokens/new":           c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
+		"/pintle/tokens/end":           c.postedJSON(c.signed(ownersOnly(c.serveEndToken))),
+		"/pintle/instance/credentials": c.postedJSON(c.signed(ownersOnly(c.serveInstanceCredentials))),
+		"/pintle/join":                 c.postedJSON(c.unsigned(c.serveJoin)),
 	}
 }
 
@@ -70,6 +71,22 @@ func (c *Console) health(w http.ResponseWriter, r *http.Request) {
 		health["reason"] = why.Error()
 	}
 	writeJSON(w, health)
+}
+
+// InstanceCredentials is the body of /pintle/instance/credentials.
+type InstanceCredentials struct {
+	InstanceID string `json:"instanceId"`
+}
+
+// serveInstanceCredentials answers with the credentials of an instance's role, for its user data, which runs before the instance is a node; with
+// null if it has no role.
+func (c *Console) serveInstanceCredentials(_ context.Context, w http.ResponseWriter, body []byte) {
+	var in InstanceCredentials
+	if err := json.Unmarshal(body, &in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	writeJSON(w, c.link.InstanceCredentials(in.InstanceID))
 }
 
 // maxBody is the most bytes that a request's body may have.

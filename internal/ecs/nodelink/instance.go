@@ -31,7 +31,8 @@ func (s *session) sendInstance(ctx context.Context, v *state.View) error {
 		return nil
 	}
 	out := s.describe(v, i)
-	role := s.roleOfInstance(v, i, out)
+	profile, role := s.link.profileOf(v, i)
+	out.Profile = profile
 	encoded, _ := json.Marshal(out) // strings, numbers and times can't fail
 	now := s.link.opts.Now()
 	if bytes.Equal(encoded, s.machine) && (role == nil || now.Before(s.renewsAt)) {
@@ -46,8 +47,7 @@ func (s *session) sendInstance(ctx context.Context, v *state.View) error {
 
 // grantInstance adds the credentials of an instance's role, and notes when they are half over.
 func (s *session) grantInstance(out *acs.PintleInstance, role *state.Role, now time.Time) {
-	arn := s.link.opts.Account.GlobalARN("iam", "role"+role.Path+role.Name)
-	out.Profile.Credentials = s.link.opts.Instance(out.InstanceID, arn, role.ID)
+	out.Profile.Credentials = s.link.credentialsOf(out.InstanceID, role)
 	out.Profile.UpdatedAt = now
 	s.renewsAt = now.Add(minRenewalWait)
 	if end, err := time.Parse(time.RFC3339, out.Profile.Credentials.Expiration); err == nil {
@@ -55,23 +55,43 @@ func (s *session) grantInstance(out *acs.PintleInstance, role *state.Role, now t
 	}
 }
 
-// roleOfInstance returns the role whose credentials the node gets, or nil, and notes the instance's profile.
-func (s *session) roleOfInstance(v *state.View, i *state.Instance, out *acs.PintleInstance) *state.Role {
+// profileOf returns an instance's profile without credentials, and the role whose credentials the instance gets. Either may be nil.
+func (l *Link) profileOf(v *state.View, i *state.Instance) (*acs.InstanceProfile, *state.Role) {
 	name := i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]
 	p := v.InstanceProfiles.Get(state.NameKey(name))
 	if name == "" || p == nil {
-		return nil
+		return nil, nil
 	}
-	out.Profile = &acs.InstanceProfile{
-		Arn:  s.link.opts.Account.GlobalARN("iam", "instance-profile"+p.Path+p.Name),
+	out := &acs.InstanceProfile{
+		Arn:  l.opts.Account.GlobalARN("iam", "instance-profile"+p.Path+p.Name),
 		ID:   p.ID,
 		Role: p.Role,
 	}
 	role := v.Roles.Get(state.NameKey(p.Role))
-	if p.Role == "" || role == nil || s.link.opts.Instance == nil {
+	if p.Role == "" || role == nil || l.opts.Instance == nil {
+		return out, nil
+	}
+	return out, role
+}
+
+// InstanceCredentials makes credentials of its role for an instance that may not be a node yet: its user data runs before. It returns nil for
+// an instance that has no role, or is over.
+func (l *Link) InstanceCredentials(instanceID string) *acs.IAMRoleCredentials {
+	v := l.store.View()
+	i := v.Instances.Get(instanceID)
+	if i == nil || i.IsOver() {
 		return nil
 	}
-	return role
+	_, role := l.profileOf(v, i)
+	if role == nil {
+		return nil
+	}
+	return l.credentialsOf(instanceID, role)
+}
+
+// credentialsOf makes credentials of its role for an instance.
+func (l *Link) credentialsOf(instanceID string, role *state.Role) *acs.IAMRoleCredentials {
+	return l.opts.Instance(instanceID, l.opts.Account.GlobalARN("iam", "role"+role.Path+role.Name), role.ID)
 }
 
 // describe returns what an instance's metadata service tells, but for its profile.

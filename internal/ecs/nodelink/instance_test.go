@@ -74,6 +74,36 @@ func TestInstanceMetadata(t *testing.T) {
 	}
 }
 
+// TestInstanceCredentials: an instance that isn't a node yet gets the credentials of its role, unless it has none, or is over.
+func TestInstanceCredentials(t *testing.T) {
+	issued := 0
+	w := newWorld(t, newJournal(), roleOptions(&issued, time.Hour))
+	launched(w)
+	if c := w.link.InstanceCredentials("i-1"); c == nil || c.AccessKeyID != "i-1 arn:aws:iam::000000000000:role/worker AROA1" {
+		t.Errorf("got %+v", c)
+	}
+	if c := w.link.InstanceCredentials("i-2"); c != nil {
+		t.Errorf("one that isn't there got %+v", c)
+	}
+	w.update(func(tx *state.Tx) {
+		over := *tx.Instances.Get("i-1")
+		over.State = &ec2.InstanceState{Name: ec2.InstanceStateNameTerminated}
+		tx.Instances.Put(&over)
+	})
+	if c := w.link.InstanceCredentials("i-1"); c != nil {
+		t.Errorf("one that is over got %+v", c)
+	}
+	w.update(func(tx *state.Tx) {
+		back := *tx.Instances.Get("i-1")
+		back.State = &ec2.InstanceState{Name: ec2.InstanceStateNameRunning}
+		tx.Instances.Put(&back)
+		tx.InstanceProfiles.Put(&state.InstanceProfile{Name: "workers", Path: "/", ID: "AIPA1"})
+	})
+	if c := w.link.InstanceCredentials("i-1"); c != nil || issued != 1 {
+		t.Errorf("without a role: %+v, issued %d", c, issued)
+	}
+}
+
 // TestInstanceOfANodesOwnKey: a node with a key of its own says itself which instance it is, so it's told neither the credentials nor the user
 // data of that one.
 func TestInstanceOfANodesOwnKey(t *testing.T) {
