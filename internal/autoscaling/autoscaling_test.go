@@ -381,6 +381,15 @@ func TestCreateRefuses(t *testing.T) {
 			func(in in) { in.AvailabilityZones = []string{"us-east-1a", "eu-west-1a"} }),
 		badGroup("an instance", invalidCode, "InstanceId", func(in in) { in.InstanceId = aws.String(free) }),
 		badGroup("a target group", invalidCode, "TargetGroupARNs", func(in in) { in.TargetGroupARNs = []string{"arn"} }),
+		badGroup("a placement group", invalidCode, "PlacementGroup", func(in in) { in.PlacementGroup = aws.String("near") }),
+		badGroup("balanced zones alone", invalidCode, "AvailabilityZoneDistribution", func(in in) {
+			in.AvailabilityZoneDistribution = &types.AvailabilityZoneDistribution{
+				CapacityDistributionStrategy: types.CapacityDistributionStrategyBalancedOnly,
+			}
+		}),
+		badGroup("zonal shifts", invalidCode, "AvailabilityZoneImpairmentPolicy", func(in in) {
+			in.AvailabilityZoneImpairmentPolicy = &types.AvailabilityZoneImpairmentPolicy{ZonalShiftEnabled: aws.Bool(true)}
+		}),
 		badGroup("a lifetime", invalidCode, "MaxInstanceLifetime", func(in in) { in.MaxInstanceLifetime = aws.Int32(86400) }),
 		badGroup("capacity in vCPUs", invalidCode, "DesiredCapacityType", func(in in) { in.DesiredCapacityType = aws.String("vcpu") }),
 		badGroup("protection", invalidCode, "DeletionProtection",
@@ -456,6 +465,7 @@ func TestGroupRefuses(t *testing.T) {
 				Version:          aws.String("7"),
 			}}),
 		update("a termination policy", "Random", api.UpdateAutoScalingGroupInput{TerminationPolicies: []string{"Random"}}),
+		update("a placement group", "PlacementGroup", api.UpdateAutoScalingGroupInput{PlacementGroup: aws.String("near")}),
 		update("a lifetime", "MaxInstanceLifetime", api.UpdateAutoScalingGroupInput{MaxInstanceLifetime: aws.Int32(86400)}),
 		refusesInput("desired: none", (*Service).SetDesiredCapacity,
 			&api.SetDesiredCapacityInput{AutoScalingGroupName: g},

@@ -69,6 +69,11 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 	}
 	err := unsupported(
 		member{"InstanceId", in.InstanceId != nil},
+		member{"PlacementGroup", aws.ToString(in.PlacementGroup) != ""},
+		member{"Context", aws.ToString(in.Context) != ""},
+		member{"AvailabilityZoneIds", len(in.AvailabilityZoneIds) > 0},
+		member{"AvailabilityZoneDistribution", !bestEffort(in.AvailabilityZoneDistribution)},
+		member{"AvailabilityZoneImpairmentPolicy", shiftsZones(in.AvailabilityZoneImpairmentPolicy)},
 		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0},
 		member{"TargetGroupARNs", len(in.TargetGroupARNs) > 0},
 		member{"TrafficSources", len(in.TrafficSources) > 0},
@@ -168,6 +173,16 @@ func unsupported(members ...member) error {
 		}
 	}
 	return nil
+}
+
+// bestEffort reports whether a distribution among zones is the one that groups have: evenly, and where there is room.
+func bestEffort(d *types.AvailabilityZoneDistribution) bool {
+	return d == nil || d.CapacityDistributionStrategy == "" || d.CapacityDistributionStrategy == types.CapacityDistributionStrategyBalancedBestEffort
+}
+
+// shiftsZones reports whether instances are to leave a zone that is called impaired.
+func shiftsZones(p *types.AvailabilityZoneImpairmentPolicy) bool {
+	return p != nil && aws.ToBool(p.ZonalShiftEnabled)
 }
 
 // check refuses an invalid group, and fills in its launch template's id and name.
@@ -297,11 +312,14 @@ func checkTemplate(v *state.View, l *types.LaunchTemplateSpecification, typed bo
 	return nil
 }
 
-// UpdateAutoScalingGroup changes a group. It moves a desired capacity that is outside the new bounds to the nearest one.
-func (s *Service) UpdateAutoScalingGroup(
-	ctx context.Context, in *api.UpdateAutoScalingGroupInput,
-) (*api.UpdateAutoScalingGroupOutput, error) {
-	err := unsupported(
+// checkUpdate refuses what groups here can't be given.
+func checkUpdate(in *api.UpdateAutoScalingGroupInput) error {
+	return unsupported(
+		member{"PlacementGroup", aws.ToString(in.PlacementGroup) != ""},
+		member{"Context", aws.ToString(in.Context) != ""},
+		member{"AvailabilityZoneIds", len(in.AvailabilityZoneIds) > 0},
+		member{"AvailabilityZoneDistribution", !bestEffort(in.AvailabilityZoneDistribution)},
+		member{"AvailabilityZoneImpairmentPolicy", shiftsZones(in.AvailabilityZoneImpairmentPolicy)},
 		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0},
 		member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
 		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil},
@@ -309,13 +327,19 @@ func (s *Service) UpdateAutoScalingGroup(
 		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"},
 		member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
 	)
-	if err != nil {
+}
+
+// UpdateAutoScalingGroup changes a group. It moves a desired capacity that is outside the new bounds to the nearest one.
+func (s *Service) UpdateAutoScalingGroup(
+	ctx context.Context, in *api.UpdateAutoScalingGroupInput,
+) (*api.UpdateAutoScalingGroupOutput, error) {
+	if err := checkUpdate(in); err != nil {
 		return nil, err
 	}
 	if err := s.checkZones(in.AvailabilityZones); err != nil {
 		return nil, err
 	}
-	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+	err := s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		before := *g.DesiredCapacity
 		g.MinSize = cmp.Or(in.MinSize, g.MinSize)
 		g.MaxSize = cmp.Or(in.MaxSize, g.MaxSize)

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
@@ -302,6 +303,50 @@ func TestNestedStackProtected(t *testing.T) {
 	w.expect(types.StackStatusUpdateComplete)
 	if got := w.parameters(); got != "the parent is one, the parent is one, parent" {
 		t.Errorf("there are %s", got)
+	}
+}
+
+// TestForceDelete: a stack that couldn't be deleted goes by force, and leaves what can't be deleted.
+func TestForceDelete(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", "Resources: {C: {Type: AWS::ECS::Cluster, Properties: {ClusterName: c}}, D: {Type: AWS::ECS::Cluster, Properties: {ClusterName: d}}}")
+	var held string
+	statetest.Update(t, w.store, func(tx *state.Tx) {
+		for c := range tx.Clusters.All() {
+			if *c.ClusterName == "c" {
+				held = *c.ClusterArn
+			}
+		}
+		arn := strings.Replace(held, "cluster/", "container-instance/", 1) + "/1"
+		tx.ContainerInstances.Put(&state.ContainerInstance{
+			ContainerInstance: ecstypes.ContainerInstance{ContainerInstanceArn: &arn, Status: aws.String("ACTIVE")}, ClusterArn: held,
+		})
+	})
+	remove := func(mode types.DeletionMode) error {
+		_, err := w.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: aws.String("s"), DeletionMode: mode})
+		w.settle()
+		return err
+	}
+	id := *find(w.store.View(), "s").StackId
+	check(t, "by force before it has failed", remove(types.DeletionModeForceDeleteStack),
+		"Invalid operation on stack ["+id+"]. FORCE_DELETE_STACK can be specified only for stacks in DELETE_FAILED state")
+	for _, c := range []struct {
+		mode types.DeletionMode
+		want types.StackStatus
+	}{
+		{"", types.StackStatusDeleteFailed},
+		{types.DeletionModeStandard, types.StackStatusDeleteFailed},
+		{types.DeletionModeForceDeleteStack, types.StackStatusDeleteComplete},
+	} {
+		if err := remove(c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := find(w.store.View(), id).StackStatus; got != c.want {
+			t.Errorf("deleted with mode %q, it is %s", c.mode, got)
+		}
+	}
+	if got := w.store.View().Clusters.Get(held); got == nil || aws.ToString(got.Status) != "ACTIVE" {
+		t.Errorf("what can't be deleted is %v", got)
 	}
 }
 

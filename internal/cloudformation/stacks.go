@@ -365,6 +365,8 @@ func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStac
 		return nil, invalid("Stack [%s] cannot be deleted while TerminationProtection is enabled", *stack.StackName)
 	case len(in.RetainResources) > 0 && stack.StackStatus != types.StackStatusDeleteFailed:
 		return nil, invalid("Invalid operation on stack [%s]. RetainResources can be specified only for stacks in DELETE_FAILED state", *stack.StackId)
+	case in.DeletionMode == types.DeletionModeForceDeleteStack && stack.StackStatus != types.StackStatusDeleteFailed:
+		return nil, invalid("Invalid operation on stack [%s]. FORCE_DELETE_STACK can be specified only for stacks in DELETE_FAILED state", *stack.StackId)
 	case stack.Busy() && stack.StackStatus != types.StackStatusCreateInProgress:
 		return nil, notNow(stack, "deleted")
 	}
@@ -374,6 +376,7 @@ func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStac
 	return out, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		stack.Tokened("DeleteStack", aws.ToString(in.ClientRequestToken))
 		stack.Retain = in.RetainResources
+		stack.ForceDelete = in.DeletionMode == types.DeletionModeForceDeleteStack
 		if in.RoleARN != nil {
 			stack.RoleARN = in.RoleARN
 		}
@@ -440,6 +443,7 @@ func (s *Service) ContinueUpdateRollback(
 	}
 	return &cloudformation.ContinueUpdateRollbackOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		stack.Skip = in.ResourcesToSkip
+		stack.RoleARN = cmp.Or(in.RoleARN, stack.RoleARN)
 		stack.Tokened("ContinueUpdateRollback", aws.ToString(in.ClientRequestToken))
 		s.begin(ctx, tx, stack, types.StackStatusUpdateRollbackInProgress)
 	})

@@ -45,6 +45,9 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	if err := refuseVolumes(in.VolumeConfigurations); err != nil {
 		return nil, err
 	}
+	if aws.ToString(in.PlatformVersion) != "" {
+		return nil, unsupported("platformVersion: Only Fargate's platform has versions, which Pintle doesn't have. Leave it out.")
+	}
 	l := launch{
 		cluster:        in.Cluster,
 		taskDefinition: in.TaskDefinition,

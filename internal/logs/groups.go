@@ -60,11 +60,19 @@ func (s *Service) DescribeLogGroups(
 	if in.LogGroupNamePrefix != nil && in.LogGroupNamePattern != nil {
 		return nil, invalidParameter("LogGroup name prefix and LogGroup name pattern are mutually exclusive parameters.")
 	}
+	if len(in.LogGroupIdentifiers) > 0 && (in.LogGroupNamePrefix != nil || in.LogGroupNamePattern != nil || in.LogGroupClass != "") {
+		return nil, invalidParameter("logGroupIdentifiers can't be used with another filter.")
+	}
+	names := make([]string, len(in.LogGroupIdentifiers))
+	for i, identifier := range in.LogGroupIdentifiers {
+		names[i] = nameInArn(identifier)
+	}
 	groups := func(string) iter.Seq[streams.Group] { return slices.Values(s.store.Groups()) }
 	page, next, err := account.Behind(listing("DescribeLogGroups", maxListed), in.Limit, in.NextToken, groups,
 		func(g streams.Group) string { return g.Name },
 		func(g streams.Group) bool {
-			return strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) &&
+			return (len(names) == 0 || slices.Contains(names, g.Name)) &&
+				strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) &&
 				containsFold(g.Name, aws.ToString(in.LogGroupNamePattern)) &&
 				(in.LogGroupClass == "" || string(in.LogGroupClass) == g.Class)
 		})

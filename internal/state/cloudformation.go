@@ -35,6 +35,8 @@ type Stack struct {
 	Skip []string `json:",omitempty"`
 	// Retain lists resources that a deletion leaves alone.
 	Retain []string `json:",omitempty"`
+	// ForceDelete has a deletion leave alone what it fails to delete.
+	ForceDelete bool `json:",omitempty"`
 	// Imports are the names of the exports of other stacks that it uses.
 	Imports []string `json:",omitempty"`
 	// Policy is the stack policy; "" if there is none.

@@ -220,6 +220,10 @@ func (l *Loop) cleared(ctx context.Context, s *state.Stack, left []*state.StackR
 		case types.StackStatusRollbackInProgress:
 			l.Move(tx, s, ending(reason, types.StackStatusRollbackComplete, types.StackStatusRollbackFailed), reason)
 		case types.StackStatusDeleteInProgress:
+			if s.ForceDelete {
+				forget(tx, left)
+				reason = ""
+			}
 			l.Move(tx, s, ending(reason, types.StackStatusDeleteComplete, types.StackStatusDeleteFailed), reason)
 		}
 	})
