@@ -34,6 +34,7 @@ import (
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node"
+	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
@@ -54,6 +55,8 @@ type nodeFlags struct {
 	ImagesFile  string
 	BlockIMDS   bool
 	Keep        time.Duration
+	ImagePull   string
+	ImageBudget int64
 }
 
 // keepStopped is how long what stopped tasks leave is kept, as by Amazon's agent.
@@ -93,6 +96,18 @@ func (c *nodeFlags) define(f flags) {
 	f.BoolVar(&c.StrictLogs, "strict", false, "Fail tasks whose log group does not exist, like AWS, instead of creating it.")
 	f.DurationVar(&c.Keep, "keep", keepStopped, "How long stopped tasks' containers, files and output are kept on the node.")
 	f.env("keep", "ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION")
+	f.choice(
+		&c.ImagePull, "image-pull", string(engine.PullDefault),
+		"When images are pulled. default: for each task, and if that fails the image that is here will do; always: for each task; once: unless a "+
+			"task has pulled it before; prefer-cached: unless it's here, and no image is removed.",
+		string(engine.PullDefault), string(engine.PullAlways), string(engine.PullOnce), string(engine.PullPreferCached),
+	)
+	f.env("image-pull", "ECS_IMAGE_PULL_BEHAVIOR")
+	f.bytes(
+		&c.ImageBudget, "image-budget", 0,
+		"How much images may take on the disk before those are removed that tasks didn't use for longest; default half of the file system that "+
+			"they are on.",
+	)
 	f.BoolVar(
 		&c.BlockIMDS, "awsvpc-block-imds", false,
 		"Keep tasks in network mode awsvpc from the instance metadata service, 169.254.169.254.",
@@ -364,6 +379,8 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Attributes = f.Attributes
 	c.StrictLogs = f.StrictLogs
 	c.Keep = f.Keep
+	c.Pull = engine.PullBehavior(f.ImagePull)
+	c.ImageBudget = cmp.Or(f.ImageBudget, m.imageBudget)
 	c.BlockInstanceMetadata = f.BlockIMDS
 	c.Runtime = m.runtime
 	c.Networks = m.networks

@@ -313,7 +313,11 @@ var besides = []string{"machine", "nodes", "agent", "lost+found"}
 // bytes defines a flag for a size in bytes, written like 512MiB.
 func (f flags) bytes(to *int64, name string, otherwise int64, usage string) {
 	*to = otherwise
-	f.Var(&value{units.BytesSize(float64(otherwise)), "SIZE", func(s string) error {
+	text := "" // no default to tell of
+	if otherwise != 0 {
+		text = units.BytesSize(float64(otherwise))
+	}
+	f.Var(&value{text, "SIZE", func(s string) error {
 		n, err := units.RAMInBytes(s)
 		if err == nil && n <= 0 {
 			err = errors.New("it is no size")

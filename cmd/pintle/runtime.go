@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/runtime"
@@ -26,6 +28,8 @@ type machine struct {
 	runtime  runtime.Runtime
 	networks engine.Networks // nil if there are none
 	groups   engine.Groups   // nil if there are none
+	// imageBudget is how many bytes images may take on the disk by default; 0 if nobody knows which disk that is.
+	imageBudget int64
 }
 
 // machine opens the chosen runtime. By default that is Docker, or else runc; plain processes only by name. If there's none, the error says
@@ -96,6 +100,9 @@ func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {
 		slog.Warn("containers in network mode bridge that ask for their metadata or credentials at once may be refused", "reason", err)
 	}
 	m := machine{runtime: rt, groups: orNoGroups(rt.TaskGroups(ctx))}
+	if root, err := rt.Root(ctx); err == nil {
+		m.imageBudget = halfOfDisk(root)
+	}
 	networks, err := f.dockerNetworks(ctx, dir, rt)
 	if err != nil {
 		slog.Warn("tasks in network mode awsvpc cannot run on this node", "reason", err)
@@ -139,7 +146,16 @@ func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
 		return machine{}, err
 	}
 	rt, err := oci.New(oci.Options{Dir: dir, Shim: program, Networks: bridge})
-	return machine{rt, tasks, orNoGroups(taskgroup.Open(false))}, err
+	return machine{rt, tasks, orNoGroups(taskgroup.Open(false)), halfOfDisk(dir)}, err
+}
+
+// halfOfDisk is half of what the file system of a directory holds, in bytes; 0 if that can't be told.
+func halfOfDisk(dir string) int64 {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0
+	}
+	return int64(s.Blocks) * s.Bsize / 2
 }
 
 // findShim returns the program to run beside each container. If that is this one, which takes more memory, it says so.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node"
+	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/plane"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -86,6 +87,12 @@ func (c *upCmd) containerFlags() []string {
 	all := []string{"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost}
 	if c.Keep != keepStopped {
 		all = append(all, "--keep="+c.Keep.String())
+	}
+	if c.ImagePull != string(engine.PullDefault) {
+		all = append(all, "--image-pull="+c.ImagePull)
+	}
+	if c.ImageBudget != 0 {
+		all = append(all, "--image-budget="+strconv.FormatInt(c.ImageBudget, 10))
 	}
 	if c.StrictLogs {
 		all = append(all, "--strict")

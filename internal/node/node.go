@@ -59,6 +59,8 @@ type Config struct {
 	Version      string
 	Keep         time.Duration // of stopped tasks; 0 is three hours
 	StrictLogs   bool          // a missing log group fails the task, as on AWS
+	Pull         engine.PullBehavior
+	ImageBudget  int64 // how many bytes images may take; 0 is no limit
 	// BlockInstanceMetadata keeps tasks in network mode awsvpc from the instance metadata service.
 	BlockInstanceMetadata bool
 
@@ -204,6 +206,8 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		Address:       a.address,
 		Connected:     a.sendNetwork,
 		Keep:          a.config.Keep,
+		Pull:          a.config.Pull,
+		ImageBudget:   a.config.ImageBudget,
 		Log:           a.log,
 	}
 	if a.config.Parameters != nil || a.config.SecretValues != nil {

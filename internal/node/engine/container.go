@@ -215,8 +215,11 @@ func (t *task) pull(ctx context.Context, c *acs.Container, auth *runtime.Registr
 	return digest, err
 }
 
-// tryPull pulls an image, and tries again after failures.
+// tryPull pulls an image, unless it needn't be pulled, and tries again after failures.
 func (t *task) tryPull(ctx context.Context, image string, auth *runtime.RegistryAuth) (digest string, err error) {
+	if digest, ok := t.engine.needsNoPull(ctx, image); ok {
+		return digest, nil
+	}
 	wait := minPullPause
 	for try := 1; ; try++ {
 		err = whenUp(ctx, func() error {
@@ -224,6 +227,9 @@ func (t *task) tryPull(ctx context.Context, image string, auth *runtime.Registry
 			return err
 		})
 		if err == nil {
+			return digest, nil
+		}
+		if digest, ok := t.engine.standIn(ctx, image, err); ok && ctx.Err() == nil {
 			return digest, nil
 		}
 		if errors.Is(err, runtime.ErrImageName) {

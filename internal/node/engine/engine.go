@@ -64,13 +64,18 @@ type Options struct {
 	// Keep is how long the engine remembers a stopped task, so that it never runs again, and keeps its containers for inspection.
 	// 0 means three hours.
 	Keep time.Duration
-	Log  *slog.Logger
+	// Pull says when images are pulled; empty means PullDefault.
+	Pull PullBehavior
+	// ImageBudget is how many bytes images may take on the disk before those go that weren't used for longest; 0 means no limit.
+	ImageBudget int64
+	Log         *slog.Logger
 }
 
 // Engine runs a node's tasks.
 type Engine struct {
 	opts   Options
 	ledger *ledger
+	images *images
 	write  func(path string, r *Record) error // Record.write, except in tests
 
 	healthNews atomic.Bool // whether a container's health has changed and nobody has asked since
@@ -90,11 +95,16 @@ func Open(opts Options) (*Engine, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
 	}
+	opts.Pull = cmp.Or(opts.Pull, PullDefault)
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, err
 	}
+	images, err := openImages(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
 	e := &Engine{
-		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), tasks: map[string]*task{}, tokens: map[string]*task{},
+		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), images: images, tasks: map[string]*task{}, tokens: map[string]*task{},
 		write: func(path string, r *Record) error { return r.write(path) },
 	}
 	return e, e.readRecords()
@@ -229,10 +239,10 @@ func (e *Engine) remove(ctx context.Context, c runtime.Container) error {
 	return e.opts.Runtime.Remove(ctx, c.ID)
 }
 
-// sweepEvery is how often sweep looks for tasks to forget.
+// sweepEvery is how often sweep looks for tasks to forget, and for images to remove.
 const sweepEvery = time.Minute
 
-// sweep forgets tasks that stopped long ago, until ctx ends.
+// sweep forgets tasks that stopped long ago, and removes images that take too much, until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for pause(ctx, min(sweepEvery, e.opts.Keep)) {
 		for _, t := range e.all() {
@@ -240,6 +250,9 @@ func (e *Engine) sweep(ctx context.Context) {
 				t.cleanUp(ctx)
 				e.forget(t)
 			}
+		}
+		if err := e.tidyImages(ctx); err != nil && ctx.Err() == nil {
+			e.opts.Log.Warn("cannot remove unused images", "error", err)
 		}
 	}
 }

@@ -37,6 +37,7 @@ type world struct {
 	began      time.Time
 	pulls      atomic.Int32
 	pulledWith *runtime.RegistryAuth // by the last pull
+	stored     map[string]bool       // images that are here
 }
 
 type fakeContainer struct {
@@ -48,7 +49,9 @@ type fakeContainer struct {
 }
 
 func newWorld() *world {
-	return &world{containers: map[string]*fakeContainer{}, starts: map[string]int{}, networks: map[string]bool{}, began: time.Now()}
+	return &world{
+		containers: map[string]*fakeContainer{}, starts: map[string]int{}, networks: map[string]bool{}, began: time.Now(), stored: map[string]bool{},
+	}
 }
 
 func (w *world) event(format string, args ...any) {
@@ -198,7 +201,30 @@ func (a *agent) Pull(ctx context.Context, image string, auth *runtime.RegistryAu
 			return "", ctx.Err()
 		}
 	}
+	a.mu.Lock()
+	a.stored[image] = true
+	a.mu.Unlock()
 	return "sha256:" + image, nil
+}
+
+func (a *agent) Stored(_ context.Context, image string) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.stored[image] {
+		return "", runtime.ErrImageNotFound
+	}
+	return "sha256:" + image, nil
+}
+
+// ImagesSize counts the images.
+func (a *agent) ImagesSize(context.Context) (int64, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return int64(len(a.stored)), nil
+}
+
+func (a *agent) RemoveImage(_ context.Context, image string) error {
+	return a.do(func() error { delete(a.stored, image); return nil })
 }
 
 func (a *agent) Create(_ context.Context, spec *runtime.Spec) error {

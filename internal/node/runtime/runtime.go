@@ -24,6 +24,9 @@ type Runtime interface {
 	// "rootfs:/path.tar[.gz]".
 	Pull(ctx context.Context, ref string, auth *RegistryAuth) (digest string, err error)
 
+	// Stored returns the digest of an image that an earlier Pull has left on this machine, or ErrImageNotFound.
+	Stored(ctx context.Context, ref string) (digest string, err error)
+
 	// Create makes the container under spec.ID without starting it. If the ID exists that's no error: the agent may have died before
 	// noting that it had created it.
 	Create(ctx context.Context, spec *Spec) error

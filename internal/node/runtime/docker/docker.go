@@ -185,6 +185,15 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 // IsLocal reports whether the engine is on this machine, and so its containers' processes too.
 func (r *Runtime) IsLocal() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
 
+// Root returns the directory where the engine keeps its images, if that is on this machine.
+func (r *Runtime) Root(ctx context.Context) (string, error) {
+	if !r.IsLocal() {
+		return "", errors.New("the Docker Engine is on another machine")
+	}
+	info, err := r.api.Info(ctx, client.InfoOptions{})
+	return info.Info.DockerRootDir, err
+}
+
 // TaskGroups returns the control groups in which the engine puts the containers of tasks, or why it can't.
 func (r *Runtime) TaskGroups(ctx context.Context) (*taskgroup.Groups, error) {
 	if !r.IsLocal() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,16 +40,12 @@ var ecrHost = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/
 // isPinnedInECR reports whether a reference names an image of ECR by its digest. The engine knows no digest of one that it was given.
 func isPinnedInECR(ref string) bool { return strings.Contains(ref, "@") && ecrHost.MatchString(ref) }
 
-// Pull implements runtime.Runtime. If a pull fails but the engine has the image, Pull uses that, which is ECS's image pull behavior
-// "default". A file is read again each time, since it may have changed.
+// Pull implements runtime.Runtime. A file is read again each time, since it may have changed.
 func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
 	var err error
 	switch {
 	case auth != nil && auth.Via != nil:
-		var digest string
-		if digest, err = r.bring(ctx, ref, auth); err == nil {
-			return digest, nil
-		}
+		return r.bring(ctx, ref, auth)
 	case strings.HasPrefix(ref, image.RootfsPrefix):
 		err = r.importRootfs(ctx, ref)
 	case strings.HasPrefix(ref, image.LayoutPrefix):
@@ -58,12 +53,20 @@ func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 	default:
 		err = r.pull(ctx, ref, auth)
 	}
-	found, inspectErr := r.api.ImageInspect(ctx, imageName(ref))
-	if errdefs.IsNotFound(inspectErr) || inspectErr != nil && errors.Is(err, runtime.ErrImageName) {
-		return "", errors.Join(err, fmt.Errorf("%s: %w", ref, runtime.ErrImageNotFound))
+	if err != nil {
+		return "", orUnavailable(err)
 	}
-	if inspectErr != nil {
-		return "", orUnavailable(inspectErr)
+	return r.Stored(ctx, ref)
+}
+
+// Stored implements runtime.Runtime.
+func (r *Runtime) Stored(ctx context.Context, ref string) (string, error) {
+	found, err := r.api.ImageInspect(ctx, imageName(ref))
+	if errdefs.IsNotFound(err) {
+		return "", fmt.Errorf("%s: %w", ref, runtime.ErrImageNotFound)
+	}
+	if err != nil {
+		return "", orUnavailable(err)
 	}
 	return digestIn(ref, found.RepoDigests), nil
 }
@@ -133,7 +136,22 @@ func (r *Runtime) bring(ctx context.Context, ref string, auth *runtime.RegistryA
 	if has, err := r.api.ImageInspect(ctx, imageName(ref)); err == nil && (has.ID == id.String() || has.ID == found.Digest.String()) {
 		return found.Digest.String(), nil
 	}
-	return found.Digest.String(), r.load(ctx, ref, img)
+	return found.Digest.String(), orUnavailable(r.load(ctx, ref, img))
+}
+
+// ImagesSize says how many bytes all of the engine's images take.
+func (r *Runtime) ImagesSize(ctx context.Context) (int64, error) {
+	use, err := r.api.DiskUsage(ctx, client.DiskUsageOptions{Images: true})
+	return use.Images.TotalSize, err
+}
+
+// RemoveImage removes an image's name, and the image with the last of its names. One that a container has stays, whoever made that.
+func (r *Runtime) RemoveImage(ctx context.Context, ref string) error {
+	_, err := r.api.ImageRemove(ctx, imageName(ref), client.ImageRemoveOptions{PruneChildren: true})
+	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // pullWatched pulls an image, unless the engine reports no progress for a while.

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -43,6 +42,7 @@ type Store struct {
 	pulls singleflight.Group // by reference, and by layer
 	// pulling is held for reading while layers are unpacked that no image has yet.
 	pulling sync.RWMutex
+	sizes   sync.Map // of layers in bytes, by name
 }
 
 // unfinished is the prefix of directories where layers are being unpacked.
@@ -92,8 +92,7 @@ func (s *Store) has(layer string) bool {
 // put records an image. Its layers must be in the store.
 func (s *Store) put(img *Image) error { return file.WriteJSON(s.path(img.Ref), img, false) }
 
-// Pull stores an image as it is at its source now. If the source can't be reached but the image is stored, Pull uses that, which is ECS's
-// image pull behavior "default". Concurrent pulls of the same image share the work.
+// Pull stores an image as it is at its source now. Concurrent pulls of the same image share the work.
 func (s *Store) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
 	done := s.pulls.DoChan(ref, func() (any, error) { return s.pull(ctx, ref, auth) })
 	select {
@@ -106,21 +105,20 @@ func (s *Store) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth
 		if errors.Is(r.Err, context.Canceled) && ctx.Err() == nil { // another caller started the pull and was canceled
 			return s.Pull(ctx, ref, auth)
 		}
-		img, err := s.stored(ref)
-		if err != nil || ctx.Err() != nil {
-			return nil, errors.Join(r.Err, err)
-		}
-		slog.Warn("cannot pull an image; using the one that is here", "image", ref, "error", r.Err)
-		return img, nil
+		return nil, r.Err
 	}
 }
 
-// stored returns a stored image. One that a reference names by its digest may have been stored under its tag.
-func (s *Store) stored(ref string) (*Image, error) {
+// Stored returns a stored image, and notes that it's used, or returns runtime.ErrImageNotFound. An image that a reference names by its digest
+// may have been stored under its tag.
+func (s *Store) Stored(ref string) (*Image, error) {
 	img, err := s.Get(ref)
+	if err == nil {
+		return img, s.touch(ref)
+	}
 	tag, digest, ok := strings.Cut(ref, "@")
-	if err == nil || !ok {
-		return img, err
+	if !ok {
+		return nil, err
 	}
 	tagged, tagErr := s.Get(tag)
 	if tagErr != nil || tagged.Digest != digest {
@@ -128,6 +126,12 @@ func (s *Store) stored(ref string) (*Image, error) {
 	}
 	tagged.Ref = ref
 	return tagged, s.put(tagged)
+}
+
+// touch notes that an image is used now.
+func (s *Store) touch(ref string) error {
+	now := time.Now()
+	return os.Chtimes(s.path(ref), now, now)
 }
 
 // pull stores an image, and notes when.
@@ -138,8 +142,7 @@ func (s *Store) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	return img, os.Chtimes(s.path(ref), now, now)
+	return img, s.touch(ref)
 }
 
 func (s *Store) get(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {

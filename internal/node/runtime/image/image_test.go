@@ -208,7 +208,14 @@ func TestMovedTagIsPulledAgain(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	server.Close()
-	if got := content(filepath.Join(mount(t, s, pull(t, s, ref)), "a")); got != "2" {
+	if _, err := s.Pull(t.Context(), ref, nil); err == nil {
+		t.Error("pulled from a registry that is gone")
+	}
+	img, err := s.Stored(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := content(filepath.Join(mount(t, s, img), "a")); got != "2" {
 		t.Errorf("with the registry gone: %q", got)
 	}
 }
@@ -223,14 +230,14 @@ func TestDigestOfAStoredTag(t *testing.T) {
 	}
 	server.Close()
 	s = store(t)
-	if _, err := s.Pull(t.Context(), pinned, nil); !errors.Is(err, runtime.ErrImageNotFound) {
+	if _, err := s.Stored(pinned); !errors.Is(err, runtime.ErrImageNotFound) {
 		t.Errorf("in an empty store: %v", err)
 	}
 	for stored, want := range map[string]error{"sha256:1": nil, "sha256:2": runtime.ErrImageNotFound} {
 		if err := s.put(&Image{Ref: "registry.example.com/app:1", Digest: "sha256:1"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.stored("registry.example.com/app:1@" + stored); !errors.Is(err, want) {
+		if _, err := s.Stored("registry.example.com/app:1@" + stored); !errors.Is(err, want) {
 			t.Errorf("%s: %v", stored, err)
 		}
 	}
@@ -240,7 +247,11 @@ func TestFailedPulls(t *testing.T) {
 	_, server := push(t, imageOf(t, layer(t, "a=1")))
 	host := strings.TrimPrefix(server.URL, "http://")
 	for _, ref := range []string{host + "/team/none:1", "127.0.0.1:1/none:1", "rootfs:/none.tar", "oci-layout:/none", "UPPER CASE"} {
-		if _, err := store(t).Pull(t.Context(), ref, nil); !errors.Is(err, runtime.ErrImageNotFound) {
+		s := store(t)
+		if _, err := s.Pull(t.Context(), ref, nil); err == nil {
+			t.Errorf("%s was pulled", ref)
+		}
+		if _, err := s.Stored(ref); !errors.Is(err, runtime.ErrImageNotFound) {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
@@ -400,18 +411,15 @@ func TestOpenRemovesUnfinishedLayers(t *testing.T) {
 	}
 }
 
-// TestPrune: images that no container has go once they were not pulled for a while, with the layers that nothing else has.
+// TestPrune: layers go that no image and no container has, and don't count as long as they are here.
 func TestPrune(t *testing.T) {
 	s := store(t)
-	base := layer(t, "base=1")
+	base := layer(t, "base="+strings.Repeat("b", 100_000))
 	var refs []string
 	for i := range 3 {
-		ref, _ := push(t, imageOf(t, base, layer(t, fmt.Sprintf("own=%d", i))))
+		ref, _ := push(t, imageOf(t, base, layer(t, fmt.Sprintf("own=%d%s", i, strings.Repeat("o", 20_000)))))
 		refs = append(refs, ref)
 		pull(t, s, ref)
-		if err := os.Chtimes(s.path(ref), time.Time{}, time.Now().Add(-time.Hour)); err != nil {
-			t.Fatal(err)
-		}
 	}
 	moved, err := s.Get(refs[2]) // a container still has its layers, under no image
 	if err != nil {
@@ -422,38 +430,45 @@ func TestPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer Unmount(dir) //nolint:errcheck // a test
-	mounted, err := LayersOf(dir)
-	if err != nil || len(mounted) != 2 {
-		t.Fatal(mounted, err)
+	names, err := LayersOf(dir)
+	if err != nil || len(names) != 2 {
+		t.Fatal(names, err)
 	}
-	count := func(images, layers int) {
+	mounted := map[string]bool{names[0]: true, names[1]: true}
+	check := func(when string, mounted map[string]bool, layers int, kB int64) {
 		t.Helper()
-		i, _ := os.ReadDir(filepath.Join(s.dir, "images"))
-		l, _ := os.ReadDir(s.layers())
-		if len(i) != images || len(l) != layers {
-			t.Errorf("%d images and %d layers are left, want %d and %d", len(i), len(l), images, layers)
-		}
-	}
-	prune := func(unused time.Duration, images, layers []string) {
-		t.Helper()
-		has := [2]map[string]bool{{}, {}}
-		for i, list := range [][]string{images, layers} {
-			for _, name := range list {
-				has[i][name] = true
-			}
-		}
-		if err := s.Prune(has[0], has[1], unused); err != nil {
+		if err := s.Prune(mounted); err != nil {
 			t.Fatal(err)
 		}
+		size, err := s.Size(mounted)
+		if left, _ := os.ReadDir(s.layers()); err != nil || len(left) != layers || size/1000 < kB || size/1000 > kB+30 {
+			t.Errorf("%s: %d layers and %d bytes are left, want %d and some %d kB: %v", when, len(left), size, layers, kB, err)
+		}
 	}
-	prune(2*time.Hour, nil, mounted)
-	count(3, 4)
-	prune(time.Minute, refs[:1], mounted)
-	count(1, 3) // the base, the first image's own layer, the container's
+	remove := func(ref string) {
+		t.Helper()
+		if err := s.Remove(ref); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Get(ref); err != nil {
+			t.Error("it went right after its pull:", err)
+		}
+		if err := os.Chtimes(s.path(ref), time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // once more is no error
+			if err := s.Remove(ref); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check("with all", mounted, 4, 160)
+	remove(refs[1])
+	remove(refs[2])
+	check("with one image and one container", mounted, 3, 140)
 	s.pulling.RLock()
-	prune(time.Minute, nil, nil)
+	remove(refs[0])
+	check("during a pull", nil, 3, 0)
 	s.pulling.RUnlock()
-	count(1, 3)
-	prune(time.Minute, nil, nil)
-	count(0, 0)
+	check("with none", nil, 0, 0)
 }

@@ -45,7 +45,7 @@ type Runtime struct {
 	settling   keyedMutex // by container
 
 	pruning sync.Mutex
-	pruned  time.Time // when prune last looked
+	pruned  time.Time // when pruneNowAndThen last looked
 }
 
 var (
@@ -90,6 +90,15 @@ func (r *Runtime) volumes() string { return filepath.Join(r.opts.Dir, "volumes")
 // Pull implements runtime.Runtime.
 func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
 	img, err := r.images.Pull(ctx, ref, auth)
+	if err != nil {
+		return "", err
+	}
+	return img.Digest, nil
+}
+
+// Stored implements runtime.Runtime.
+func (r *Runtime) Stored(_ context.Context, ref string) (string, error) {
+	img, err := r.images.Stored(ref)
 	if err != nil {
 		return "", err
 	}
@@ -358,48 +367,74 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.prune(); err != nil {
-		slog.Warn("cannot remove unused images", "error", err)
+	if err := r.pruneNowAndThen(); err != nil {
+		slog.Warn("cannot remove unused layers of images", "error", err)
 	}
 	return nil
 }
 
-// pruneEvery limits how often prune looks, and keepImages is how long an image stays that no container has.
-const (
-	pruneEvery = time.Minute
-	keepImages = time.Hour
-)
+// ImagesSize says how many bytes all images take.
+func (r *Runtime) ImagesSize(context.Context) (int64, error) {
+	mounted, _, err := r.mounted()
+	if err != nil {
+		return 0, err
+	}
+	return r.images.Size(mounted)
+}
 
-// prune removes images and layers that no container has any more.
-func (r *Runtime) prune() error {
+// RemoveImage removes an image that no container has.
+func (r *Runtime) RemoveImage(_ context.Context, ref string) error {
+	if err := r.images.Remove(ref); err != nil {
+		return err
+	}
+	return r.prune()
+}
+
+// pruneEvery limits how often the end of a container has prune look.
+const pruneEvery = time.Minute
+
+// pruneNowAndThen removes layers that nothing has any more, unless that was looked at just now.
+func (r *Runtime) pruneNowAndThen() error {
 	r.pruning.Lock()
 	defer r.pruning.Unlock()
 	if time.Since(r.pruned) < pruneEvery {
 		return nil
 	}
 	r.pruned = time.Now()
-	entries, err := os.ReadDir(r.containers.Dir)
-	if err != nil {
+	return r.prune()
+}
+
+// prune removes layers that nothing has any more.
+func (r *Runtime) prune() error {
+	mounted, whole, err := r.mounted()
+	if err != nil || !whole {
 		return err
 	}
-	images, layers := map[string]bool{}, map[string]bool{}
+	return r.images.Prune(mounted)
+}
+
+// mounted returns the layers of all containers. It's not the whole if there is a container that doesn't say, because an earlier version made it
+// or because it is being made.
+func (r *Runtime) mounted() (layers map[string]bool, whole bool, err error) {
+	entries, err := os.ReadDir(r.containers.Dir)
+	if err != nil {
+		return nil, false, err
+	}
+	layers, whole = map[string]bool{}, true
 	for _, e := range entries {
-		dir := filepath.Join(r.containers.Dir, e.Name())
-		names, err := image.LayersOf(dir)
+		names, err := image.LayersOf(filepath.Join(r.containers.Dir, e.Name()))
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // an earlier version's container, or one that is being made: who knows what it has
+			whole = false
+			continue
 		}
 		if err != nil {
-			return err
+			return nil, false, err
 		}
 		for _, name := range names {
 			layers[name] = true
 		}
-		if spec, err := shim.ReadSpec(dir); err == nil { // else it's being made
-			images[spec.Image] = true
-		}
 	}
-	return r.images.Prune(images, layers, keepImages)
+	return layers, whole, nil
 }
 
 // RemoveVolume implements runtime.Runtime.

@@ -45,6 +45,9 @@ func (*Runtime) Name() string { return "process" }
 // Pull does nothing, since there are no images.
 func (*Runtime) Pull(context.Context, string, *runtime.RegistryAuth) (string, error) { return "", nil }
 
+// Stored implements runtime.Runtime. As with Pull, any image will do.
+func (*Runtime) Stored(context.Context, string) (string, error) { return "", nil }
+
 // Create implements runtime.Runtime.
 func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 	dir, err := r.containers.Path(spec.ID)

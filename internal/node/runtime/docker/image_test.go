@@ -1,0 +1,74 @@
+package docker
+
+import (
+	"archive/tar"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
+)
+
+// TestRemoveImage: an image goes unless a container has it, and its bytes with it.
+func TestRemoveImage(t *testing.T) {
+	ref := "rootfs:" + rootfs(t, rand.Text()) // which no other image shares
+	size := func() int64 {
+		t.Helper()
+		n, err := engine.ImagesSize(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	without := size()
+	if _, err := engine.Pull(t.Context(), ref, nil); err != nil {
+		t.Fatal(err)
+	}
+	with := size()
+	spec := &runtime.Spec{ID: "keeps-" + runtimetest.Mark, Image: ref, Entrypoint: []string{"true"}, Network: runtime.Network{Mode: "none"}}
+	if err := engine.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.RemoveImage(t.Context(), ref); err != nil {
+		t.Error(err)
+	}
+	if _, err := engine.Stored(t.Context(), ref); err != nil {
+		t.Error("it went although a container has it:", err)
+	}
+	if err := engine.Remove(t.Context(), spec.ID); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // once more is no error
+		if err := engine.RemoveImage(t.Context(), ref); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := engine.Stored(t.Context(), ref); !errors.Is(err, runtime.ErrImageNotFound) {
+		t.Error("it is still there:", err)
+	}
+	if with <= without || size() != without {
+		t.Errorf("images took %d bytes, %d with it, %d after it", without, with, size())
+	}
+}
+
+// rootfs makes a tarball of a root file system with one file, and returns its path.
+func rootfs(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rootfs.tar")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(f)
+	err = w.WriteHeader(&tar.Header{Name: "file", Mode: 0o644, Size: int64(len(content))})
+	if err == nil {
+		_, err = w.Write([]byte(content))
+	}
+	if err := errors.Join(err, w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
