@@ -162,7 +162,7 @@ func (s *Service) DescribeAnomalyDetectors(
 	_ context.Context, in *cloudwatch.DescribeAnomalyDetectorsInput,
 ) (*cloudwatch.DescribeAnomalyDetectorsOutput, error) {
 	if len(in.AnomalyDetectorIds) > 0 {
-		return nil, notFound("anomaly detector", in.AnomalyDetectorIds[0]) // they have no ids here
+		return nil, invalid("The value %s for parameter AnomalyDetectorIds is invalid: Pintle's detectors have no ids.", in.AnomalyDetectorIds[0])
 	}
 	for _, t := range in.AnomalyDetectorTypes {
 		if !slices.Contains(t.Values(), t) {

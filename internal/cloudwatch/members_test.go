@@ -65,7 +65,7 @@ func TestDetectorsAsTheyAre(t *testing.T) {
 	checkError(t, put(types.AnomalyDetectorConfiguration{AdaptationSpeed: "FAST"}), "ValidationException", "AdaptationSpeed")
 	checkError(t, put(types.AnomalyDetectorConfiguration{OutlierFilteringStrength: "STRICT"}), "ValidationException", "OutlierFilteringStrength")
 	_, err := s.DescribeAnomalyDetectors(t.Context(), &cloudwatch.DescribeAnomalyDetectorsInput{AnomalyDetectorIds: []string{"d"}})
-	checkError(t, err, "ResourceNotFoundException", "d")
+	checkError(t, err, "InvalidParameterValueException", "AnomalyDetectorIds")
 	_, err = s.DeleteAnomalyDetector(t.Context(), &cloudwatch.DeleteAnomalyDetectorInput{AnomalyDetectorId: aws.String("d")})
 	checkError(t, err, "ResourceNotFoundException", "d")
 	_, err = s.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{AlarmContributorId: aws.String("c")})
