@@ -497,6 +497,11 @@ func TestGroupRefuses(t *testing.T) {
 		refuses("activities: a page", (*Service).DescribeScalingActivities,
 			&api.DescribeScalingActivitiesInput{MaxRecords: aws.Int32(0)},
 			invalidCode, "between 1 and 100"),
+		refuses("terminate: of another group", (*Service).TerminateInstanceInAutoScalingGroup,
+			&api.TerminateInstanceInAutoScalingGroupInput{
+				AutoScalingGroupName: none, InstanceId: &serves, ShouldDecrementDesiredCapacity: aws.Bool(false),
+			},
+			invalidCode, "is not part of Auto Scaling group"),
 		refuses("suspend: a process", (*Service).SuspendProcesses,
 			&api.SuspendProcessesInput{AutoScalingGroupName: g, ScalingProcesses: []string{"Breathe"}},
 			invalidCode, "Breathe"),
@@ -1373,5 +1378,32 @@ func TestPolicyIgnoresZeros(t *testing.T) {
 		if p := out.ScalingPolicies[0]; p.ScalingAdjustment != nil || p.Cooldown != nil || p.MinAdjustmentMagnitude != nil {
 			t.Errorf("%s: %v", *in.PolicyName, p)
 		}
+	}
+}
+
+// TestActivitiesOfDeletedGroups: activities outlive their group, and are shown to who asks for those of groups that are gone.
+func TestActivitiesOfDeletedGroups(t *testing.T) {
+	w := newWorld(t)
+	w.update(func(tx *state.Tx) {
+		gone := tx.AutoScalingGroups.Get("g").Clone()
+		gone.AutoScalingGroupARN = aws.String("arn:of-one-before")
+		tx.StartGroupActivity(gone, "before", "", types.ScalingActivityStatusCodeSuccessful, 100, w.now)
+	})
+	count := func(deleted bool) (all, gone int) {
+		out, err := w.DescribeScalingActivities(t.Context(), &api.DescribeScalingActivitiesInput{
+			AutoScalingGroupName: aws.String("g"), IncludeDeletedGroups: &deleted,
+		})
+		w.must(err)
+		for _, a := range out.Activities {
+			if aws.ToString(a.AutoScalingGroupState) == "Deleted" {
+				gone++
+			}
+		}
+		return len(out.Activities), gone
+	}
+	live, none := count(false)
+	all, one := count(true)
+	if none != 0 || one != 1 || all != live+1 {
+		t.Errorf("%d activities, of which %d are of a deleted group; with deleted groups %d and %d", live, none, all, one)
 	}
 }

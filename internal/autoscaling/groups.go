@@ -69,6 +69,7 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 	}
 	err := unsupported(
 		member{"InstanceId", in.InstanceId != nil},
+		member{"Operator", in.Operator != nil},
 		member{"PlacementGroup", aws.ToString(in.PlacementGroup) != ""},
 		member{"Context", aws.ToString(in.Context) != ""},
 		member{"AvailabilityZoneIds", len(in.AvailabilityZoneIds) > 0},
@@ -605,14 +606,15 @@ func (s *Service) DescribeScalingActivities(
 	if len(in.Filters) > 0 {
 		return nil, invalid("Filters: Pintle supports none for activities")
 	}
-	activities := s.store.View().GroupActivities
-	all := activities.All()
+	v := s.store.View()
+	all := v.GroupActivities.All()
 	if in.AutoScalingGroupName != nil {
-		all = activities.By(state.GroupActivitiesByGroup, *in.AutoScalingGroupName)
+		all = v.GroupActivities.By(state.GroupActivitiesByGroup, *in.AutoScalingGroupName)
 	}
 	var rows []*state.GroupActivity
 	for a := range all {
-		if len(in.ActivityIds) == 0 || slices.Contains(in.ActivityIds, *a.ActivityId) {
+		named := len(in.ActivityIds) == 0 || slices.Contains(in.ActivityIds, *a.ActivityId)
+		if named && (aws.ToBool(in.IncludeDeletedGroups) || !ofDeletedGroup(v, a)) {
 			rows = append(rows, a)
 		}
 	}
@@ -624,9 +626,19 @@ func (s *Service) DescribeScalingActivities(
 	}
 	out := &api.DescribeScalingActivitiesOutput{Activities: []types.Activity{}, NextToken: next}
 	for _, row := range rows {
-		out.Activities = append(out.Activities, row.Activity)
+		a := row.Activity
+		if ofDeletedGroup(v, row) {
+			a.AutoScalingGroupState = aws.String("Deleted")
+		}
+		out.Activities = append(out.Activities, a)
 	}
 	return out, nil
+}
+
+// ofDeletedGroup reports whether an activity's group is gone. There may be another one with its name.
+func ofDeletedGroup(v *state.View, a *state.GroupActivity) bool {
+	g := v.AutoScalingGroups.Get(*a.AutoScalingGroupName)
+	return g == nil || *g.AutoScalingGroupARN != *a.AutoScalingGroupARN
 }
 
 // processes can be suspended. They're from the user guide's page "Suspend and resume processes".

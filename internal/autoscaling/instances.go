@@ -47,6 +47,9 @@ func (s *Service) TerminateInstanceInAutoScalingGroup(
 		if err != nil {
 			return err
 		}
+		if name := aws.ToString(in.AutoScalingGroupName); name != "" && name != old.Name() {
+			return invalid("The instance %s is not part of Auto Scaling group %s.", *in.InstanceId, name)
+		}
 		if i.Member.IsLeaving() {
 			return invalid("The instance %s is not in InService or Standby or Pending: it is %s", *in.InstanceId, i.Member.LifecycleState)
 		}

@@ -28,6 +28,9 @@ func (s *Service) CreateChangeSet(
 	}
 	kind := cmp.Or(in.ChangeSetType, types.ChangeSetTypeUpdate)
 	v := s.store.View()
+	if c := plannedBefore(v, in); c != nil {
+		return &cloudformation.CreateChangeSetOutput{Id: &c.ID, StackId: &c.Stack}, nil
+	}
 	stack, isNew, err := s.subject(v, *in.StackName, *in.ChangeSetName, kind)
 	if err != nil {
 		return nil, err
@@ -53,6 +56,7 @@ func (s *Service) CreateChangeSet(
 	c := &state.ChangeSet{
 		ID:              s.opts.Account.ARN("cloudformation", "changeSet/"+*in.ChangeSetName+"/"+state.NewUUID()),
 		Name:            *in.ChangeSetName,
+		Token:           aws.ToString(in.ClientToken),
 		Stack:           *stack.StackId,
 		Type:            kind,
 		Description:     aws.ToString(in.Description),
@@ -89,12 +93,35 @@ func (h *hierarchy) planned(ctx context.Context, stack *state.Stack, c *state.Ch
 	return changes, refused(err)
 }
 
+// plannedBefore returns the change set that an earlier call with the same token made, or nil if there was none.
+func plannedBefore(v *state.View, in *cloudformation.CreateChangeSetInput) *state.ChangeSet {
+	c, err := findChangeSet(v, *in.ChangeSetName, in.StackName)
+	if err != nil || c == nil || c.Token == "" || c.Token != aws.ToString(in.ClientToken) {
+		return nil
+	}
+	return c
+}
+
 // refuseUnknown refuses what a change set can't do here.
 func refuseUnknown(in *cloudformation.CreateChangeSetInput) error {
-	if err := checkImport(in); err != nil {
-		return err
+	if in.DeploymentMode != "" {
+		return invalid("DeploymentMode: Pintle's change sets compare templates, and not what resources are by now: %s isn't there.",
+			in.DeploymentMode)
 	}
-	return refuseNotifications(in.NotificationARNs)
+	return cmp.Or(checkImport(in), refuseConfig(in.DeploymentConfig), refuseNotifications(in.NotificationARNs))
+}
+
+// refuseConfig refuses operations that don't wait for what they make.
+func refuseConfig(c *types.DeploymentConfig) error {
+	switch {
+	case c == nil:
+		return nil
+	case c.Mode != "" && c.Mode != types.DeploymentConfigModeStandard:
+		return invalid("DeploymentConfig.Mode: Pintle waits for resources to be ready, as STANDARD does: %s isn't there.", c.Mode)
+	case aws.ToBool(c.DisableRollback):
+		return invalid("DeploymentConfig.DisableRollback: use the parameter DisableRollback in its place.")
+	}
+	return nil
 }
 
 // refuseNotifications refuses topics, which nobody could tell anything yet.

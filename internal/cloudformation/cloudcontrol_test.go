@@ -285,3 +285,16 @@ func TestCloudControlKilledAtEachWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestReadsAsARole: reads with another role than the caller's are refused, as changes are.
+func TestReadsAsARole(t *testing.T) {
+	c := newControl(newWorld(t, nil))
+	role, kind := aws.String("arn:aws:iam::000000000000:role/r"), aws.String("AWS::SQS::Queue")
+	_, get := c.GetResource(t.Context(), &cloudcontrol.GetResourceInput{TypeName: kind, Identifier: aws.String("q"), RoleArn: role})
+	_, list := c.ListResources(t.Context(), &cloudcontrol.ListResourcesInput{TypeName: kind, RoleArn: role})
+	for _, err := range []error{get, list} {
+		if err == nil || !strings.Contains(err.Error(), "RoleArn") {
+			t.Errorf("got %v", err)
+		}
+	}
+}

@@ -73,7 +73,7 @@ func TestQueueOfSomebodyElse(t *testing.T) {
 // hasQueues checks how many queues there are after a stack couldn't have one.
 func (w *world) hasQueues(t *testing.T, n int) {
 	t.Helper()
-	if got := w.failures(); !strings.Contains(got, "A: Resource of type 'AWS::SQS::Queue' with identifier 'taken' already exists.") {
+	if got := w.failures(); !strings.Contains(got, "with identifier 'taken' already exists.\" (HandlerErrorCode: AlreadyExists)") {
 		t.Error(got)
 	}
 	if got := call1[sqs.ListQueuesOutput](w, &sqs.ListQueuesInput{}).QueueUrls; len(got) != n {

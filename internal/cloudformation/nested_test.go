@@ -387,3 +387,41 @@ func TestContinueNestedRollback(t *testing.T) {
 		t.Errorf("the setting is %s", *got.Settings[0].Value)
 	}
 }
+
+// TestForcedRollback: a rollback that failed is over at once where what has failed is left as it is.
+func TestForcedRollback(t *testing.T) {
+	w := newWorld(t, nil)
+	text := "Resources: {C: {Type: AWS::ECS::Cluster, Properties: {ClusterName: c, ClusterSettings: [{Name: containerInsights, Value: %s}]}}}"
+	w.create("s", fmt.Sprintf(text, "disabled"))
+	_, err := w.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{
+		StackName:             aws.String("s"),
+		TemplateBody:          aws.String(fmt.Sprintf(text, "enabled")),
+		RollbackConfiguration: &types.RollbackConfiguration{MonitoringTimeInMinutes: aws.Int32(60)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	statetest.Update(t, w.store, func(tx *state.Tx) {
+		for cluster := range tx.Clusters.All() { // so that it can't be changed back
+			tx.Clusters.Delete(*cluster.ClusterArn)
+		}
+	})
+	if _, err := w.CancelUpdateStack(t.Context(), &cloudformation.CancelUpdateStackInput{StackName: aws.String("s")}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.expect(types.StackStatusUpdateRollbackFailed)
+	in := &cloudformation.ContinueUpdateRollbackInput{
+		StackName: aws.String("s"), ForceRollback: aws.Bool(true), ResourcesToSkip: []string{"C"},
+	}
+	if _, err := w.ContinueUpdateRollback(t.Context(), in); err == nil {
+		t.Error("ForceRollback and ResourcesToSkip are taken together")
+	}
+	in.ResourcesToSkip = nil
+	if _, err := w.ContinueUpdateRollback(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.expect(types.StackStatusUpdateRollbackComplete)
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	if stack.RollbackConfiguration, err = rollback(nil, in.RollbackConfiguration); err != nil {
 		return nil, err
 	}
-	if err := refuseNotifications(in.NotificationARNs); err != nil {
+	if err := cmp.Or(refuseNotifications(in.NotificationARNs), refuseConfig(in.DeploymentConfig)); err != nil {
 		return nil, err
 	}
 	stack.Target, err = s.source(ctx, stack, deployment{
@@ -246,7 +247,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseNotifications(in.NotificationARNs); err != nil {
+	if err := cmp.Or(refuseNotifications(in.NotificationARNs), refuseConfig(in.DeploymentConfig)); err != nil {
 		return nil, err
 	}
 	planned, err := plannedFor(v, parent, stack)
@@ -370,7 +371,7 @@ func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStac
 	case stack.Busy() && stack.StackStatus != types.StackStatusCreateInProgress:
 		return nil, notNow(stack, "deleted")
 	}
-	if err := unused(v, stack); err != nil {
+	if err := cmp.Or(refuseConfig(in.DeploymentConfig), unused(v, stack)); err != nil {
 		return nil, err
 	}
 	return out, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
@@ -436,26 +437,38 @@ func (s *Service) ContinueUpdateRollback(
 	if stack.StackStatus != types.StackStatusUpdateRollbackFailed {
 		return nil, invalid("Stack [%s] is in %s state and can not continue update rollback.", *stack.StackId, stack.StackStatus)
 	}
-	for _, name := range in.ResourcesToSkip {
-		if !isFailed(v, stack, name) {
-			return nil, invalid("Resource [%s] does not exist in the stack, or has not failed.", name)
-		}
+	skip, err := toSkip(v, stack, in)
+	if err != nil {
+		return nil, err
 	}
 	return &cloudformation.ContinueUpdateRollbackOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
-		stack.Skip = in.ResourcesToSkip
+		stack.Skip = skip
 		stack.RoleARN = cmp.Or(in.RoleARN, stack.RoleARN)
 		stack.Tokened("ContinueUpdateRollback", aws.ToString(in.ClientRequestToken))
 		s.begin(ctx, tx, stack, types.StackStatusUpdateRollbackInProgress)
 	})
 }
 
-func isFailed(v *state.View, stack *state.Stack, name string) bool {
+// toSkip returns the names of the resources that a rollback leaves as they are: those that the call names, or all that have failed.
+func toSkip(v *state.View, stack *state.Stack, in *cloudformation.ContinueUpdateRollbackInput) ([]string, error) {
+	var failed []string
 	for r := range v.ResourcesOf(*stack.StackId) {
-		if r.Name == name && r.Status == types.ResourceStatusUpdateFailed {
-			return true
+		if r.Status == types.ResourceStatusUpdateFailed {
+			failed = append(failed, r.Name)
 		}
 	}
-	return false
+	if aws.ToBool(in.ForceRollback) {
+		if len(in.ResourcesToSkip) > 0 {
+			return nil, invalid("You cannot specify both ForceRollback and ResourcesToSkip.")
+		}
+		return failed, nil
+	}
+	for _, name := range in.ResourcesToSkip {
+		if !slices.Contains(failed, name) {
+			return nil, invalid("Resource [%s] does not exist in the stack, or has not failed.", name)
+		}
+	}
+	return in.ResourcesToSkip, nil
 }
 
 // UpdateTerminationProtection protects a stack from deletion, or doesn't any more.

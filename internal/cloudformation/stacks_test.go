@@ -467,6 +467,50 @@ func TestChangeSet(t *testing.T) {
 	w.changeSet(ctx, types.ChangeSetTypeUpdate, after, "A Modify False, B Modify False, C Modify True, G Modify False, N Modify True, New Add , R Modify False, T Modify Conditional, Gone Remove ")
 }
 
+// TestChangeSetOnce: a call that is sent again with its token makes no second change set, and isn't refused.
+func TestChangeSetOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	in := &cloudformation.CreateChangeSetInput{
+		ChangeSetName: aws.String("c"), StackName: aws.String("s"), TemplateBody: aws.String(before), ChangeSetType: types.ChangeSetTypeCreate,
+		Capabilities: acknowledgedAll, ClientToken: aws.String("once"),
+	}
+	first, err := w.CreateChangeSet(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.CreateChangeSet(t.Context(), in); err != nil || *again.Id != *first.Id || *again.StackId != *first.StackId {
+		t.Errorf("got %v, %v", again, err)
+	}
+	in.ClientToken = aws.String("another")
+	if _, err := w.CreateChangeSet(t.Context(), in); err == nil {
+		t.Error("another call makes a change set of the same name")
+	}
+	in.ChangeSetName = aws.String("d")
+	for what, change := range map[string]func(){
+		"DeploymentMode":                   func() { in.DeploymentMode = types.DeploymentModeRevertDrift },
+		"DeploymentConfig.Mode":            func() { in.DeploymentConfig = &types.DeploymentConfig{Mode: types.DeploymentConfigModeExpress} },
+		"DeploymentConfig.DisableRollback": func() { in.DeploymentConfig = &types.DeploymentConfig{DisableRollback: aws.Bool(true)} },
+	} {
+		in.DeploymentMode, in.DeploymentConfig = "", nil
+		change()
+		if _, err := w.CreateChangeSet(t.Context(), in); err == nil || !strings.Contains(err.Error(), what+":") {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
+
+// TestSummaryWarns: types that there are none of are warned of where a call asks for that.
+func TestSummaryWarns(t *testing.T) {
+	w := newWorld(t, nil)
+	out, err := w.GetTemplateSummary(t.Context(), &cloudformation.GetTemplateSummaryInput{
+		TemplateBody:          aws.String("Resources: {Q: {Type: AWS::SQS::Queue}, X: {Type: AWS::No::Such}}"),
+		TemplateSummaryConfig: &types.TemplateSummaryConfig{TreatUnrecognizedResourceTypesAsWarnings: aws.Bool(true)},
+	})
+	if err != nil || !slices.Equal(out.Warnings.UnrecognizedResourceTypes, []string{"AWS::No::Such"}) {
+		t.Errorf("got %v, %v", out, err)
+	}
+}
+
 // changeSet creates a change set and compares what it would change.
 func (w *world) changeSet(ctx context.Context, kind types.ChangeSetType, text, want string) {
 	w.t.Helper()

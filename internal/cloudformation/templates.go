@@ -3,12 +3,14 @@ package cloudformation
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
+	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/cloudformation/template"
 )
 
@@ -91,12 +93,14 @@ func (s *Service) GetTemplateSummary(
 	for i := range t.Parameters {
 		out.Parameters = append(out.Parameters, declaration(&t.Parameters[i]))
 	}
-	seen := map[string]bool{}
 	for i := range t.Resources {
-		if name := t.Resources[i].Type; !seen[name] {
-			seen[name] = true
+		if name := t.Resources[i].Type; !slices.Contains(out.ResourceTypes, name) {
 			out.ResourceTypes = append(out.ResourceTypes, name)
 		}
+	}
+	if c := in.TemplateSummaryConfig; c != nil && aws.ToBool(c.TreatUnrecognizedResourceTypesAsWarnings) {
+		unknown := slices.DeleteFunc(slices.Clone(out.ResourceTypes), func(name string) bool { return resources.Lookup(name) != nil })
+		out.Warnings = &types.Warnings{UnrecognizedResourceTypes: unknown}
 	}
 	out.ResourceIdentifierSummaries = identifiers(t)
 	return out, nil

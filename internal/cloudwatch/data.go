@@ -1,8 +1,10 @@
 package cloudwatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -24,7 +26,7 @@ const (
 // The next page's token holds the number of data points returned so far.
 func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
 	query, limit, given, err := checkData(in)
-	if err != nil {
+	if err := cmp.Or(err, s.checkAccounts(in.MetricDataQueries), checkLabelOptions(in.LabelOptions)); err != nil {
 		return nil, err
 	}
 	before := given
@@ -135,6 +137,28 @@ func checkData(in *cloudwatch.GetMetricDataInput) (query *metricquery.Query, lim
 		return nil, 0, 0, validationError("%v", err)
 	}
 	return query, limit, given, checkQueries(in.MetricDataQueries)
+}
+
+// checkAccounts refuses metrics of other accounts: none is linked.
+func (s *Service) checkAccounts(queries []types.MetricDataQuery) error {
+	for i, q := range queries {
+		if q.AccountId != nil && *q.AccountId != s.opts.ID {
+			return validationError("The value %s for parameter %s.AccountId is invalid: this account is %s, and no other is linked.",
+				*q.AccountId, member("MetricDataQueries", i), s.opts.ID)
+		}
+	}
+	return nil
+}
+
+// labelZone is the form of LabelOptions.Timezone.
+var labelZone = regexp.MustCompile(`^[+-]\d{4}$`)
+
+// checkLabelOptions checks the time zone of labels. It shows nowhere: labels have no times in them here.
+func checkLabelOptions(o *types.LabelOptions) error {
+	if o != nil && o.Timezone != nil && !labelZone.MatchString(*o.Timezone) {
+		return validationError("The value %s for parameter LabelOptions.Timezone is invalid: it must be + or - with four digits.", *o.Timezone)
+	}
+	return nil
 }
 
 // checkQueries checks the parameters that queries share with other calls.

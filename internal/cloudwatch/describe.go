@@ -142,6 +142,9 @@ func (s *Service) DescribeAlarmHistory(
 	if err != nil {
 		return nil, err
 	}
+	if in.AlarmContributorId != nil {
+		return nil, validationError("AlarmContributorId: Pintle's alarms are of one time series each, and have no contributors.")
+	}
 	items := s.history(in, after)
 	out := &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: []types.AlarmHistoryItem{}}
 	for i, h := range items {

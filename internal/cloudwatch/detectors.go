@@ -29,7 +29,7 @@ func (s *Service) PutAnomalyDetector(
 	if in.MetricCharacteristics != nil {
 		return nil, validationError("Pintle's models have no MetricCharacteristics.")
 	}
-	d, err := detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
+	d, err := s.detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
 	if err := cmp.Or(err, checkDetectorConfiguration(in.Configuration)); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Service) PutAnomalyDetector(
 
 // detector returns a row without a configuration. Calls name it by a single metric, whose members stand at the top level in
 // older calls, or by metric math.
-func detector(
+func (s *Service) detector(
 	namespace, name *string, dimensions []types.Dimension, stat *string,
 	single *types.SingleMetricAnomalyDetector, math *types.MetricMathAnomalyDetector,
 ) (*state.AnomalyDetector, error) {
@@ -62,7 +62,13 @@ func detector(
 			"The parameters SingleMetricAnomalyDetector, MetricMathAnomalyDetector and those of a metric " +
 				"(Namespace, MetricName, Dimensions, Stat) are mutually exclusive and you have specified more than one.",
 		)
+	case single != nil && single.AccountId != nil && *single.AccountId != s.opts.ID:
+		return nil, invalid("The value %s for parameter SingleMetricAnomalyDetector.AccountId is invalid: no other account is linked.",
+			*single.AccountId)
 	case math != nil:
+		if err := s.checkAccounts(math.MetricDataQueries); err != nil {
+			return nil, err
+		}
 		d := &state.AnomalyDetector{AnomalyDetector: types.AnomalyDetector{MetricMathAnomalyDetector: math}}
 		return d, checkDetectorMath(math.MetricDataQueries)
 	case single == nil:
@@ -108,6 +114,12 @@ func checkDetectorConfiguration(c *types.AnomalyDetectorConfiguration) error {
 	if c == nil {
 		return nil
 	}
+	if speed := c.AdaptationSpeed; speed != "" && speed != types.AnomalyDetectorAdaptationSpeedNormal {
+		return validationError("Configuration.AdaptationSpeed: Pintle's models have the speed NORMAL, not %s.", speed)
+	}
+	if s := c.OutlierFilteringStrength; s != "" && s != types.AnomalyDetectorOutlierFilteringStrengthModerate {
+		return validationError("Configuration.OutlierFilteringStrength: Pintle's models have the strength MODERATE, not %s.", s)
+	}
 	if _, err := time.LoadLocation(aws.ToString(c.MetricTimezone)); err != nil || aws.ToString(c.MetricTimezone) == "Local" {
 		return invalid("The value %s for parameter Configuration.MetricTimezone is invalid: it isn't a time zone.", *c.MetricTimezone)
 	}
@@ -129,7 +141,10 @@ func checkDetectorConfiguration(c *types.AnomalyDetectorConfiguration) error {
 func (s *Service) DeleteAnomalyDetector(
 	ctx context.Context, in *cloudwatch.DeleteAnomalyDetectorInput,
 ) (*cloudwatch.DeleteAnomalyDetectorOutput, error) {
-	d, err := detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
+	if in.AnomalyDetectorId != nil {
+		return nil, notFound("anomaly detector", *in.AnomalyDetectorId) // they have no ids here
+	}
+	d, err := s.detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +161,9 @@ func (s *Service) DeleteAnomalyDetector(
 func (s *Service) DescribeAnomalyDetectors(
 	_ context.Context, in *cloudwatch.DescribeAnomalyDetectorsInput,
 ) (*cloudwatch.DescribeAnomalyDetectorsOutput, error) {
+	if len(in.AnomalyDetectorIds) > 0 {
+		return nil, invalid("The value %s for parameter AnomalyDetectorIds is invalid: Pintle's detectors have no ids.", in.AnomalyDetectorIds[0])
+	}
 	for _, t := range in.AnomalyDetectorTypes {
 		if !slices.Contains(t.Values(), t) {
 			return nil, invalid("The value %s for parameter AnomalyDetectorTypes is invalid.", t)

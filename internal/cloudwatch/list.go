@@ -27,14 +27,20 @@ func (s *Service) ListMetrics(_ context.Context, in *cloudwatch.ListMetricsInput
 	if err != nil {
 		return nil, err
 	}
-	found, more := s.metrics.Metrics(after, since, limit, matcher(in))
 	out := &cloudwatch.ListMetricsOutput{Metrics: []types.Metric{}}
+	if owner := in.OwningAccount; owner != nil && *owner != s.opts.ID {
+		return out, nil // no other account is linked
+	}
+	found, more := s.metrics.Metrics(after, since, limit, matcher(in))
 	for _, m := range found {
 		listed := types.Metric{Namespace: aws.String(m.Namespace), MetricName: aws.String(m.Name), Dimensions: []types.Dimension{}}
 		for _, d := range m.Dimensions {
 			listed.Dimensions = append(listed.Dimensions, types.Dimension{Name: aws.String(d.Name), Value: aws.String(d.Value)})
 		}
 		out.Metrics = append(out.Metrics, listed)
+		if aws.ToBool(in.IncludeLinkedAccounts) {
+			out.OwningAccounts = append(out.OwningAccounts, s.opts.ID)
+		}
 	}
 	if more {
 		out.NextToken = l.Token(found[len(found)-1].Key())

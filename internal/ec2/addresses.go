@@ -274,6 +274,9 @@ func (s *Service) ReleaseAddress(ctx context.Context, in *ec2.ReleaseAddressInpu
 		if err != nil {
 			return err
 		}
+		if group := aws.ToString(in.NetworkBorderGroup); group != "" && group != s.opts.Region {
+			return refuse("InvalidAddress.NotFound", "Address '%s' not found.", *a.PublicIp)
+		}
 		if isAssociated(tx.View, a) {
 			return refuse("InvalidIPAddress.InUse", "Address %s is in use.", *a.PublicIp)
 		}

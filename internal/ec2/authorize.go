@@ -27,7 +27,7 @@ type permit struct {
 }
 
 // onePermission adds the permission that an old call gives in members of its own.
-func onePermission(all []types.IpPermission, protocol *string, from, to *int32, block, group *string) []types.IpPermission {
+func onePermission(all []types.IpPermission, protocol *string, from, to *int32, block, group, owner *string) []types.IpPermission {
 	if protocol == nil && block == nil && group == nil {
 		return all
 	}
@@ -36,7 +36,7 @@ func onePermission(all []types.IpPermission, protocol *string, from, to *int32, 
 		p.IpRanges = []types.IpRange{{CidrIp: block}}
 	}
 	if group != nil {
-		p.UserIdGroupPairs = []types.UserIdGroupPair{{GroupName: group}}
+		p.UserIdGroupPairs = []types.UserIdGroupPair{{GroupName: group, UserId: owner}}
 		p.IpProtocol = cmp.Or(protocol, aws.String("-1"))
 	}
 	return append(slices.Clip(all), p)
@@ -47,11 +47,12 @@ func (s *Service) AuthorizeSecurityGroupIngress(
 	ctx context.Context, in *ec2.AuthorizeSecurityGroupIngressInput,
 ) (*ec2.AuthorizeSecurityGroupIngressOutput, error) {
 	rules, err := s.authorize(ctx, permit{
-		id:          in.GroupId,
-		name:        in.GroupName,
-		permissions: onePermission(in.IpPermissions, in.IpProtocol, in.FromPort, in.ToPort, in.CidrIp, in.SourceSecurityGroupName),
-		tags:        in.TagSpecifications,
-		dryRun:      in.DryRun,
+		id:   in.GroupId,
+		name: in.GroupName,
+		permissions: onePermission(in.IpPermissions, in.IpProtocol, in.FromPort, in.ToPort, in.CidrIp, in.SourceSecurityGroupName,
+			in.SourceSecurityGroupOwnerId),
+		tags:   in.TagSpecifications,
+		dryRun: in.DryRun,
 	})
 	if err != nil {
 		return nil, err
@@ -64,11 +65,12 @@ func (s *Service) AuthorizeSecurityGroupEgress(
 	ctx context.Context, in *ec2.AuthorizeSecurityGroupEgressInput,
 ) (*ec2.AuthorizeSecurityGroupEgressOutput, error) {
 	rules, err := s.authorize(ctx, permit{
-		id:          in.GroupId,
-		egress:      true,
-		permissions: onePermission(in.IpPermissions, in.IpProtocol, in.FromPort, in.ToPort, in.CidrIp, in.SourceSecurityGroupName),
-		tags:        in.TagSpecifications,
-		dryRun:      in.DryRun,
+		id:     in.GroupId,
+		egress: true,
+		permissions: onePermission(in.IpPermissions, in.IpProtocol, in.FromPort, in.ToPort, in.CidrIp, in.SourceSecurityGroupName,
+			in.SourceSecurityGroupOwnerId),
+		tags:   in.TagSpecifications,
+		dryRun: in.DryRun,
 	})
 	if err != nil {
 		return nil, err
@@ -126,11 +128,12 @@ func (s *Service) RevokeSecurityGroupIngress(
 	ctx context.Context, in *ec2.RevokeSecurityGroupIngressInput,
 ) (*ec2.RevokeSecurityGroupIngressOutput, error) {
 	revoked, unknown, err := s.revoke(ctx, permit{
-		id:          in.GroupId,
-		name:        in.GroupName,
-		permissions: onePermission(in.IpPermissions, in.IpProtocol, in.FromPort, in.ToPort, in.CidrIp, in.SourceSecurityGroupName),
-		rules:       in.SecurityGroupRuleIds,
-		dryRun:      in.DryRun,
+		id:   in.GroupId,
+		name: in.GroupName,
+		permissions: onePermission(in.IpPermissions, in.IpProtocol, in.FromPort, in.ToPort, in.CidrIp, in.SourceSecurityGroupName,
+			in.SourceSecurityGroupOwnerId),
+		rules:  in.SecurityGroupRuleIds,
+		dryRun: in.DryRun,
 	})
 	if err != nil {
 		return nil, err
@@ -147,11 +150,12 @@ func (s *Service) RevokeSecurityGroupEgress(
 	ctx context.Context, in *ec2.RevokeSecurityGroupEgressInput,
 ) (*ec2.RevokeSecurityGroupEgressOutput, error) {
 	revoked, unknown, err := s.revoke(ctx, permit{
-		id:          in.GroupId,
-		egress:      true,
-		permissions: onePermission(in.IpPermissions, in.IpProtocol, in.FromPort, in.ToPort, in.CidrIp, in.SourceSecurityGroupName),
-		rules:       in.SecurityGroupRuleIds,
-		dryRun:      in.DryRun,
+		id:     in.GroupId,
+		egress: true,
+		permissions: onePermission(in.IpPermissions, in.IpProtocol, in.FromPort, in.ToPort, in.CidrIp, in.SourceSecurityGroupName,
+			in.SourceSecurityGroupOwnerId),
+		rules:  in.SecurityGroupRuleIds,
+		dryRun: in.DryRun,
 	})
 	if err != nil {
 		return nil, err

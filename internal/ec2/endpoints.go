@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -103,10 +104,8 @@ func (s *Service) newEndpoint(in *ec2.CreateVpcEndpointInput, tags []types.Tag) 
 		return nil, refuse("InvalidParameter", "Subnet and security group IDs are only supported for Interface type VPC Endpoints.")
 	case kind == types.VpcEndpointTypeInterface && len(in.RouteTableIds) > 0:
 		return nil, refuse("InvalidParameter", "Route table IDs are only supported for Gateway type VPC Endpoints.")
-	case cmp.Or(in.IpAddressType, types.IpAddressTypeIpv4) != types.IpAddressTypeIpv4:
-		return nil, refuse("UnsupportedOperation", "IpAddressType: Pintle's endpoints have the type ipv4, not %q.", in.IpAddressType)
 	}
-	if err := checkEndpointPolicy(in.PolicyDocument); err != nil {
+	if err := cmp.Or(checkAddressType(in.IpAddressType), checkEndpointPolicy(in.PolicyDocument), checkDNSOptions(kind, in.DnsOptions)); err != nil {
 		return nil, err
 	}
 	row := &state.VPCEndpoint{VpcEndpoint: types.VpcEndpoint{
@@ -117,6 +116,7 @@ func (s *Service) newEndpoint(in *ec2.CreateVpcEndpointInput, tags []types.Tag) 
 		ServiceRegion:       &s.opts.Region,
 		CreationTimestamp:   new(s.now()),
 		DnsEntries:          []types.DnsEntry{},
+		DnsOptions:          &types.DnsOptions{DnsRecordIpType: recordType(kind)},
 		Groups:              []types.SecurityGroupIdentifier{},
 		IpAddressType:       types.IpAddressTypeIpv4,
 		NetworkInterfaceIds: []string{},
@@ -256,15 +256,18 @@ func (s *Service) DescribeVpcEndpoints(_ context.Context, in *ec2.DescribeVpcEnd
 // ModifyVpcEndpoint changes an endpoint's policy, route tables, subnets and security groups.
 func (s *Service) ModifyVpcEndpoint(ctx context.Context, in *ec2.ModifyVpcEndpointInput) (*ec2.ModifyVpcEndpointOutput, error) {
 	err := checkMembers(in, "VpcEndpointId", "AddRouteTableIds", "AddSecurityGroupIds", "AddSubnetIds", "PolicyDocument", "PrivateDnsEnabled",
-		"RemoveRouteTableIds", "RemoveSecurityGroupIds", "RemoveSubnetIds", "ResetPolicy")
+		"RemoveRouteTableIds", "RemoveSecurityGroupIds", "RemoveSubnetIds", "ResetPolicy", "DnsOptions", "IpAddressType")
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEndpointPolicy(in.PolicyDocument); err != nil {
+	if err := cmp.Or(checkAddressType(in.IpAddressType), checkEndpointPolicy(in.PolicyDocument)); err != nil {
 		return nil, err
 	}
 	err = s.write(ctx, in.DryRun, func(tx *state.Tx) error {
 		return vpcEndpoints.change(tx, in.VpcEndpointId, "VpcEndpointId", func(e *state.VPCEndpoint) error {
+			if err := checkDNSOptions(e.VpcEndpointType, in.DnsOptions); err != nil {
+				return err
+			}
 			e.PolicyDocument = cmp.Or(in.PolicyDocument, e.PolicyDocument)
 			if aws.ToBool(in.ResetPolicy) {
 				e.PolicyDocument = aws.String(allowEverything)
@@ -287,6 +290,37 @@ func (s *Service) ModifyVpcEndpoint(ctx context.Context, in *ec2.ModifyVpcEndpoi
 		return nil, err
 	}
 	return &ec2.ModifyVpcEndpointOutput{Return: aws.Bool(true)}, nil
+}
+
+// checkAddressType refuses endpoints with IPv6 addresses.
+func checkAddressType(t types.IpAddressType) error {
+	if cmp.Or(t, types.IpAddressTypeIpv4) != types.IpAddressTypeIpv4 {
+		return refuse("UnsupportedOperation", "IpAddressType: Pintle's endpoints have the type ipv4, not %q.", t)
+	}
+	return nil
+}
+
+// recordType returns the kind of DNS records that an endpoint has: a gateway endpoint has those of its service.
+func recordType(kind types.VpcEndpointType) types.DnsRecordIpType {
+	if kind == types.VpcEndpointTypeGateway {
+		return types.DnsRecordIpTypeServiceDefined
+	}
+	return types.DnsRecordIpTypeIpv4
+}
+
+// checkDNSOptions refuses names that endpoints here don't have.
+func checkDNSOptions(kind types.VpcEndpointType, o *types.DnsOptionsSpecification) error {
+	if o == nil {
+		return nil
+	}
+	if t := o.DnsRecordIpType; t != "" && t != types.DnsRecordIpTypeIpv4 && t != recordType(kind) {
+		return refuse("UnsupportedOperation", "DnsOptions.DnsRecordIpType: Pintle's endpoints have records of the type %s, not %q.",
+			recordType(kind), t)
+	}
+	if name := asked(reflect.ValueOf(*o), []string{"DnsRecordIpType"}); name != "" {
+		return refuse("UnsupportedOperation", "DnsOptions.%s: Pintle has no resolver whose endpoints could have it.", name)
+	}
+	return nil
 }
 
 // addAndRemove returns a list of ids with some more and without others.

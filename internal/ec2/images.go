@@ -112,7 +112,9 @@ func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput)
 	all = slices.DeleteFunc(all, func(i types.Image) bool {
 		named := len(in.ImageIds) == 0 || slices.Contains(in.ImageIds, *i.ImageId)
 		owned := len(in.Owners) == 0 || slices.Contains(in.Owners, "amazon") || slices.Contains(in.Owners, *i.OwnerId)
-		return !named || !owned || !match(&i)
+		// All images are public: none was shared with an account by its id.
+		executable := len(in.ExecutableUsers) == 0 || slices.Contains(in.ExecutableUsers, "all")
+		return !named || !owned || !executable || !match(&i)
 	})
 	slices.SortFunc(all, func(a, b types.Image) int { return strings.Compare(*a.ImageId, *b.ImageId) })
 	all, next, err := account.Sorted(listing("DescribeImages", maxInstances), all, in.MaxResults, in.NextToken,

@@ -58,6 +58,9 @@ func (s *Service) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunch
 			"A launch template name must have 3 to 128 letters, numbers and the characters ( ) . - / _, not be '%s'.",
 			aws.ToString(in.LaunchTemplateName))
 	}
+	if in.Operator != nil {
+		return nil, refuse("UnsupportedOperation", "Operator: Pintle's launch templates belong to the account, not to a service.")
+	}
 	data, err := s.templateData(ctx, in.LaunchTemplateData)
 	if err != nil {
 		return nil, err
@@ -84,9 +87,26 @@ func (s *Service) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunch
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err
 	}
+	made, err := s.tokenOf("launch-template", in.ClientToken, in, *row.LaunchTemplateId)
+	if err != nil {
+		return nil, err
+	}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		before, err := s.before(tx, made)
+		if err != nil {
+			return err
+		}
+		if len(before) > 0 {
+			if earlier := tx.LaunchTemplates.Get(before[0]); earlier != nil {
+				row = earlier
+				return nil
+			}
+		}
 		if tx.FindLaunchTemplate("", *in.LaunchTemplateName) != nil {
 			return refuse("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
+		}
+		if made != nil {
+			tx.IdempotencyTokens.Put(made)
 		}
 		tx.LaunchTemplates.Put(row)
 		return nil
@@ -150,7 +170,7 @@ func noVersion(t *state.LaunchTemplate, version string) *account.Refusal {
 
 // changeTemplate changes the template that a call names.
 func (s *Service) changeTemplate(ctx context.Context, id, name *string, dryRun *bool,
-	change func(*state.LaunchTemplate) error) (row *state.LaunchTemplate, err error) {
+	change func(*state.Tx, *state.LaunchTemplate) error) (row *state.LaunchTemplate, err error) {
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		old, err := findTemplate(tx.View, id, name)
 		if err != nil {
@@ -161,7 +181,7 @@ func (s *Service) changeTemplate(ctx context.Context, id, name *string, dryRun *
 		}
 		row = new(*old)
 		row.Versions = slices.Clone(old.Versions)
-		if err := change(row); err != nil {
+		if err := change(tx, row); err != nil {
 			return err
 		}
 		tx.LaunchTemplates.Put(row)
@@ -176,33 +196,81 @@ func (s *Service) CreateLaunchTemplateVersion(ctx context.Context,
 	if _, err := s.templateData(ctx, in.LaunchTemplateData); err != nil {
 		return nil, err
 	}
-	row, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(t *state.LaunchTemplate) error {
-		if len(t.Versions) >= maxVersions {
-			return refuse("VersionLimitExceeded", "The launch template has %d versions, which is as many as are allowed.", maxVersions)
-		}
-		data := new(types.ResponseLaunchTemplateData)
-		if source := aws.ToString(in.SourceVersion); source != "" {
-			from := t.Version(source)
-			if from == nil {
-				return noVersion(t, source)
-			}
-			*data = *from.LaunchTemplateData
-		}
-		b, err := json.Marshal(in.LaunchTemplateData)
+	made, err := s.tokenOf("launch-template-version", in.ClientToken, in)
+	if err != nil {
+		return nil, err
+	}
+	var out types.LaunchTemplateVersion
+	_, err = s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(tx *state.Tx, t *state.LaunchTemplate) error {
+		before, err := s.before(tx, made)
 		if err != nil {
 			return err
 		}
-		if err := overlay(b, data); err != nil {
+		if len(before) > 0 {
+			if earlier := t.Version(before[0]); earlier != nil {
+				out = withDefault(t, *earlier)
+				return nil
+			}
+		}
+		if err := s.addVersion(t, in); err != nil {
 			return err
 		}
-		t.LatestVersionNumber = new(max(*t.LatestVersionNumber, t.Numbered) + 1)
-		t.Versions = append(t.Versions, s.version(t, *t.LatestVersionNumber, in.VersionDescription, data))
+		if made != nil {
+			made.Arns = []string{strconv.FormatInt(*t.LatestVersionNumber, 10)}
+			tx.IdempotencyTokens.Put(made)
+		}
+		out = withDefault(t, t.Versions[len(t.Versions)-1])
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &ec2.CreateLaunchTemplateVersionOutput{LaunchTemplateVersion: new(withDefault(row, row.Versions[len(row.Versions)-1]))}, nil
+	if aws.ToBool(in.ResolveAlias) {
+		err = s.resolveAliases(ctx, []types.LaunchTemplateVersion{out})
+	}
+	return &ec2.CreateLaunchTemplateVersionOutput{LaunchTemplateVersion: &out}, err
+}
+
+// addVersion adds the version that a call gives to a template.
+func (s *Service) addVersion(t *state.LaunchTemplate, in *ec2.CreateLaunchTemplateVersionInput) error {
+	if len(t.Versions) >= maxVersions {
+		return refuse("VersionLimitExceeded", "The launch template has %d versions, which is as many as are allowed.", maxVersions)
+	}
+	data := new(types.ResponseLaunchTemplateData)
+	if source := aws.ToString(in.SourceVersion); source != "" {
+		from := t.Version(source)
+		if from == nil {
+			return noVersion(t, source)
+		}
+		*data = *from.LaunchTemplateData
+	}
+	b, err := json.Marshal(in.LaunchTemplateData)
+	if err != nil {
+		return err
+	}
+	if err := overlay(b, data); err != nil {
+		return err
+	}
+	t.LatestVersionNumber = new(max(*t.LatestVersionNumber, t.Numbered) + 1)
+	t.Versions = append(t.Versions, s.version(t, *t.LatestVersionNumber, in.VersionDescription, data))
+	return nil
+}
+
+// resolveAliases shows the ids of images in place of the parameters that name them.
+func (s *Service) resolveAliases(ctx context.Context, versions []types.LaunchTemplateVersion) error {
+	for i, v := range versions {
+		if v.LaunchTemplateData.ImageId == nil {
+			continue
+		}
+		id, err := s.ResolveImage(ctx, *v.LaunchTemplateData.ImageId)
+		if err != nil {
+			return err
+		}
+		data := new(*v.LaunchTemplateData)
+		data.ImageId = &id
+		versions[i].LaunchTemplateData = data
+	}
+	return nil
 }
 
 // overlay applies the fields that a call gives to those of the source version. A field that was not given is null in
@@ -235,7 +303,7 @@ func (s *Service) ModifyLaunchTemplate(ctx context.Context, in *ec2.ModifyLaunch
 	if aws.ToString(in.DefaultVersion) == "" {
 		return nil, refuse("MissingParameter", "The request must contain the parameter SetDefaultVersion")
 	}
-	row, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(t *state.LaunchTemplate) error {
+	row, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(_ *state.Tx, t *state.LaunchTemplate) error {
 		v := t.Version(*in.DefaultVersion)
 		if v == nil {
 			return noVersion(t, *in.DefaultVersion)
@@ -275,7 +343,7 @@ func (s *Service) DeleteLaunchTemplateVersions(ctx context.Context,
 		return nil, refuse("InvalidParameterValue", "Versions must have 1 to %d members, not %d", maxTemplates, n)
 	}
 	out := &ec2.DeleteLaunchTemplateVersionsOutput{}
-	_, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(t *state.LaunchTemplate) error {
+	_, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(_ *state.Tx, t *state.LaunchTemplate) error {
 		for _, name := range in.Versions {
 			v := t.Version(name)
 			if v == nil || *v.VersionNumber == *t.DefaultVersionNumber {
@@ -369,7 +437,7 @@ var versionFields = fields[types.LaunchTemplateVersion]{
 }
 
 // DescribeLaunchTemplateVersions lists the versions of a launch template, or the named versions of all templates.
-func (s *Service) DescribeLaunchTemplateVersions(_ context.Context,
+func (s *Service) DescribeLaunchTemplateVersions(ctx context.Context,
 	in *ec2.DescribeLaunchTemplateVersionsInput) (*ec2.DescribeLaunchTemplateVersionsOutput, error) {
 	match, err := matcher(in.Filters, versionFields, nil)
 	if err != nil {
@@ -406,7 +474,10 @@ func (s *Service) DescribeLaunchTemplateVersions(_ context.Context,
 	if err != nil {
 		return nil, err
 	}
-	return &ec2.DescribeLaunchTemplateVersionsOutput{LaunchTemplateVersions: all, NextToken: next}, nil
+	if aws.ToBool(in.ResolveAlias) {
+		err = s.resolveAliases(ctx, all)
+	}
+	return &ec2.DescribeLaunchTemplateVersionsOutput{LaunchTemplateVersions: all, NextToken: next}, err
 }
 
 // versionKey sorts a template's versions, newest first.

@@ -12,6 +12,7 @@ const minPage = 5
 // fromOne are those that also give a page of one, as their models and documentation say.
 var fromOne = []string{
 	"DescribeAddressesAttribute", "DescribeLaunchTemplateVersions", "DescribeLaunchTemplates", "DescribeManagedPrefixLists",
+	"GetManagedPrefixListEntries",
 }
 
 // listing describes the pages of a Describe operation. Without MaxResults there's a single page, with up to most items.

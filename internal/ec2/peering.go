@@ -12,7 +12,7 @@ func (s *Service) DescribeVpcPeeringConnections(
 	_ context.Context, in *ec2.DescribeVpcPeeringConnectionsInput,
 ) (*ec2.DescribeVpcPeeringConnectionsOutput, error) {
 	for _, id := range in.VpcPeeringConnectionIds {
-		return nil, refuse("InvalidVpcPeeringConnectionID.NotFound", "The vpcPeeringConnection ID '%s' does not exist", id)
+		return nil, noPeering(id)
 	}
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err
@@ -21,4 +21,8 @@ func (s *Service) DescribeVpcPeeringConnections(
 		return nil, err
 	}
 	return &ec2.DescribeVpcPeeringConnectionsOutput{VpcPeeringConnections: []types.VpcPeeringConnection{}}, nil
+}
+
+func noPeering(id string) error {
+	return refuse("InvalidVpcPeeringConnectionID.NotFound", "The vpcPeeringConnection ID '%s' does not exist", id)
 }

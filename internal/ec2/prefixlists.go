@@ -92,11 +92,16 @@ func (s *Service) GetManagedPrefixListEntries(
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	if _, _, err := listing("GetManagedPrefixListEntries", 100).Start(nil, in.NextToken); err != nil { // a list is one page
+	if in.TargetVersion != nil {
+		return nil, refuse("InvalidParameterValue", "TargetVersion: prefix lists that are AWS's have no versions.")
+	}
+	blocks, next, err := account.Sorted(listing("GetManagedPrefixListEntries", 100), slices.Sorted(slices.Values(l.Cidrs)), in.MaxResults,
+		in.NextToken, func(block string) string { return block })
+	if err != nil {
 		return nil, err
 	}
-	out := &ec2.GetManagedPrefixListEntriesOutput{Entries: []types.PrefixListEntry{}}
-	for _, block := range l.Cidrs {
+	out := &ec2.GetManagedPrefixListEntriesOutput{Entries: []types.PrefixListEntry{}, NextToken: next}
+	for _, block := range blocks {
 		out.Entries = append(out.Entries, types.PrefixListEntry{Cidr: &block})
 	}
 	return out, nil

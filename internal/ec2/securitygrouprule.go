@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -208,7 +209,7 @@ func (s *Service) readPeers(
 		}
 	}
 	for _, r := range p.UserIdGroupPairs {
-		err := add(func(rule *types.SecurityGroupRule) error { return s.setGroup(v, group, rule, r.GroupId, r.GroupName) }, r.Description)
+		err := add(func(rule *types.SecurityGroupRule) error { return s.setGroup(v, group, rule, r) }, r.Description)
 		if err != nil {
 			return err
 		}
@@ -235,19 +236,25 @@ func (s *Service) setPrefixList(rule *types.SecurityGroupRule, id *string) error
 	return nil
 }
 
-// setGroup sets a rule's peer to a group of the same VPC, by its id or its name.
-func (s *Service) setGroup(v *state.View, of *state.SecurityGroup, rule *types.SecurityGroupRule, id, name *string) error {
+// setGroup sets a rule's peer to a group of the same VPC, by its id or its name. There are no other accounts, and no peerings of VPCs.
+func (s *Service) setGroup(v *state.View, of *state.SecurityGroup, rule *types.SecurityGroupRule, to types.UserIdGroupPair) error {
+	if to.VpcPeeringConnectionId != nil {
+		return noPeering(*to.VpcPeeringConnectionId)
+	}
+	if owner := aws.ToString(to.UserId); owner != "" && owner != s.opts.ID {
+		return securityGroups.absent(cmp.Or(aws.ToString(to.GroupId), aws.ToString(to.GroupName)))
+	}
 	var peer *state.SecurityGroup
 	var err error
-	if id == nil && name != nil {
-		peer, err = groupNamed(v, *of.VpcId, *name)
+	if to.GroupId == nil && to.GroupName != nil {
+		peer, err = groupNamed(v, *of.VpcId, *to.GroupName)
 	} else {
-		peer, err = securityGroups.get(v, id, "GroupId")
+		peer, err = securityGroups.get(v, to.GroupId, "GroupId")
 	}
 	if err != nil {
 		return err
 	}
-	if *peer.VpcId != *of.VpcId {
+	if *peer.VpcId != *of.VpcId || to.VpcId != nil && *to.VpcId != *of.VpcId {
 		return refuse("InvalidGroup.NotFound", "You have specified two resources that belong to different networks.")
 	}
 	rule.ReferencedGroupInfo = &types.ReferencedSecurityGroup{GroupId: peer.GroupId, UserId: &s.opts.ID}

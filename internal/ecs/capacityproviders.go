@@ -127,9 +127,8 @@ func checkNewProvider(in *ecs.CreateCapacityProviderInput) (*types.AutoScalingGr
 	if in.ManagedInstancesProvider != nil {
 		return nil, unsupported("managedInstancesProvider: Pintle's capacity providers are Auto Scaling groups.")
 	}
-	if aws.ToString(in.Cluster) != "" {
-		return nil, invalidParameter("cluster must not be given for a capacity provider of an Auto Scaling group: " +
-			"PutClusterCapacityProviders adds it to a cluster.")
+	if err := refuseCluster(in.Cluster); err != nil {
+		return nil, err
 	}
 	if in.AutoScalingGroupProvider == nil || aws.ToString(in.AutoScalingGroupProvider.AutoScalingGroupArn) == "" {
 		return nil, invalidParameter("autoScalingGroupProvider.autoScalingGroupArn must not be empty.")
@@ -242,12 +241,24 @@ func checkScaledGroup(v *state.View, g *types.AutoScalingGroupProvider) error {
 	return nil
 }
 
+// refuseCluster refuses a cluster that a capacity provider is made in: those of Auto Scaling groups are in none.
+func refuseCluster(cluster *string) error {
+	if aws.ToString(cluster) == "" {
+		return nil
+	}
+	return invalidParameter("cluster must not be given for a capacity provider of an Auto Scaling group: " +
+		"PutClusterCapacityProviders adds it to a cluster.")
+}
+
 // UpdateCapacityProvider changes the settings of a provider's Auto Scaling group.
 func (s *Service) UpdateCapacityProvider(
 	ctx context.Context, in *ecs.UpdateCapacityProviderInput,
 ) (*ecs.UpdateCapacityProviderOutput, error) {
 	if in.ManagedInstancesProvider != nil {
 		return nil, unsupported("managedInstancesProvider: Pintle's capacity providers are Auto Scaling groups.")
+	}
+	if err := refuseCluster(in.Cluster); err != nil {
+		return nil, err
 	}
 	change := in.AutoScalingGroupProvider
 	if change == nil {
@@ -278,6 +289,9 @@ func (s *Service) UpdateCapacityProvider(
 func (s *Service) DeleteCapacityProvider(
 	ctx context.Context, in *ecs.DeleteCapacityProviderInput,
 ) (*ecs.DeleteCapacityProviderOutput, error) {
+	if err := refuseCluster(in.Cluster); err != nil {
+		return nil, err
+	}
 	row, err := s.changeProvider(ctx, aws.ToString(in.CapacityProvider), func(tx *state.Tx, row *state.CapacityProvider) error {
 		for c := range tx.Clusters.All() {
 			if *c.Status == statusActive && slices.Contains(c.CapacityProviders, *row.Name) {

@@ -38,6 +38,12 @@ func TestNetworksThatAreNotThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	public := network("subnet-9", "sg-9")
+	public.AwsvpcConfiguration.AssignPublicIp = types.AssignPublicIpEnabled
+	_, run := s.RunTask(ctx, &ecs.RunTaskInput{TaskDefinition: new("net"), LaunchType: types.LaunchTypeEc2, NetworkConfiguration: public})
+	if run == nil || run.Error() != "InvalidParameterException: Assign public IP is not supported for this launch type." {
+		t.Errorf("a public address: got %v", run)
+	}
 	put("vpc-0", "subnet-0", "sg-0", true)
 	start := func(n *types.NetworkConfiguration) error { // nowhere, which is found out after the network
 		_, err := s.StartTask(ctx, &ecs.StartTaskInput{TaskDefinition: new("net"), ContainerInstances: []string{"none"}, NetworkConfiguration: n})

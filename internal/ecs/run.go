@@ -329,6 +329,9 @@ func (l *launch) checkNetwork(v *state.View) error {
 	case !given:
 		return nil
 	}
+	if l.launchType == types.LaunchTypeEc2 && l.network.AwsvpcConfiguration.AssignPublicIp == types.AssignPublicIpEnabled {
+		return invalidParameter("Assign public IP is not supported for this launch type.")
+	}
 	subnets, groups := l.network.AwsvpcConfiguration.Subnets, l.network.AwsvpcConfiguration.SecurityGroups
 	if len(groups) > state.MaxTaskGroups {
 		return invalidParameter("securityGroups can have at most %d items.", state.MaxTaskGroups)

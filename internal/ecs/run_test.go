@@ -22,3 +22,19 @@ func TestRunOnNoPlatform(t *testing.T) {
 		t.Errorf("%s runs", *task.TaskArn)
 	}
 }
+
+// TestMembersOfOtherKinds: daemons, and clusters that own a capacity provider, are refused by name. All tasks, or a provider that any
+// cluster may have, would be the wrong answer.
+func TestMembersOfOtherKinds(t *testing.T) {
+	s, _ := newTestService(t)
+	_, daemons := s.ListTasks(t.Context(), &ecs.ListTasksInput{DaemonName: aws.String("d")})
+	cluster := aws.String("c")
+	_, change := s.UpdateCapacityProvider(t.Context(), &ecs.UpdateCapacityProviderInput{Name: aws.String("p"), Cluster: cluster})
+	_, remove := s.DeleteCapacityProvider(t.Context(), &ecs.DeleteCapacityProviderInput{CapacityProvider: aws.String("p"), Cluster: cluster})
+	for err, member := range map[error]string{daemons: "daemonName", change: "cluster", remove: "cluster"} {
+		refused := (*types.InvalidParameterException)(nil)
+		if !errors.As(err, &refused) || !strings.HasPrefix(*refused.Message, member) {
+			t.Errorf("%s: got %v", member, err)
+		}
+	}
+}

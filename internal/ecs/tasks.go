@@ -142,6 +142,9 @@ func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.Lis
 	if in.LaunchType != "" && !slices.Contains(in.LaunchType.Values(), in.LaunchType) {
 		return nil, invalidParameter("launchType must be one of %v, not %q.", in.LaunchType.Values(), in.LaunchType)
 	}
+	if in.DaemonName != nil {
+		return nil, invalidParameter("daemonName: Pintle has no daemons, only services with the scheduling strategy DAEMON.")
+	}
 	v := s.store.View()
 	c, err := s.activeCluster(v, in.Cluster)
 	if err != nil {

@@ -126,6 +126,9 @@ func inputs(member string, documents []string) (all []sourced, err error) {
 
 // SimulateCustomPolicy says what policies that the call hands in would allow.
 func (s *Service) SimulateCustomPolicy(_ context.Context, in *iam.SimulateCustomPolicyInput) (*iam.SimulateCustomPolicyOutput, error) {
+	if len(in.OrderedOrganizationPolicyInputList) > 0 {
+		return nil, invalidInput("OrderedOrganizationPolicyInputList: Pintle has no organizations, whose policies could be simulated.")
+	}
 	policies, err := inputs("PolicyInputList", in.PolicyInputList)
 	if err != nil {
 		return nil, err

@@ -222,9 +222,13 @@ func (s *Service) FilterLogEvents(
 		return nil, invalidParameter("Invalid filter pattern: %v", err)
 	}
 	r := streams.Range{
-		Start: aws.ToInt64(in.StartTime),
-		Limit: limit,
-		Keep:  func(e streams.Event) bool { return pattern.Match(e.Message) },
+		Start:    aws.ToInt64(in.StartTime),
+		Limit:    limit,
+		Keep:     func(e streams.Event) bool { return pattern.Match(e.Message) },
+		Backward: in.StartFromHead != nil && !*in.StartFromHead,
+	}
+	if r.Backward && in.StartTime != nil && *in.StartTime < firstFromTail.UnixMilli() {
+		return nil, invalidParameter("startFromHead can be false only where startTime is on or after %s.", firstFromTail.Format(time.DateOnly))
 	}
 	if in.EndTime != nil {
 		r.End = max(*in.EndTime, 1)
@@ -232,12 +236,8 @@ func (s *Service) FilterLogEvents(
 	if r.Streams, err = s.streamsOf(name, in.LogStreamNames, in.LogStreamNamePrefix); err != nil {
 		return nil, err
 	}
-	if in.NextToken != nil {
-		id, err := parseID(*in.NextToken)
-		if err != nil {
-			return nil, badToken()
-		}
-		r.After = &id
+	if err := applyToken(&r, aws.ToString(in.NextToken)); err != nil {
+		return nil, err
 	}
 	if err := s.applyRetention(name, &r); err != nil {
 		return nil, err
@@ -258,10 +258,17 @@ func (s *Service) FilterLogEvents(
 		})
 	}
 	if more || cut {
-		out.NextToken = aws.String(formatID(events[len(events)-1].ID))
+		direction := "f/"
+		if r.Backward {
+			direction = "b/"
+		}
+		out.NextToken = aws.String(direction + formatID(events[len(events)-1].ID))
 	}
 	return out, nil
 }
+
+// firstFromTail is how far back FilterLogEvents goes where it begins with the latest events.
+var firstFromTail = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // eventID returns the id as digits only, like AWS's, so that clients can compare ids as text.
 func eventID(id streams.ID) string { return strings.ReplaceAll(formatID(id), ".", "") }

@@ -63,6 +63,10 @@ func (s *Service) DescribeLogGroups(
 	if len(in.LogGroupIdentifiers) > 0 && (in.LogGroupNamePrefix != nil || in.LogGroupNamePattern != nil || in.LogGroupClass != "") {
 		return nil, invalidParameter("logGroupIdentifiers can't be used with another filter.")
 	}
+	if len(in.AccountIdentifiers) > 0 && !aws.ToBool(in.IncludeLinkedAccounts) {
+		return nil, invalidParameter("accountIdentifiers can only be used where includeLinkedAccounts is true.")
+	}
+	others := len(in.AccountIdentifiers) > 0 && !slices.Contains(in.AccountIdentifiers, s.opts.ID) // nothing is linked
 	names := make([]string, len(in.LogGroupIdentifiers))
 	for i, identifier := range in.LogGroupIdentifiers {
 		names[i] = nameInArn(identifier)
@@ -71,7 +75,7 @@ func (s *Service) DescribeLogGroups(
 	page, next, err := account.Behind(listing("DescribeLogGroups", maxListed), in.Limit, in.NextToken, groups,
 		func(g streams.Group) string { return g.Name },
 		func(g streams.Group) bool {
-			return (len(names) == 0 || slices.Contains(names, g.Name)) &&
+			return !others && (len(names) == 0 || slices.Contains(names, g.Name)) &&
 				strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) &&
 				containsFold(g.Name, aws.ToString(in.LogGroupNamePattern)) &&
 				(in.LogGroupClass == "" || string(in.LogGroupClass) == g.Class)

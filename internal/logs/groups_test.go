@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,5 +45,56 @@ func TestGroupsByIdentifier(t *testing.T) {
 		if _, err := w.DescribeLogGroups(t.Context(), &in); err == nil {
 			t.Errorf("%s is taken with identifiers", what)
 		}
+	}
+}
+
+// TestGroupsOfAccounts: this account is linked to no other, so there are no groups of another one.
+func TestGroupsOfAccounts(t *testing.T) {
+	w := newWorld(t)
+	for account, want := range map[string]int{w.opts.ID: 1, "111111111111": 0} {
+		in := &cloudwatchlogs.DescribeLogGroupsInput{AccountIdentifiers: []string{account}}
+		if _, err := w.DescribeLogGroups(t.Context(), in); err == nil {
+			t.Error("accounts are taken without includeLinkedAccounts")
+		}
+		in.IncludeLinkedAccounts = aws.Bool(true)
+		if out, err := w.DescribeLogGroups(t.Context(), in); err != nil || len(out.LogGroups) != want {
+			t.Errorf("%s: got %v, %v", account, out, err)
+		}
+	}
+}
+
+// TestFilterFromTail: events are filtered from the latest on where a call says so, page by page.
+func TestFilterFromTail(t *testing.T) {
+	w := newWorld(t)
+	var events []types.InputLogEvent
+	for i := range 5 {
+		at := w.now.UnixMilli() - 5 + int64(i)
+		events = append(events, types.InputLogEvent{Timestamp: &at, Message: aws.String(strings.Repeat("x", i+1))})
+	}
+	in := &cloudwatchlogs.PutLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: aws.String("s"), LogEvents: events}
+	if _, err := w.PutLogEvents(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	filter := &cloudwatchlogs.FilterLogEventsInput{LogGroupName: aws.String("g"), StartFromHead: aws.Bool(false), Limit: aws.Int32(2)}
+	var got []int
+	for {
+		out, err := w.FilterLogEvents(t.Context(), filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range out.Events {
+			got = append(got, len(*e.Message))
+		}
+		if filter.NextToken = out.NextToken; out.NextToken == nil {
+			break
+		}
+		filter.StartFromHead = nil // the token knows
+	}
+	if !slices.Equal(got, []int{5, 4, 3, 2, 1}) {
+		t.Errorf("got %v", got)
+	}
+	filter.StartFromHead, filter.StartTime = aws.Bool(false), aws.Int64(1)
+	if _, err := w.FilterLogEvents(t.Context(), filter); err == nil {
+		t.Error("a time before 2024 is taken")
 	}
 }

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,6 +123,7 @@ func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
 	}
 	err := refuseUnsupported(
 		unsupported{"x-amz-bucket-object-lock-enabled", aws.ToBool(in.ObjectLockEnabledForBucket)},
+		unsupported{"x-amz-bucket-namespace other than global", cmp.Or(in.BucketNamespace, types.BucketNamespaceGlobal) != types.BucketNamespaceGlobal},
 		unsupported{"x-amz-grant-full-control", in.GrantFullControl != nil},
 		unsupported{"x-amz-grant-read", in.GrantRead != nil},
 		unsupported{"x-amz-grant-read-acp", in.GrantReadACP != nil},

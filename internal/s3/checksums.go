@@ -78,12 +78,20 @@ type trailing interface {
 // maxPut is the most bytes that one put may have. Larger objects need a multipart upload.
 const maxPut = 5 << 30
 
-// check refuses a bad request before its body is read.
-func (c claim) check() error {
-	for _, o := range c.other {
-		if o != nil {
+// refuseOtherSums refuses checksums of algorithms that Pintle doesn't have, which nothing would be compared with.
+func refuseOtherSums(sums []*string) error {
+	for _, s := range sums {
+		if s != nil {
 			return notImplemented("checksums other than CRC32, CRC32C, CRC64NVME, SHA1 and SHA256")
 		}
+	}
+	return nil
+}
+
+// check refuses a bad request before its body is read.
+func (c claim) check() error {
+	if err := refuseOtherSums(c.other); err != nil {
+		return err
 	}
 	if c.algorithm != "" && !checksum.Algorithm(c.algorithm).Known() {
 		return errAlgorithm

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -123,7 +124,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		return nil, err
 	}
 	a, err := attributesFrom(copyAsPut(in))
-	if err != nil {
+	if err := cmp.Or(err, checkBlocked(b, a.key)); err != nil {
 		return nil, err
 	}
 	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
@@ -208,7 +209,9 @@ func copyAsPut(in *s3.CopyObjectInput) *s3.PutObjectInput {
 		SSECustomerKeyMD5:         in.SSECustomerKeyMD5,
 		SSEKMSKeyId:               in.SSEKMSKeyId,
 		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
+		SSEKMSEncryptionContext:   in.SSEKMSEncryptionContext,
 		ObjectLockMode:            in.ObjectLockMode,
+		ObjectLockRetainUntilDate: in.ObjectLockRetainUntilDate,
 		ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
 	}
 }

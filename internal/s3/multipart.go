@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/hex"
@@ -75,7 +76,8 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err := checkKey(in.Key); err != nil {
 		return nil, err
 	}
-	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
 		return nil, err
 	}
 	a, err := attributesFrom(&s3.PutObjectInput{
@@ -99,10 +101,12 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 		SSECustomerKeyMD5:         in.SSECustomerKeyMD5,
 		SSEKMSKeyId:               in.SSEKMSKeyId,
 		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
+		SSEKMSEncryptionContext:   in.SSEKMSEncryptionContext,
 		ObjectLockMode:            in.ObjectLockMode,
+		ObjectLockRetainUntilDate: in.ObjectLockRetainUntilDate,
 		ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
 	})
-	if err != nil {
+	if err := cmp.Or(err, checkBlocked(b, a.key)); err != nil {
 		return nil, err
 	}
 	u, err := checksumOf(in.ChecksumAlgorithm, in.ChecksumType)
@@ -303,7 +307,7 @@ func (s *Service) CompleteMultipartUpload(
 	if n := len(in.MultipartUpload.Parts); n == 0 || n > maxParts {
 		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
 	}
-	if err := checkCompletionKey(in, u.Object.Lock); err != nil {
+	if err := cmp.Or(checkCompletionKey(in, u.Object.Lock), refuseOtherSums(otherSums(in))); err != nil {
 		return nil, err
 	}
 	if in.ChecksumType != "" && u.Named && in.ChecksumType != u.kind() {
@@ -546,6 +550,15 @@ func (u upload) joinChecksums(parts []*objects.File) (sum, error) {
 	}
 	computed.Value, err = u.Algorithm.Join(values)
 	return computed, err
+}
+
+// otherSums returns the checksums in a completion of algorithms that Pintle doesn't have.
+func otherSums(in *s3.CompleteMultipartUploadInput) []*string {
+	all := []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128}
+	for _, p := range in.MultipartUpload.Parts {
+		all = append(all, p.ChecksumMD5, p.ChecksumSHA512, p.ChecksumXXHASH3, p.ChecksumXXHASH64, p.ChecksumXXHASH128)
+	}
+	return all
 }
 
 // checkWhole compares a completed upload with the checksum and size that the call names.

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -58,7 +59,9 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 			in.ServerSideEncryption != "" && in.ServerSideEncryption != types.ServerSideEncryptionAes256,
 		},
 		unsupported{"x-amz-website-redirect-location", in.WebsiteRedirectLocation != nil},
+		unsupported{"x-amz-server-side-encryption-context", in.SSEKMSEncryptionContext != nil},
 		unsupported{"x-amz-object-lock-mode", in.ObjectLockMode != ""},
+		unsupported{"x-amz-object-lock-retain-until-date", in.ObjectLockRetainUntilDate != nil},
 		unsupported{"x-amz-object-lock-legal-hold", in.ObjectLockLegalHoldStatus != ""},
 	)
 	if err != nil {
@@ -236,7 +239,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 		return nil, notImplemented("x-amz-write-offset-bytes")
 	}
 	a, err := attributesFrom(in)
-	if err != nil {
+	if err := cmp.Or(err, checkBlocked(b, a.key)); err != nil {
 		return nil, err
 	}
 	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {

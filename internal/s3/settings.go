@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"regexp"
 	"slices"
 
@@ -12,9 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// Settings of buckets are stored and returned. Only versioning, notifications, lifecycle and CORS rules have an effect.
+// Settings of buckets are stored and returned. Only versioning, notifications, lifecycle and CORS rules, and blocked kinds of
+// encryption, have an effect.
 
 // Names of the settings in the object store.
 const (
@@ -208,6 +211,13 @@ func (s *Service) PutBucketEncryption(ctx context.Context, in *s3.PutBucketEncry
 		return nil, invalidArgument("ApplyServerSideEncryptionByDefault", "",
 			"a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms or aws:kms:dsse")
 	}
+	if blocked := c.Rules[0].BlockedEncryptionTypes; blocked != nil {
+		for _, b := range blocked.EncryptionType {
+			if !slices.Contains(b.Values(), b) {
+				return nil, malformedXML("BlockedEncryptionTypes must be NONE or SSE-C")
+			}
+		}
+	}
 	return &s3.PutBucketEncryptionOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, c)
 }
 
@@ -219,6 +229,22 @@ func (s *Service) GetBucketEncryption(ctx context.Context, in *s3.GetBucketEncry
 	}}}
 	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, &c, nil)
 	return &s3.GetBucketEncryptionOutput{ServerSideEncryptionConfiguration: &c}, err
+}
+
+// checkBlocked refuses a caller's own key for an object of a bucket that blocks these.
+func checkBlocked(b *objects.Bucket, key *customerKey) error {
+	text := b.Settings[encryption]
+	if key == nil || text == nil {
+		return nil
+	}
+	var c types.ServerSideEncryptionConfiguration
+	if err := json.Unmarshal(text, &c); err != nil {
+		return err
+	}
+	if blocked := c.Rules[0].BlockedEncryptionTypes; blocked != nil && slices.Contains(blocked.EncryptionType, types.EncryptionTypeSseC) {
+		return refuse(http.StatusForbidden, "AccessDenied", "The bucket blocks server-side encryption with customer-provided keys (SSE-C).")
+	}
+	return nil
 }
 
 // DeleteBucketEncryption is S3's operation. The bucket has the default again.

@@ -223,6 +223,7 @@ type ChangeSet struct {
 	ID              string // its ARN
 	Name            string
 	Stack           string // its ID
+	Token           string // ClientToken of the call that made it
 	Type            types.ChangeSetType
 	Description     string `json:",omitempty"`
 	Created         time.Time

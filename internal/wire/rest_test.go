@@ -40,7 +40,8 @@ func (e *echo) PutObject(_ context.Context, in *s3.PutObjectInput) (*s3.PutObjec
 		return nil, err
 	}
 	trailer := in.Body.(interface{ Trailer(string) string }).Trailer("x-amz-checksum-crc32")
-	e.got = fmt.Sprintf("%s/%s: %s %s%s", *in.Bucket, *in.Key, body, trailer, aws.ToString(in.IfMatch))
+	e.got = fmt.Sprintf("%s/%s: %s %s%s", *in.Bucket, *in.Key, body, trailer, aws.ToString(in.IfMatch)) +
+		aws.ToString(in.ChecksumCRC32) + string(in.ChecksumAlgorithm)
 	return &s3.PutObjectOutput{ETag: aws.String(`"e"`)}, nil
 }
 
@@ -298,6 +299,21 @@ func TestPresignedCondition(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status := do(t, "PUT", signed, nil, ""); status != 200 || e.got != "bucket/key:  etag" {
+		t.Errorf("%d, got %v", status, e.got)
+	}
+}
+
+// TestPresignedChecksum: the checksum of no body that the SDK for JavaScript signs into its URLs isn't compared with what is uploaded.
+func TestPresignedChecksum(t *testing.T) {
+	e, endpoint := serveS3(t, now())
+	r, _ := http.NewRequest("PUT", endpoint+"/bucket/key?X-Amz-Expires=60&x-amz-checksum-crc32=AAAAAA%3D%3D"+
+		"&x-amz-sdk-checksum-algorithm=CRC32&x-id=PutObject", nil)
+	signed, _, err := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }).PresignHTTP(t.Context(),
+		aws.Credentials{AccessKeyID: "AKIAALICE", SecretAccessKey: "secret"}, r, "UNSIGNED-PAYLOAD", "s3", "us-east-1", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := do(t, "PUT", signed, nil, "hello"); status != 200 || e.got != "bucket/key: hello " {
 		t.Errorf("%d, got %v", status, e.got)
 	}
 }

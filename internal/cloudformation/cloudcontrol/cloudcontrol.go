@@ -133,6 +133,9 @@ func handled(err error) error {
 
 // GetResource reads a resource as it is now.
 func (s *Service) GetResource(ctx context.Context, in *cloudcontrol.GetResourceInput) (*cloudcontrol.GetResourceOutput, error) {
+	if err := refuseRole(in.RoleArn); err != nil {
+		return nil, err
+	}
 	kind, err := typed(in.TypeName, in.TypeVersionId, "READ")
 	if err != nil {
 		return nil, err
@@ -184,6 +187,9 @@ func jsonOf(v any) string {
 
 // ListResources lists the resources of a type.
 func (s *Service) ListResources(ctx context.Context, in *cloudcontrol.ListResourcesInput) (*cloudcontrol.ListResourcesOutput, error) {
+	if err := refuseRole(in.RoleArn); err != nil {
+		return nil, err
+	}
 	kind, err := typed(in.TypeName, in.TypeVersionId, "LIST")
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -150,7 +149,10 @@ func refuseQueue(ctx context.Context, s Step, name string) error {
 	if isMissing(err) {
 		return nil
 	}
-	return cmp.Or(err, template.Errorf("Resource of type 'AWS::SQS::Queue' with identifier '%s' already exists.", name))
+	if err == nil {
+		err = account.Refuse("AlreadyExists", "Resource of type 'AWS::SQS::Queue' with identifier '%s' already exists.", name)
+	}
+	return err
 }
 
 func queueName(s Step, q *queue) string {

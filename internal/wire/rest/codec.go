@@ -85,9 +85,13 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 	return nil
 }
 
-// mayBeSignedInURL reports whether a presigned URL may have a header as a parameter. A condition there must not be lost.
+// mayBeSignedInURL reports whether a presigned URL may have a header as a parameter. A condition there must not be lost. A body's
+// checksum is no such header: the SDK for JavaScript signs that of no body into its URLs, since it has none then, and S3 ignores it there.
 func mayBeSignedInURL(header string) bool {
-	return strings.HasPrefix(header, "x-amz-") || strings.HasPrefix(header, "If-")
+	if sum, ok := strings.CutPrefix(strings.ToLower(header), "x-amz-checksum-"); ok && sum != "algorithm" && sum != "mode" && sum != "type" {
+		return false
+	}
+	return header != "x-amz-sdk-checksum-algorithm" && (strings.HasPrefix(header, "x-amz-") || strings.HasPrefix(header, "If-"))
 }
 
 // isNumber reports whether a shape is an integer, or a pointer to one.
