@@ -251,7 +251,7 @@ func (c *agentCmd) logger(w io.Writer) *slog.Logger {
 	if c.Verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	log := newLogger(w, level)
 	slog.SetDefault(log)
 	return log
 }

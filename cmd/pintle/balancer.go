@@ -57,7 +57,7 @@ func (c *balancerCmd) Validate() error {
 func (c *balancerCmd) Run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	log := newLogger(os.Stderr, slog.LevelInfo)
 	p := proxy.New(proxy.Config{Host: c.Listen, Connections: c.Connections, DrainTime: c.DrainTime, Log: log})
 	seen := stamp(c.Config)
 	if err := c.load(p); err != nil {

@@ -60,7 +60,7 @@ type cfnInitCmd struct {
 
 func (c *cfnInitCmd) verb() *cobra.Command {
 	cmd := newVerb(
-		"cfn-init [flags]", "Do on this machine what a stack's metadata AWS::CloudFormation::Init say.", noArguments, c.Run,
+		"cfn-init [flags]", "Do on this machine what a stack's metadata AWS::CloudFormation::Init says.", noArguments, c.Run,
 	)
 	f := flags{cmd.Flags()}
 	c.endpointFlags.define(f)

@@ -58,6 +58,9 @@ func (c *execCmd) arguments(_ *cobra.Command, args []string) error {
 
 // Run begins a session and is its terminal.
 func (c *execCmd) Run(ctx context.Context) error {
+	if err := checkTaskID(c.Task); err != nil {
+		return err
+	}
 	config, err := awsConfig(c.Endpoint)
 	if err != nil {
 		return err

@@ -264,7 +264,7 @@ func home() string {
 	return "/"
 }
 
-// makeData makes an agent's data directory, for its owner alone.
+// makeData makes a data directory, for its owner alone.
 func makeData(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the data directory: %w: choose another with --data", err)
@@ -279,7 +279,7 @@ func checkData(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the data directory: %w", err)
+		return fmt.Errorf("the data directory: %w: choose another with --data", err)
 	}
 	if len(entries) > 0 && !hasAny(entries, slices.Concat(inControlPlane, besides)) {
 		return fmt.Errorf("--data %s: it has files, but none of Pintle's; choose a directory that is empty or new, such as %s",

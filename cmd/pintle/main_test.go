@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -174,8 +176,12 @@ func TestMakeData(t *testing.T) {
 	if err := os.WriteFile(taken, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeData(filepath.Join(taken, "data")); err == nil || !strings.Contains(err.Error(), "choose another with --data") {
-		t.Errorf("got %v", err)
+	root := newRoot()
+	root.SetArgs([]string{"up", "--runtime", "process", "--instances", "c5.large", "--data", filepath.Join(taken, "data")})
+	for verb, err := range map[string]error{"agent": makeData(filepath.Join(taken, "data")), "up": root.ExecuteContext(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), "the data directory:") || !strings.Contains(err.Error(), "--data") {
+			t.Errorf("%s: got %v", verb, err)
+		}
 	}
 }
 
@@ -357,6 +363,18 @@ func TestMessageOf(t *testing.T) {
 	}
 	if got := messageOf(errors.New("no space")); got != "no space" {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// TestLogOfErrors: a log tells an API's error as the screen does, and others in their own words.
+func TestLogOfErrors(t *testing.T) {
+	var out strings.Builder
+	unsent := &url.Error{Op: "Post", URL: "http://127.0.0.1:1/", Err: errors.New("connection refused")}
+	newLogger(&out, slog.LevelInfo).Warn("cannot register", "error", &smithy.OperationError{ServiceID: "ECS", OperationName: "X", Err: unsent})
+	newLogger(&out, slog.LevelInfo).Warn("cannot write", "error", errors.New("no space"), "n", 1)
+	if got := out.String(); strings.Contains(got, "operation error") ||
+		!strings.Contains(got, `error="cannot call http://127.0.0.1:1/: connection refused"`) || !strings.Contains(got, `error="no space" n=1`) {
+		t.Errorf("it says %s", got)
 	}
 }
 

@@ -88,7 +88,7 @@ func (c *metricsCmd) Run(ctx context.Context) error {
 		Namespace:  c.Namespace,
 		Selection:  s,
 		Interval:   c.Interval,
-		Log:        slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Log:        newLogger(os.Stderr, slog.LevelInfo),
 	}).Run(ctx)
 	return nil
 }

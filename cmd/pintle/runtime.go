@@ -133,6 +133,9 @@ func (f nodeFlags) dockerNetworks(ctx context.Context, dir string, rt *docker.Ru
 }
 
 func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
+	if os.Geteuid() != 0 {
+		return machine{}, errors.New("the runtime oci needs root")
+	}
 	program, err := findShim(ctx)
 	if err != nil {
 		return machine{}, err

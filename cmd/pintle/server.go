@@ -182,7 +182,7 @@ func (f serverFlags) options() (plane.Options, error) {
 	if f.Verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := newLogger(os.Stderr, level)
 	slog.SetDefault(log)
 	o := plane.Options{
 		Version:         version,

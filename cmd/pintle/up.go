@@ -64,6 +64,9 @@ func (c *upCmd) Run(ctx context.Context) error {
 	if err := c.prepareData(len(specs)); err != nil {
 		return err
 	}
+	if err := makeData(c.Data); err != nil {
+		return err
+	}
 	m, err := c.machine(ctx, filepath.Join(c.Data, "machine"))
 	if err != nil {
 		return err

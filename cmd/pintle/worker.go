@@ -193,7 +193,7 @@ func (c *workerCmd) Validate() error {
 
 // Run processes a queue until it's stopped.
 func (c *workerCmd) Run(ctx context.Context) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	log := newLogger(os.Stderr, slog.LevelInfo)
 	if _, err := exec.LookPath(c.Command[0]); err != nil {
 		return err
 	}

@@ -17,10 +17,10 @@ import (
 
 // Time limits for stopping, creating and starting a container, as in Amazon's agent.
 const (
-	defaultStopTimeout  = 30 * time.Second
-	defaultStartTimeout = 3 * time.Minute
-	createTimeout       = 4 * time.Minute
-	pullTimeout         = 2 * time.Hour
+	defaultStopTimeout = 30 * time.Second
+	startLimit         = 3 * time.Minute // not startTimeout, which is how long others wait for a container's state
+	createTimeout      = 4 * time.Minute
+	pullTimeout        = 2 * time.Hour
 )
 
 // How pulls are retried, as in Amazon's agent.
@@ -91,7 +91,7 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 		return t.halted.Err()
 	}
 	err = whenUp(starting, func() error {
-		return within(ctx, startLimit(c), "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
+		return within(ctx, startLimit, "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
 	})
 	if err != nil {
 		return failure("CannotStartContainerError", err)
@@ -103,19 +103,11 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	return nil
 }
 
-// startLimit is how long a container's start may take.
-func startLimit(c *acs.Container) time.Duration {
-	if c.StartTimeout > 0 {
-		return startTimeout(c)
-	}
-	return defaultStartTimeout
-}
-
 // revive makes a container that its policy restarts ready to start again, with what it wrote.
 func (t *task) revive(ctx context.Context, c *acs.Container) (id string, err error) {
 	rc, id := t.container(c.Name)
 	err = whenUp(ctx, func() error {
-		return within(ctx, startLimit(c), "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Revive(ctx, id, rc.EndedAt) })
+		return within(ctx, startLimit, "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Revive(ctx, id, rc.EndedAt) })
 	})
 	if err != nil {
 		return "", failure("CannotStartContainerError", err)

@@ -231,6 +231,21 @@ func TestHungPull(t *testing.T) {
 	})
 }
 
+// TestSlowStart: a container's startTimeout is how long others wait for its state. Its own start has the agent's time limit.
+func TestSlowStart(t *testing.T) {
+	for image, want := range map[string]string{"slowstart@1m": "RUNNING", "slowstart@1h": "STOPPED"} {
+		alone(t, func(t *testing.T, a *agent) {
+			task := newFakeTask("t", box("a", image))
+			task.Containers[0].StartTimeout = 2
+			a.take(t, task)
+			later(4 * time.Minute)
+			if r := a.last(task.Arn); r.Status != want || want == "STOPPED" && !strings.Contains(r.Containers[0].Reason, "after waiting 3m0s") {
+				t.Errorf("%s: got %+v", image, r)
+			}
+		})
+	}
+}
+
 func TestStopWhilePulling(t *testing.T) {
 	alone(t, func(t *testing.T, a *agent) {
 		task := newFakeTask("t", box("a", "slowpull@1h"))

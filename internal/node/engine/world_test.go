@@ -23,8 +23,8 @@ import (
 
 // world is a machine, and what the control plane heard: all that outlives an agent. What a container
 // does is its image: "run", "exit:1", "exit:0@5s", "oom@1s", "healthy@3s", "pullfail", "createfail",
-// "startfail", "hung@10s" (the runtime hangs once it has started), "slowpull@5s", "stubborn" (it does not
-// stop), with options after a comma.
+// "startfail", "hung@10s" (the runtime hangs once it has started), "slowpull@5s", "slowstart@5s", "stubborn"
+// (it does not stop), with options after a comma.
 type world struct {
 	mu         sync.Mutex
 	containers map[string]*fakeContainer
@@ -239,7 +239,10 @@ func (a *agent) Create(_ context.Context, spec *runtime.Spec) error {
 	})
 }
 
-func (a *agent) Start(_ context.Context, id string) error {
+func (a *agent) Start(ctx context.Context, id string) error {
+	if what, _, after := behaviour(a.imageOf(id)); what == "slowstart" && !pause(ctx, after) {
+		return ctx.Err()
+	}
 	return a.do(func() error {
 		c := a.containers[id]
 		if c == nil {
@@ -266,6 +269,15 @@ func (a *agent) Start(_ context.Context, id string) error {
 		}
 		return nil
 	})
+}
+
+func (w *world) imageOf(id string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.containers[id]; c != nil {
+		return c.spec.Image
+	}
+	return ""
 }
 
 func (a *agent) Revive(_ context.Context, id string, ended time.Time) error {
