@@ -22,7 +22,9 @@ type Options struct {
 	Advertise string
 	// Sessions are those of ExecuteCommand, which Log tells of.
 	Sessions *sessions.Sessions
-	Log      *slog.Logger
+	// Started is told of each task that has begun to run; nil tells nobody.
+	Started func(*state.Task)
+	Log     *slog.Logger
 }
 
 // Service is Amazon ECS for one account in one region.
@@ -36,6 +38,9 @@ type Service struct {
 func New(store *state.Store, scheduler *scheduler.Scheduler, opts Options) *Service {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
+	}
+	if opts.Started == nil {
+		opts.Started = func(*state.Task) {}
 	}
 	return &Service{store: store, scheduler: scheduler, opts: opts}
 }

@@ -22,6 +22,7 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	if err := checkReport(in); err != nil {
 		return nil, err
 	}
+	var started *state.Task
 	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task, td *state.TaskDefinition) *state.Task {
 		for _, c := range in.Containers {
 			applyContainer(t, c)
@@ -37,7 +38,11 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 		t.ExecutionStoppedAt = cmp.Or(t.ExecutionStoppedAt, in.ExecutionStoppedAt)
 		switch status {
 		case "RUNNING":
-			return t.Running(*s.now())
+			isNew := t.StartedAt == nil
+			if t = t.Running(*s.now()); isNew && t.StartedAt != nil {
+				started = t
+			}
+			return t
 		case "STOPPED":
 			code, reason := stopCodeAndReason(t, td, aws.ToString(in.Reason))
 			return t.Stopped(code, reason, *s.now())
@@ -46,6 +51,9 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	})
 	if err != nil {
 		return nil, err
+	}
+	if started != nil {
+		s.opts.Started(started)
 	}
 	return &ecs.SubmitTaskStateChangeOutput{Acknowledgment: aws.String("ACK")}, nil
 }

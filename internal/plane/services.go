@@ -87,7 +87,13 @@ func (p *Plane) buildServices() {
 	p.Link = p.newLink()
 	p.enrollment = enrollment.New(p.State, enrollment.Options{Now: p.now, Secret: p.issuer.NodeSecret})
 	p.sessions = sessions.New(p.State, sessions.Options{Nodes: p.Link, Log: p.log})
-	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Advertise: o.Advertise, Sessions: p.sessions, Log: p.log})
+	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{
+		Account:   owner,
+		Advertise: o.Advertise,
+		Sessions:  p.sessions,
+		Started:   p.meter.Started,
+		Log:       p.log,
+	})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})

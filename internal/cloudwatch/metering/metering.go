@@ -20,8 +20,9 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The namespaces of ECS, EC2 and Container Insights, as CloudWatch documents them.
+// The namespaces of ECS, EC2 and Container Insights, as CloudWatch documents them, and our own.
 const (
+	namespaceOwn      = "Pintle/ECS"
 	namespaceECS      = "AWS/ECS"
 	namespaceEC2      = "AWS/EC2"
 	namespaceInsights = "ECS/ContainerInsights"
@@ -192,6 +193,25 @@ func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.Ta
 	m.add(namespaceInsights, "CpuReserved", "None", float64(row.Reserved.CPU), by...)
 	m.add(namespaceInsights, "MemoryUtilized", "Megabytes", memory, by...)
 	m.add(namespaceInsights, "MemoryReserved", "Megabytes", float64(row.Reserved.MemoryMiB), by...)
+}
+
+// Started adds how long a task that runs now took to get there, and how much of that its images' pulls took. AWS has no such metrics.
+func (m *Meter) Started(t *state.Task) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	by := []dimensions{clusterOf(t)}
+	if service := serviceOf(t); service != nil {
+		by = append(by, service)
+	}
+	m.addTime("TaskStartTime", t.CreatedAt, t.StartedAt, by)
+	m.addTime("ImagePullTime", t.PullStartedAt, t.PullStoppedAt, by)
+}
+
+// addTime adds the seconds between two times, if both are known. They may be of two machines, whose clocks differ.
+func (m *Meter) addTime(name string, from, to *time.Time, by []dimensions) {
+	if from != nil && to != nil {
+		m.add(namespaceOwn, name, "Seconds", max(0, to.Sub(*from).Seconds()), by...)
+	}
 }
 
 // taskOn returns a task that a node reports, or nil if the task isn't on that node.

@@ -398,3 +398,38 @@ func TestTaskCounts(t *testing.T) {
 		})
 	}
 }
+
+// TestStartTimes: tasks that begin to run tell how long that took, by cluster and service.
+func TestStartTimes(t *testing.T) {
+	store := world(t, "disabled")
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	started := func(service string, pull, start time.Duration) *state.Task {
+		row := &state.Task{Task: types.Task{ClusterArn: aws.String(clusterArn), CreatedAt: &began, StartedAt: new(began.Add(start))}}
+		if pull != 0 {
+			row.PullStartedAt = new(began.Add(time.Second))
+			row.PullStoppedAt = new(began.Add(time.Second + pull))
+		}
+		if service != "" {
+			row.ServiceArn = "arn:aws:ecs:r:1:service/prod/" + service
+		}
+		return row
+	}
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Started(started("web", 4*time.Second, 6*time.Second))
+			m.Started(started("web", 2*time.Second, 3*time.Second))
+			m.Started(started("", 0, 3*time.Second))          // it pulled nothing
+			m.Started(started("", -time.Hour, 4*time.Second)) // by a clock that was set back
+		})
+		for key, want := range map[string]string{
+			"TaskStartTime ClusterName=prod":                 "4 Seconds x 4",
+			"TaskStartTime ClusterName=prod ServiceName=web": "4.5 Seconds x 2",
+			"ImagePullTime ClusterName=prod":                 "2 Seconds x 3",
+			"ImagePullTime ClusterName=prod ServiceName=web": "3 Seconds x 2",
+		} {
+			if got["Pintle/ECS "+key] != want {
+				t.Errorf("%s is %q, want %q", key, got["Pintle/ECS "+key], want)
+			}
+		}
+	})
+}
