@@ -46,6 +46,7 @@ type serverFlags struct {
 	ScaleIn         time.Duration
 	MaxMetrics      int
 	WebhookTo       []string
+	Upstreams       []string
 	Verbose         bool
 
 	fleetFlags
@@ -116,6 +117,10 @@ func (c *serverFlags) define(f flags) {
 		&c.WebhookTo, "webhook-to", "ADDRESS",
 		"Address or network of this machine, such as 127.0.0.1, that web hooks of alarms may reach; repeat for more. Without it they "+
 			"reach other machines only.",
+	)
+	f.repeated(
+		&c.Upstreams, "upstream-registry", "HOST",
+		"Registry, with its port, from which pull-through cache rules of ECR may take images, besides those that AWS lets in; repeat for more.",
 	)
 	f.BoolVarP(&c.Verbose, "verbose", "v", false, "Log more.")
 	c.fleetFlags.define(f)
@@ -206,6 +211,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		ScaleIn:      f.ScaleIn,
 		NoGPUMetrics: !f.GPUMetrics,
 		MaxMetrics:   f.MaxMetrics,
+		Upstreams:    f.Upstreams,
 		Fleet: plane.FleetOptions{
 			Kind:    f.Fleet,
 			Pool:    f.FleetPool,

@@ -411,6 +411,7 @@ Resources:
         Statement: [{Sid: pull, Effect: Allow, Principal: {Service: [lambda.amazonaws.com]}, Action: ['ecr:BatchGetImage', 'ecr:GetDownloadUrlForLayer']}]
       Tags: [{Key: a, Value: b}]
   Images: {Type: AWS::ECR::Repository}
+  Quay: {Type: AWS::ECR::PullThroughCacheRule, Properties: {EcrRepositoryPrefix: quay, UpstreamRegistryUrl: quay.io}}
 Outputs:
   Arn: {Value: !GetAtt Assets.Arn}
   URI: {Value: !GetAtt Assets.RepositoryUri}

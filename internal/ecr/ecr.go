@@ -4,6 +4,7 @@
 package ecr
 
 import (
+	"context"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,6 +25,11 @@ type Options struct {
 	// Standing returns what must stay as it is for the tokens of a caller to stay good, such as its role's unique id, and whether the caller
 	// may have a token at all. nil means that nothing must.
 	Standing func(call.Call) (string, bool)
+	// Upstreams are the hosts of registries from which images may come besides those that AWS lets in.
+	Upstreams []string
+	Secrets   Secrets
+	// TryUpstream asks a rule's registry whether it takes its password.
+	TryUpstream func(context.Context, *state.PullThroughRule) error
 }
 
 // Service is Amazon ECR for one account in one region.
@@ -37,6 +43,9 @@ func New(store *state.Store, opts Options) *Service { return &Service{store, opt
 
 // now returns the time to the millisecond, the precision of rows.
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Millisecond) }
+
+// Since returns how long ago something was.
+func (s *Service) Since(t time.Time) time.Duration { return s.opts.Now().Sub(t) }
 
 // Host returns the registry's host on AWS, by which images are called here, too.
 func (s *Service) Host() string {

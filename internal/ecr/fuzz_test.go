@@ -13,7 +13,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"schemaVersion": 2, "mediaType": "`+dockerManifest+`", `+config+`, "layers": [{"urls": ["http://x"]}], "subject": {"digest": "x"}}`), "")
 	f.Add([]byte(`{"schemaVersion": 2, "manifests": [{"digest": "x"}], `+config+`}`), ociIndex+"; charset=utf-8")
 	f.Fuzz(func(t *testing.T, text []byte, mediaType string) {
-		i, err := parseManifest(text, mediaType)
+		i, err := Parse(text, mediaType)
 		if err != nil {
 			return
 		}

@@ -51,8 +51,8 @@ func (e *ErrManifest) Error() string { return e.What }
 
 func malformed(format string, args ...any) error { return &ErrManifest{fmt.Sprintf(format, args...)} }
 
-// parseManifest returns what a manifest says of an image. The media type is the one that it was sent with, or "".
-func parseManifest(text []byte, mediaType string) (*state.Image, error) {
+// Parse returns what a manifest says of an image. The media type is the one that it was sent with, or "".
+func Parse(text []byte, mediaType string) (*state.Image, error) {
 	var m manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, malformed("Invalid JSON syntax")

@@ -11,11 +11,14 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("BatchDeleteImage", s.BatchDeleteImage),
 		call.Op("BatchGetImage", s.BatchGetImage),
 		call.Op("CompleteLayerUpload", s.CompleteLayerUpload),
+		call.Op("CreatePullThroughCacheRule", s.CreatePullThroughCacheRule),
 		call.Op("CreateRepository", s.CreateRepository),
 		call.Op("DeleteLifecyclePolicy", s.DeleteLifecyclePolicy),
+		call.Op("DeletePullThroughCacheRule", s.DeletePullThroughCacheRule),
 		call.Op("DeleteRepository", s.DeleteRepository),
 		call.Op("DeleteRepositoryPolicy", s.DeleteRepositoryPolicy),
 		call.Op("DescribeImages", s.DescribeImages),
+		call.Op("DescribePullThroughCacheRules", s.DescribePullThroughCacheRules),
 		call.Op("DescribeRepositories", s.DescribeRepositories),
 		call.Op("GetAuthorizationToken", s.GetAuthorizationToken),
 		call.Op("GetDownloadUrlForLayer", s.GetDownloadUrlForLayer),
@@ -31,6 +34,8 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("SetRepositoryPolicy", s.SetRepositoryPolicy),
 		call.Op("TagResource", s.TagResource),
 		call.Op("UntagResource", s.UntagResource),
+		call.Op("UpdatePullThroughCacheRule", s.UpdatePullThroughCacheRule),
 		call.Op("UploadLayerPart", s.UploadLayerPart),
+		call.Op("ValidatePullThroughCacheRule", s.ValidatePullThroughCacheRule),
 	}
 }

@@ -40,6 +40,8 @@ type Pushed struct {
 	Manifest   []byte
 	MediaType  string // as it was sent with; "" if the manifest says it
 	Tag        string // "" for none
+	// IsCached says that it comes from another registry: images of a list come when they are asked for, and the tag follows that registry's.
+	IsCached bool
 }
 
 // Push puts an image into a repository, where its layers and the images of a list must be. It reports whether there was none with the tag and
@@ -51,7 +53,7 @@ func (s *Service) Push(ctx context.Context, p Pushed) (i *state.Image, isNew boo
 	if len(p.Manifest) > MaxManifest {
 		return nil, false, malformed("The manifest has more than %d bytes", MaxManifest)
 	}
-	if i, err = parseManifest(p.Manifest, p.MediaType); err != nil {
+	if i, err = Parse(p.Manifest, p.MediaType); err != nil {
 		return nil, false, err
 	}
 	i.Repository = p.Repository
@@ -61,7 +63,7 @@ func (s *Service) Push(ctx context.Context, p Pushed) (i *state.Image, isNew boo
 	}
 	err = s.opts.Blobs.Put(p.Manifest, func() error {
 		return s.store.Update(ctx, func(tx *state.Tx) error {
-			isNew, err = s.put(tx, i, p.Tag)
+			isNew, err = s.put(tx, i, p)
 			return err
 		})
 	})
@@ -69,12 +71,13 @@ func (s *Service) Push(ctx context.Context, p Pushed) (i *state.Image, isNew boo
 }
 
 // put puts an image's row and tag.
-func (s *Service) put(tx *state.Tx, i *state.Image, tag string) (isNew bool, err error) {
+func (s *Service) put(tx *state.Tx, i *state.Image, p Pushed) (isNew bool, err error) {
+	tag := p.Tag
 	r, err := s.find(tx.View, nil, &i.Repository)
 	if err != nil {
 		return false, err
 	}
-	if err := s.checkParts(tx.View, i); err != nil {
+	if err := s.checkParts(tx.View, i); err != nil && !(p.IsCached && i.IsList()) {
 		return false, err
 	}
 	old := tx.Images.Get(i.Key())
@@ -88,6 +91,12 @@ func (s *Service) put(tx *state.Tx, i *state.Image, tag string) (isNew bool, err
 		return old == nil, nil
 	}
 	key := state.InRepository(i.Repository, tag)
+	row := &state.ImageTag{Repository: i.Repository, Tag: tag, Digest: i.Digest}
+	if p.IsCached {
+		row.Checked = new(s.now())
+		tx.ImageTags.Put(row)
+		return true, nil
+	}
 	switch before := tx.ImageTags.Get(key); {
 	case before != nil && before.Digest == i.Digest:
 		return false, nil
@@ -97,7 +106,7 @@ func (s *Service) put(tx *state.Tx, i *state.Image, tag string) (isNew bool, err
 	case len(tx.TagsOf(i)) >= maxTags:
 		return false, &types.LimitExceededException{Message: account.Message("An image can have at most %d tags.", maxTags)}
 	}
-	tx.ImageTags.Put(&state.ImageTag{Repository: i.Repository, Tag: tag, Digest: i.Digest})
+	tx.ImageTags.Put(row)
 	return true, nil
 }
 
@@ -159,7 +168,12 @@ func (s *Service) PutImage(ctx context.Context, in *ecr.PutImageInput) (*ecr.Put
 			"Image digest calculated by Amazon ECR does not match the digest '%s' provided", *in.ImageDigest)}
 	}
 	tag := aws.ToString(in.ImageTag)
-	i, isNew, err := s.Push(ctx, Pushed{*in.RepositoryName, text, aws.ToString(in.ImageManifestMediaType), tag})
+	i, isNew, err := s.Push(ctx, Pushed{
+		Repository: *in.RepositoryName,
+		Manifest:   text,
+		MediaType:  aws.ToString(in.ImageManifestMediaType),
+		Tag:        tag,
+	})
 	if bad := new(ErrManifest); errors.As(err, &bad) {
 		return nil, badParameter("imageManifest", "%s", bad.What)
 	}

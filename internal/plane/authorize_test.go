@@ -9,6 +9,9 @@ import (
 	"github.com/pintle/pintle/internal/iam/authorize"
 )
 
+// withoutCall are permissions that no call of the API asks for, by service: to pull an image that a cache rule has come from elsewhere.
+var withoutCall = map[string]string{"ecr": "BatchImportUpstreamImage"}
+
 // TestEveryOperationNeedsSomething: the table of what calls need has each operation of each service, no others, and only members that
 // the operations' inputs have.
 func TestEveryOperationNeedsSomething(t *testing.T) {
@@ -33,7 +36,7 @@ func TestEveryOperationNeedsSomething(t *testing.T) {
 			}
 		}
 		for _, o := range table.Operations(api.Name) {
-			if !slices.Contains(names, o) {
+			if !slices.Contains(names, o) && withoutCall[api.Name] != o {
 				t.Errorf("%s has no operation %s", api.Name, o)
 			}
 		}

@@ -42,6 +42,7 @@ import (
 	"github.com/pintle/pintle/internal/ec2/machines"
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
+	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
@@ -91,6 +92,7 @@ type Options struct {
 	MaxMetrics   int
 	Prices       map[string]float64 // dollars per hour, by instance type
 	WebhookTo    []netip.Prefix     // addresses of this machine and its links that web hooks may reach
+	Upstreams    []string           // hosts of registries from which ECR may take images besides those of AWS's list
 	Fleet        FleetOptions
 	Log          *slog.Logger
 	Simulated    *Simulated
@@ -136,8 +138,10 @@ type Plane struct {
 	streams *streams.Store
 	objects *objects.Store
 	images  *blobs.Store
-	vault   *vault.Vault
-	open    []io.Closer
+	// upstream brings images of other registries into ECR's repositories.
+	upstream *upstream.Cache
+	vault    *vault.Vault
+	open     []io.Closer
 
 	Link      *nodelink.Link
 	sessions  *sessions.Sessions

@@ -22,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/registry"
+	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
@@ -63,7 +64,7 @@ func (p *Plane) services() []Service {
 		{sqs.API(p.SQS), nil},
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
-		{ecr.API(p.ECR), loops(p.keepImages)},
+		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
@@ -116,13 +117,7 @@ func (p *Plane) buildServices() {
 		Sessions: p.sessions,
 	})
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
-	p.ECR = ecr.New(p.State, ecr.Options{
-		Account:  owner,
-		MAC:      p.issuer.RegistryMAC,
-		Blobs:    p.images,
-		Endpoint: p.Endpoint(),
-		Standing: p.standing,
-	})
+	p.buildRegistry()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.stacks = stacks.New(p.State, stacks.Options{
 		Account:      owner,
@@ -137,6 +132,21 @@ func (p *Plane) buildServices() {
 	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
+}
+
+// buildRegistry builds ECR, and what brings images of other registries into it.
+func (p *Plane) buildRegistry() {
+	p.ECR = ecr.New(p.State, ecr.Options{
+		Account:     p.account(),
+		MAC:         p.issuer.RegistryMAC,
+		Blobs:       p.images,
+		Endpoint:    p.Endpoint(),
+		Standing:    p.standing,
+		Upstreams:   p.options.Upstreams,
+		Secrets:     p.secretsManager(),
+		TryUpstream: func(ctx context.Context, r *state.PullThroughRule) error { return p.upstream.Try(ctx, r) },
+	})
+	p.upstream = upstream.New(p.ECR, p.images, p.log)
 }
 
 // buildScaling builds the scaling of services and groups.

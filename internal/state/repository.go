@@ -54,6 +54,8 @@ type ImageTag struct {
 	Repository string
 	Tag        string
 	Digest     string
+	// Checked is when another registry was last asked which image has the tag, for one that comes from there; nil for others.
+	Checked *time.Time `json:",omitzero"`
 }
 
 // Key returns the repository and the tag.
@@ -73,6 +75,46 @@ func (l *ImageLayer) Key() string { return InRepository(l.Repository, l.Digest) 
 
 // Over reports whether the layer's time without an image is over.
 func (l *ImageLayer) Over(now time.Time) bool { return l.Until != nil && !l.Until.After(now) }
+
+// PullThroughRule has the images of repositories whose names begin with a prefix come from another registry.
+type PullThroughRule struct {
+	Prefix         string // without a / at its end, or "ROOT" for all repositories that no other rule is for
+	Registry       types.UpstreamRegistry
+	URL            string // the other registry's host
+	UpstreamPrefix string // what stands there in place of the prefix; "ROOT" for nothing
+	Credential     string `json:",omitempty"` // the ARN of a secret
+	Created        time.Time
+	Updated        time.Time
+}
+
+// RootPrefix is the prefix of a rule that stands for none.
+const RootPrefix = "ROOT"
+
+// Upstream returns the name in the other registry of a repository that the rule is for.
+func (r *PullThroughRule) Upstream(repository string) string {
+	name := repository
+	if r.Prefix != RootPrefix {
+		name = strings.TrimPrefix(name, r.Prefix+"/")
+	}
+	if r.UpstreamPrefix != RootPrefix {
+		name = r.UpstreamPrefix + "/" + name
+	}
+	return name
+}
+
+// RuleFor returns the rule for a repository: that with the longest prefix. It returns nil if there is none.
+func (v *View) RuleFor(repository string) *PullThroughRule {
+	for prefix := repository; ; {
+		cut := strings.LastIndexByte(prefix, '/')
+		if cut < 0 {
+			return v.PullThroughRules.Get(RootPrefix)
+		}
+		prefix = prefix[:cut]
+		if r := v.PullThroughRules.Get(prefix); r != nil {
+			return r
+		}
+	}
+}
 
 // InRepository returns the key of what a repository has. Names have no spaces.
 func InRepository(repository, name string) string { return repository + " " + name }
@@ -222,20 +264,27 @@ var (
 	}
 )
 
+var pullThroughRules = &store.Definition[*PullThroughRule]{
+	Name: "pull_through_rules",
+	Key:  func(r *PullThroughRule) string { return r.Prefix },
+}
+
 // imageTables are the tables of Amazon ECR.
 type imageTables struct {
-	ImageLayers  Table[*ImageLayer]
-	ImageTags    Table[*ImageTag]
-	Images       Table[*Image]
-	Repositories Table[*Repository]
+	ImageLayers      Table[*ImageLayer]
+	ImageTags        Table[*ImageTag]
+	Images           Table[*Image]
+	PullThroughRules Table[*PullThroughRule]
+	Repositories     Table[*Repository]
 }
 
 // newImageTables binds the tables to a view.
 func newImageTables(v *store.View) imageTables {
 	return imageTables{
-		ImageLayers:  imageLayers.In(v),
-		ImageTags:    imageTags.In(v),
-		Images:       images.In(v),
-		Repositories: repositories.In(v),
+		ImageLayers:      imageLayers.In(v),
+		ImageTags:        imageTags.In(v),
+		Images:           images.In(v),
+		PullThroughRules: pullThroughRules.In(v),
+		Repositories:     repositories.In(v),
 	}
 }

@@ -145,6 +145,7 @@ var schema = store.NewSchema(
 	groupRefreshes,
 	idempotencyTokens,
 	imageLayers,
+	pullThroughRules,
 	images,
 	imageTags,
 	instances,

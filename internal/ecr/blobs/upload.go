@@ -126,6 +126,14 @@ func (s *Store) Size(repository, id string) (size int64, err error) {
 	return size, err
 }
 
+// Follow opens an upload for reading what has come, and what comes later.
+func (s *Store) Follow(repository, id string) (*os.File, error) {
+	if !validID.MatchString(id) {
+		return nil, ErrNoUpload
+	}
+	return os.Open(filepath.Join(s.folder(repository), id))
+}
+
 // OutOfOrder is the error for bytes that don't follow those that have come.
 type OutOfOrder struct{ Size int64 }
 

@@ -32,16 +32,48 @@ func (g *Registry) blob(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	err = g.sendBlob(x)
+	if !errors.Is(err, blobs.ErrNoBlob) || g.opts.Upstream == nil {
+		return err
+	}
+	return g.sendComing(x)
+}
+
+// sendBlob answers with a layer that is here.
+func (g *Registry) sendBlob(x *exchange) error {
 	f, _, err := g.ecr.OpenLayer(x.name, x.rest)
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it was read only
+	x.describeBlob()
+	http.ServeContent(x.w, x.Request, "", time.Time{}, f)
+	return nil
+}
+
+func (x *exchange) describeBlob() {
 	h := x.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Docker-Content-Digest", x.rest)
 	h.Set("Etag", `"`+x.rest+`"`)
-	http.ServeContent(x.w, x.Request, "", time.Time{}, f)
+}
+
+// sendComing answers with a layer that is on its way from another registry, as it comes.
+func (g *Registry) sendComing(x *exchange) error {
+	layer, err := g.opts.Upstream.Open(x.Context(), x.name, x.rest)
+	if err != nil {
+		return err
+	}
+	if layer == nil { // it may have arrived just now
+		return g.sendBlob(x)
+	}
+	defer layer.Close() //nolint:errcheck // it was read only
+	x.describeBlob()
+	x.w.Header().Set("Content-Length", strconv.FormatInt(layer.Size, 10))
+	x.w.WriteHeader(http.StatusOK)
+	if x.Method == http.MethodGet {
+		io.Copy(x.w, layer) //nolint:errcheck // the client sees that bytes are missing
+	}
 	return nil
 }
 

@@ -2,11 +2,13 @@ package registry
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/ecr/types"
@@ -18,12 +20,12 @@ import (
 
 // manifest answers with an image's manifest, or describes it.
 func (g *Registry) manifest(x *exchange) error {
-	if err := g.allow(x, "BatchGetImage", x.pulls()); err != nil {
+	if err := g.opts.Allow(x.Context(), "BatchGetImage", x.pulls()); err != nil {
 		return err
 	}
-	i := service.Find(g.ecr.View(), x.name, x.rest)
-	if i == nil {
-		return refuse(http.StatusNotFound, "MANIFEST_UNKNOWN", "Requested image not found")
+	i, text, err := g.find(x)
+	if err != nil {
+		return err
 	}
 	h := x.w.Header()
 	h.Set("Content-Type", i.MediaType)
@@ -34,14 +36,70 @@ func (g *Registry) manifest(x *exchange) error {
 		x.w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	text, err := g.ecr.Manifest(x.Context(), i)
-	if err != nil {
-		h.Del("Content-Length")
-		return err
+	if text == nil {
+		if text, err = g.ecr.Manifest(x.Context(), i); err != nil {
+			h.Del("Content-Length")
+			return err
+		}
 	}
 	x.w.WriteHeader(http.StatusOK)
 	x.w.Write(text) //nolint:errcheck // nobody is left to tell if the client is gone
 	return nil
+}
+
+// find returns an image that is here, or one of another registry, with its manifest, that a rule lets in.
+func (g *Registry) find(x *exchange) (i *state.Image, text []byte, err error) {
+	v := g.ecr.View()
+	i = service.Find(v, x.name, x.rest)
+	rule := v.RuleFor(x.name)
+	if rule == nil || g.opts.Upstream == nil || g.isCurrent(x, i) {
+		if err := g.ecr.Check(x.name); err != nil {
+			return nil, nil, err
+		}
+		if i == nil {
+			err = errUnknownImage
+		}
+		return i, nil, err
+	}
+	cached, text, err := g.opts.Upstream.Manifest(x.Context(), rule, x.name, x.rest, func() error { return g.admit(x) })
+	if err != nil && i != nil && x.Context().Err() == nil {
+		g.opts.Failed(fmt.Errorf("%s:%s stays as it is: %w", x.name, x.rest, err))
+		return i, nil, nil
+	}
+	return cached, text, err
+}
+
+var errUnknownImage = refuse(http.StatusNotFound, "MANIFEST_UNKNOWN", "Requested image not found")
+
+// checkEvery is how long a tag of another registry counts as known.
+const checkEvery = 24 * time.Hour
+
+// isCurrent reports whether an image, or nil, is what a request names, without asking another registry. Digests are of one image for ever.
+func (g *Registry) isCurrent(x *exchange, i *state.Image) bool {
+	if i == nil || x.id().ImageDigest != nil {
+		return i != nil
+	}
+	t := g.ecr.View().ImageTags.Get(state.InRepository(x.name, x.rest))
+	return t == nil || t.Checked == nil || g.ecr.Since(*t.Checked) < checkEvery
+}
+
+// admit lets an image of another registry in, and makes the repository if there is none.
+func (g *Registry) admit(x *exchange) error {
+	if err := g.opts.Allow(x.Context(), "BatchImportUpstreamImage", x.pulls()); err != nil {
+		return err
+	}
+	if g.ecr.Check(x.name) == nil {
+		return nil
+	}
+	in := &ecr.CreateRepositoryInput{RepositoryName: &x.name}
+	if err := g.opts.Allow(x.Context(), "CreateRepository", in); err != nil {
+		return err
+	}
+	_, err := g.ecr.CreateRepository(x.Context(), in)
+	if exists := new(types.RepositoryAlreadyExistsException); errors.As(err, &exists) {
+		return nil
+	}
+	return err
 }
 
 // putManifest puts an image under a tag, or under its digest alone.

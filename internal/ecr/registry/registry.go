@@ -18,6 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/disk"
 	service "github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
+	"github.com/pintle/pintle/internal/ecr/upstream"
 )
 
 // Options are what a registry asks.
@@ -28,6 +29,8 @@ type Options struct {
 	Refusing func(http.ResponseWriter, *http.Request)
 	// Failed is told of errors that are no caller's fault.
 	Failed func(error)
+	// Upstream brings images from other registries; nil brings none.
+	Upstream *upstream.Cache
 }
 
 // Registry answers requests below /v2/.
@@ -170,6 +173,12 @@ func (g *Registry) worded(err error) *refusal {
 		return &refusal{http.StatusRequestedRangeNotSatisfiable, "BLOB_UPLOAD_INVALID", gap.Error()}
 	case errors.Is(err, blobs.ErrNoBlob):
 		return &refusal{http.StatusNotFound, "BLOB_UNKNOWN", "blob unknown to registry"}
+	case errors.Is(err, upstream.ErrNotThere):
+		return &refusal{http.StatusNotFound, "MANIFEST_UNKNOWN", err.Error()}
+	case errors.Is(err, upstream.ErrBusy):
+		return &refusal{http.StatusTooManyRequests, "TOOMANYREQUESTS", err.Error()}
+	case errors.Is(err, upstream.ErrUnreachable):
+		return &refusal{http.StatusBadGateway, "UNAVAILABLE", err.Error()}
 	case errors.Is(err, blobs.ErrNoUpload):
 		return &refusal{http.StatusNotFound, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry"}
 	case errors.Is(err, blobs.ErrDigest), errors.Is(err, blobs.ErrAlgorithm):

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,14 +29,17 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 	service "github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
+	"github.com/pintle/pintle/internal/ecr/upstream"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // world is a registry that is served.
 type world struct {
 	*service.Service
-	t      *testing.T
-	server *httptest.Server
+	t        *testing.T
+	server   *httptest.Server
+	upstream *upstream.Cache
 
 	mu     sync.Mutex
 	asked  []string // the operations that were asked for
@@ -43,7 +47,8 @@ type world struct {
 	failed error
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld serves a registry to which images may come from other ones.
+func newWorld(t *testing.T, upstreams ...string) *world {
 	t.Helper()
 	w := &world{t: t}
 	store, err := blobs.Open(t.TempDir(), blobs.Options{Now: time.Now})
@@ -58,7 +63,13 @@ func newWorld(t *testing.T) *world {
 		MAC:      func(text string) []byte { sum := sha256.Sum256([]byte("key" + text)); return sum[:] },
 		Blobs:    store,
 		Endpoint: w.server.URL,
+
+		Upstreams:   upstreams,
+		Secrets:     secrets{"good": `{"username": "me", "accessToken": "token"}`, "bad": "token"},
+		TryUpstream: func(ctx context.Context, r *state.PullThroughRule) error { return w.upstream.Try(ctx, r) },
 	})
+	w.upstream = upstream.New(w.Service, store, slog.New(slog.DiscardHandler))
+	run(t, w.upstream.Run)
 	w.server.Config.Handler = New(w.Service, store, Options{
 		Allow: func(_ context.Context, operation string, _ any) error {
 			w.mu.Lock()
@@ -71,6 +82,7 @@ func newWorld(t *testing.T) *world {
 		},
 		Refusing: func(http.ResponseWriter, *http.Request) {},
 		Failed:   func(err error) { w.failed = err },
+		Upstream: w.upstream,
 	})
 	return w
 }
