@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/kernel"
 	"github.com/pintle/pintle/internal/node/network"
@@ -404,10 +406,15 @@ func (r *Runtime) prune() error {
 
 // RemoveVolume implements runtime.Runtime.
 func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
-	if !volumeRE.MatchString(name) {
-		return fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", name)
+	if err := checkVolumeName(name); err != nil {
+		return err
 	}
-	return os.RemoveAll(filepath.Join(r.volumes(), name))
+	dir := filepath.Join(r.volumes(), name)
+	err := unix.Unmount(dir, 0)
+	if isMemory := !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT); isMemory && err != nil {
+		return fmt.Errorf("volume %s: %w", name, err)
+	}
+	return os.RemoveAll(dir)
 }
 
 // List implements runtime.Runtime.
