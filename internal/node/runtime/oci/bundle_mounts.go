@@ -1,7 +1,6 @@
 package oci
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -211,36 +210,6 @@ func checkDriverOpts(m runtime.Mount) error {
 		}
 	}
 	return nil
-}
-
-// memory returns the directory of a volume that is memory, which is mounted there until the volume is removed or the machine boots anew. So
-// containers share it.
-func (b *bundle) memory(m runtime.Mount) (string, error) {
-	if err := errors.Join(checkVolumeName(m.Source), checkDriverOpts(m)); err != nil {
-		return "", err
-	}
-	defer b.runtime.settling.lock("volume " + m.Source)() // no container's id has a blank
-	dir := filepath.Join(b.runtime.volumes(), m.Source)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	if is, err := isMountPoint(dir); is || err != nil {
-		return dir, err
-	}
-	out, err := exec.Command("mount", "-t", "tmpfs", "-o", cmp.Or(m.DriverOpts["o"], "defaults"), "tmpfs", dir).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("volume %s: %w: %s", m.Source, err, bytes.TrimSpace(out))
-	}
-	return dir, nil
-}
-
-// isMountPoint reports whether another file system is mounted at a directory.
-func isMountPoint(dir string) (bool, error) {
-	var here, above unix.Stat_t
-	if err := errors.Join(unix.Stat(dir, &here), unix.Stat(filepath.Dir(dir), &above)); err != nil {
-		return false, err
-	}
-	return here.Dev != above.Dev, nil
 }
 
 // mountDevice mounts a volume that the options of Docker's driver local describe. Each container mounts the device anew.

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/kernel"
 	"github.com/pintle/pintle/internal/node/network"
@@ -44,7 +42,7 @@ type Runtime struct {
 	images     *image.Store
 	containers shim.Containers
 	runc       runc
-	settling   keyedMutex // by container
+	settling   keyedMutex // by container, and by volume
 
 	pruning sync.Mutex
 	pruned  time.Time // when prune last looked
@@ -319,7 +317,7 @@ func (r *Runtime) release(ctx context.Context, dir, id string) error {
 	if err := r.runc.delete(ctx, id); err != nil {
 		return err
 	}
-	if err := errors.Join(image.Unmount(dir), kernel.Unmount(filepath.Join(dir, shmDir))); err != nil {
+	if err := errors.Join(image.Unmount(dir), kernel.Unmount(filepath.Join(dir, shmDir)), r.releaseMemory(id)); err != nil {
 		return err
 	}
 	if r.opts.Networks == nil {
@@ -409,10 +407,10 @@ func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
 	if err := checkVolumeName(name); err != nil {
 		return err
 	}
+	defer r.lockVolume(name)()
 	dir := filepath.Join(r.volumes(), name)
-	err := unix.Unmount(dir, 0)
-	if isMemory := !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT); isMemory && err != nil {
-		return fmt.Errorf("volume %s: %w", name, err)
+	if err := errors.Join(os.RemoveAll(r.usersOf(name)), kernel.Unmount(dir)); err != nil { // an agent that was killed may have left them
+		return err
 	}
 	return os.RemoveAll(dir)
 }

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/taskgroup"
 )
@@ -807,7 +809,7 @@ func (s *suite) lowPorts(t *testing.T) {
 // the containers that take volumes from this one.
 func (s *suite) imageVolumes(t *testing.T) {
 	dir := t.TempDir()
-	if err := MakeLayout(dir, strings.TrimPrefix(s.image, "rootfs:"), "/data"); err != nil {
+	if err := MakeLayout(dir, strings.TrimPrefix(s.image, "rootfs:"), v1.Config{Volumes: map[string]struct{}{"/data": {}}}); err != nil {
 		t.Fatal(err)
 	}
 	ref := "oci-layout:" + dir
