@@ -245,6 +245,19 @@ func TestDataInUse(t *testing.T) {
 	}
 }
 
+// TestNodeInUse: a second agent is told that its directory has one.
+func TestNodeInUse(t *testing.T) {
+	c := agentCmd{Data: t.TempDir()}
+	lock, err := c.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := c.lock(); !errors.Is(err, file.ErrLocked) || !strings.Contains(err.Error(), "another agent") || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestFlagKinds: the values of each kind of flag, given and not given.
 func TestFlagKinds(t *testing.T) {
 	home, work := t.TempDir(), t.TempDir()
