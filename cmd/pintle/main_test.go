@@ -420,6 +420,24 @@ func TestMessageOfStrangers(t *testing.T) {
 	}
 }
 
+// TestStartNotes: who follows a task that doesn't start is told so after some seconds, and now and then.
+func TestStartNotes(t *testing.T) {
+	var out strings.Builder
+	n := startNotes{began: time.Now(), next: firstNote}
+	for second := range 70 {
+		status := "PENDING"
+		if second > 50 {
+			status = "RUNNING"
+		}
+		n.tell(&out, status, n.began.Add(time.Duration(second)*time.Second))
+	}
+	const want = "the task has been PENDING for 3s: its node may be pulling an image\n" +
+		"the task has been PENDING for 33s: its node may be pulling an image\n"
+	if out.String() != want {
+		t.Errorf("it says %s", out.String())
+	}
+}
+
 // TestLostTask: where the control plane goes away, pintle run says how to find its task again.
 func TestLostTask(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
