@@ -6,6 +6,9 @@ const (
 	stopped = "task pulled started ended stopped: UserInitiated: seen\n"
 )
 
+// inFile is the end of a task whose image is a file, of which only Pintle's agents know.
+const inFile = "task *stopped: TaskFailedToStart: Cannot*\nmain: Cannot*"
+
 // conformances are sorted by what they are about. What they want is what Amazon's agent does with Docker, in its own words where these
 // aren't the container engine's.
 var conformances = []conformance{
@@ -93,6 +96,18 @@ var conformances = []conformance{
 		containers: `[{"name":"a","essential":false,"script":"echo a"},{"name":"b","essential":false,"dependsOn":[{"containerName":"a","condition":"COMPLETE"}],"script":"echo b; exit 2"},{"name":"c","essential":false,"dependsOn":[{"containerName":"b","condition":"COMPLETE"}],"script":"echo c"},{"name":"main","dependsOn":[{"containerName":"c","condition":"SUCCESS"}],"script":"echo main"}]`,
 		want:       over + "a: 0 | a\nb: 2 | b\nc: 0 | c\nmain: 0 | main", processes: true,
 	},
+	{
+		name: "several essential that are healthy in turns",
+		containers: `[{"name":"a","healthCheck":{"command":["CMD","true"],"interval":5},"dependsOn":[{"containerName":"b","condition":"HEALTHY"}],"script":"trap 'echo a; exit 2' TERM; sleep 600 & wait"},
+			{"name":"b","healthCheck":{"command":["CMD-SHELL","test -f /ok"],"interval":5,"retries":1,"startPeriod":60},"script":"trap 'echo b; exit 3' TERM; sleep 2; echo > /ok; sleep 600 & wait"},
+			{"name":"main","dependsOn":[{"containerName":"a","condition":"HEALTHY"},{"containerName":"b","condition":"START"}],"script":"exit 4"}]`,
+		want: over + "a: 2 | a\nb: 3 | b\nmain: 4", amazon: asWanted,
+	},
+	{
+		name:       "ignored exit code",
+		containers: `[{"name":"main","script":"echo x >> /n; grep -c x /n; exit 5","restartPolicy":{"enabled":true,"ignoredExitCodes":[5]}}]`,
+		want:       over + "main: 5 | 1",
+	},
 	// Health and stopping.
 	{
 		name:       "healthy",
@@ -119,6 +134,13 @@ var conformances = []conformance{
 		containers: `[{"name":"main","script":"echo no","dependsOn":[{"containerName":"first","condition":"COMPLETE"}]},{"name":"first","essential":false,"script":"trap 'exit 9' TERM; echo up; sleep 600 & wait"}]`,
 		stopAfter:  "up", want: "task pulled *ended stopped: UserInitiated: seen\nfirst: 9 | up\nmain:", processes: true,
 	},
+	{
+		name: "stopped in turns", // who waits for others is stopped before them
+		containers: `[{"name":"a","script":"trap 'cat /v/f; exit 5' TERM; sleep 600 & wait","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}]},
+			{"name":"b","dependsOn":[{"containerName":"a","condition":"START"}],"script":"trap 'sleep 1; echo b was first > /v/f; exit 6' TERM; echo up; sleep 600 & wait","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}]}]`,
+		task:      `{"volumes":[{"name":"v"}]}`,
+		stopAfter: "up", want: stopped + "a: 5 | b was first\nb: 6 | up",
+	},
 	// Limits.
 	{
 		name:       "too much memory",
@@ -130,6 +152,11 @@ var conformances = []conformance{
 		containers: `[{"name":"main","script":"tail /dev/zero"}]`,
 		task:       `{"memory":"48"}`,
 		want:       over + "main: 137 OutOfMemoryError: Container killed due to memory usage",
+	},
+	{
+		name:       "a child takes too much memory",
+		containers: `[{"name":"main","script":"busybox tail /dev/zero 2>/dev/null; exit 5","linuxParameters":{"maxSwap":0}}]`,
+		want:       over + "main: 5 OutOfMemoryError: Container killed due to memory usage",
 	},
 	{
 		name:       "shares and quota",
@@ -173,6 +200,29 @@ var conformances = []conformance{
 		name:       "directory not there",
 		containers: `[{"name":"main","workingDirectory":"/made/up","script":"pwd"}]`,
 		want:       over + "main: 0 | /made/up",
+	},
+	{
+		name: "relative directory", words: true,
+		containers: `[{"name":"main","workingDirectory":"made/up","script":"pwd"}]`,
+		want:       "task pulled ended stopped: TaskFailedToStart: CannotCreateContainerError: *\nmain: CannotCreateContainerError: *working directory*absolute path*",
+	},
+	{
+		name:       "user and group by name",
+		containers: `[{"name":"main","user":"1234:more","script":"id"}]`,
+		want:       over + "main: 0 | uid=1234(worker) gid=4321(more)*",
+	},
+	{
+		name:       "what the image says",
+		containers: `[{"name":"main","image":"CONFIGURED"}]`,
+		stopAfter:  "up",
+		want:       stopped + "main: 9 | uid=1234(worker) gid=4321(more)*; /tmp/work; image image /home; from the image; up; interrupted",
+		amazon:     inFile,
+	},
+	{
+		name:       "what the definition says instead",
+		containers: `[{"name":"main","image":"CONFIGURED","user":"0","workingDirectory":"/made","environment":[{"name":"BOTH","value":"definition"}],"command":["id -u; pwd; echo $FROM $BOTH $HOME"]}]`,
+		want:       over + "main: 0 | 0; /made; image definition /root",
+		amazon:     inFile,
 	},
 	{
 		name:       "terminal",
@@ -256,6 +306,13 @@ var conformances = []conformance{
 		want: over + "main: 1 | router; touch: /v/f: Read-only file system",
 	},
 	{
+		name: "volume of memory",
+		containers: `[{"name":"main","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}],"script":"echo shared > /v/f; df -m /v | grep -c ' 3 '; sleep 3"},
+			{"name":"side","essential":false,"dependsOn":[{"containerName":"main","condition":"START"}],"mountPoints":[{"sourceVolume":"v","containerPath":"/w","readOnly":true}],"script":"sleep 1; cat /w/f; touch /w/g 2>&1"}]`,
+		task: `{"volumes":[{"name":"v","dockerVolumeConfiguration":{"scope":"task","driver":"local","driverOpts":{"type":"tmpfs","device":"tmpfs","o":"size=3m"}}}]}`,
+		want: over + "main: 0 | 1\nside: 1 | shared; touch: /w/g: Read-only file system",
+	},
+	{
 		name:       "volume of another driver",
 		containers: `[{"name":"main","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}],"script":"ls /v"}]`,
 		task:       `{"volumes":[{"name":"v","dockerVolumeConfiguration":{"scope":"task","driver":"rexray/ebs"}}]}`, want: "ATTRIBUTE",
@@ -316,6 +373,16 @@ var conformances = []conformance{
 		name:       "log driver json-file",
 		containers: `[{"name":"main","logConfiguration":{"logDriver":"json-file","options":{"max-size":"1m"}},"script":"echo kept"}]`,
 		want:       over + "main: 0", processes: true,
+	},
+	{
+		name:       "lines joined by a pattern",
+		containers: `[{"name":"main","logOptions":{"awslogs-multiline-pattern":"^[0-9]"},"script":"echo 1 a; echo more; echo 2 b; echo -n end"}]`,
+		want:       over + "main: 0 | 1 a\nmore; 2 b\nend", processes: true,
+	},
+	{
+		name:       "lines joined by their time",
+		containers: `[{"name":"main","logOptions":{"awslogs-datetime-format":"%Y-%m-%d %H:%M:%S","mode":"non-blocking","max-buffer-size":"1m"},"script":"echo 2026-01-02 03:04:05 a; echo more; echo 2026-01-02 03:04:06 b"}]`,
+		want:       over + "main: 0 | 2026-01-02 03:04:05 a\nmore; 2026-01-02 03:04:06 b", processes: true,
 	},
 	{
 		name: "log router",

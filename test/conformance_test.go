@@ -20,13 +20,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
 )
 
 // conformance is a task definition, and what DescribeTasks says of a task of it that has ended.
 type conformance struct {
 	name string
 	// containers are container definitions in JSON, which get an image, memory and a log driver unless they have some. "script" is
-	// short for a shell command.
+	// short for a shell command, "logOptions" for more options of the log driver, and the image CONFIGURED for configured.
 	containers string
 	task       string // more of the task definition
 	run        string // more of RunTask's input
@@ -115,9 +118,19 @@ func (c conformance) fails(on, records []string) string {
 	return ""
 }
 
+// configured is an image that says how its containers are to run. ECS takes no notice of its health check.
+var configured = v1.Config{
+	User: "worker:more", WorkingDir: "/tmp/work", StopSignal: "SIGINT", Volumes: map[string]struct{}{"/data": {}},
+	Env:         []string{"PATH=/bin", "FROM=image", "BOTH=image"},
+	Entrypoint:  []string{"/bin/sh", "-c"},
+	Cmd:         []string{"trap 'echo interrupted; exit 9' INT; id; pwd; echo $FROM $BOTH $HOME; cat /data/seed; echo up; sleep 600 & wait"},
+	Healthcheck: &v1.HealthConfig{Test: []string{"CMD-SHELL", "exit 1"}, Interval: time.Second, Retries: 1},
+}
+
 // conformanceWorld is one control plane with a node of each runtime.
 type conformanceWorld struct {
 	image   string
+	layout  string // the image configured
 	routers string // a directory with the program router, a stand-in for Fluent Bit
 	amazon  string // the control plane's address for Amazon's agent, where there is one
 	ecs     *ecs.Client
@@ -154,7 +167,11 @@ func newConformanceWorld(t *testing.T) *conformanceWorld {
 	} else {
 		t.Log("NOT RUN with Amazon's agent: PINTLE_AMAZON_AGENT names none")
 	}
-	w := &conformanceWorld{"rootfs:" + rootfs(t), routers, amazon, p.sdk(), cloudwatchlogs.New(cloudwatchlogs.Options{
+	root, layout := rootfs(t), t.TempDir()
+	if err := runtimetest.MakeLayout(layout, root, configured); err != nil {
+		t.Fatal(err)
+	}
+	w := &conformanceWorld{"rootfs:" + root, "oci-layout:" + layout, routers, amazon, p.sdk(), cloudwatchlogs.New(cloudwatchlogs.Options{
 		Region: "us-east-1", BaseEndpoint: &p.Endpoint, Credentials: credentials.NewStaticCredentialsProvider(p.key, p.secret, ""),
 	})}
 	if _, err := w.logs.CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: aws.String("conformance")}); err != nil {
@@ -271,7 +288,8 @@ func unmarshal(t *testing.T, text []byte, to any) {
 // definition completes a task definition. FREE in it is a port that no other runtime's task has, and ROUTERS
 // the directory of the stand-in for log routers.
 func (w *conformanceWorld) definition(t *testing.T, c conformance, runtime string) []byte {
-	text := strings.ReplaceAll(c.containers, "FREE", map[string]string{"docker": "9181", "oci": "9182", "process": "9183", "amazon": "9184"}[runtime])
+	port := map[string]string{"docker": "9181", "oci": "9182", "process": "9183", "amazon": "9184"}[runtime]
+	text := strings.NewReplacer("FREE", port, "CONFIGURED", w.layout).Replace(c.containers)
 	var containers []map[string]any
 	unmarshal(t, []byte(text), &containers)
 	image := w.image
@@ -281,12 +299,19 @@ func (w *conformanceWorld) definition(t *testing.T, c conformance, runtime strin
 		logging["awslogs-endpoint"] = w.amazon
 	}
 	for _, d := range containers {
+		options := maps.Clone(logging)
+		if more, ok := d["logOptions"].(map[string]any); ok {
+			for key, value := range more {
+				options[key] = value.(string)
+			}
+			delete(d, "logOptions")
+		}
 		if script, ok := d["script"]; ok {
 			d["entryPoint"], d["command"] = []string{"/bin/sh", "-c"}, []any{script}
 			delete(d, "script")
 		}
 		for key, value := range map[string]any{
-			"image": image, "stopTimeout": 2, "logConfiguration": map[string]any{"logDriver": "awslogs", "options": logging},
+			"image": image, "stopTimeout": 2, "logConfiguration": map[string]any{"logDriver": "awslogs", "options": options},
 		} {
 			if _, ok := d[key]; !ok {
 				d[key] = value

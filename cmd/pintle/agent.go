@@ -326,7 +326,11 @@ func (c *agentCmd) lock() (*os.File, error) {
 	if err := makeData(c.Data); err != nil {
 		return nil, err
 	}
-	return file.Reserve(filepath.Join(c.Data, fleet.LockFile))
+	lock, err := file.Reserve(filepath.Join(c.Data, fleet.LockFile))
+	if errors.Is(err, file.ErrLocked) {
+		return nil, fmt.Errorf("another agent is using %s (%w): stop that one, or choose another directory with --data", c.Data, err)
+	}
+	return lock, err
 }
 
 // switchOff kills what still runs on an ephemeral node, and records in a file that nothing does any more.

@@ -68,6 +68,7 @@ func (cl clients) show(ctx context.Context, cluster, task, container string, fol
 		return t, err
 	}
 	in := &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream, StartFromHead: aws.Bool(true)}
+	notes := startNotes{began: time.Now(), next: firstNote}
 	for {
 		if t, err = cl.describe(ctx, cluster, task); err != nil { // before reading, so that we miss nothing written before its end
 			return t, err
@@ -82,12 +83,35 @@ func (cl clients) show(ctx context.Context, cluster, task, container string, fol
 		if !follow || aws.ToString(t.LastStatus) == "STOPPED" {
 			return t, nil
 		}
+		notes.tell(os.Stderr, aws.ToString(t.LastStatus), time.Now())
 		select {
 		case <-ctx.Done():
 			return t, ctx.Err()
 		case <-time.After(pollInterval):
 		}
 	}
+}
+
+// When it's told that a followed task hasn't started yet, and how often after that.
+const (
+	firstNote = 3 * time.Second
+	noteEvery = 30 * time.Second
+)
+
+// startNotes tells of a task that takes long to start, as while a large image is pulled.
+type startNotes struct {
+	began time.Time
+	next  time.Duration // since began
+}
+
+func (n *startNotes) tell(to io.Writer, status string, now time.Time) {
+	why := map[string]string{"PROVISIONING": "it waits for capacity", "PENDING": "its node may be pulling an image"}[status]
+	waited := now.Sub(n.began)
+	if why == "" || waited < n.next {
+		return
+	}
+	n.next = waited + noteEvery
+	fmt.Fprintf(to, "the task has been %s for %v: %s\n", status, waited.Round(time.Second), why)
 }
 
 // copy writes the next page, and advances in past it.

@@ -245,6 +245,19 @@ func TestDataInUse(t *testing.T) {
 	}
 }
 
+// TestNodeInUse: a second agent is told that its directory has one.
+func TestNodeInUse(t *testing.T) {
+	c := agentCmd{Data: t.TempDir()}
+	lock, err := c.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := c.lock(); !errors.Is(err, file.ErrLocked) || !strings.Contains(err.Error(), "another agent") || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestFlagKinds: the values of each kind of flag, given and not given.
 func TestFlagKinds(t *testing.T) {
 	home, work := t.TempDir(), t.TempDir()
@@ -404,6 +417,24 @@ func TestMessageOfStrangers(t *testing.T) {
 				t.Errorf("%s: it says %q, want %q", endpoint, got, want)
 			}
 		}
+	}
+}
+
+// TestStartNotes: who follows a task that doesn't start is told so after some seconds, and now and then.
+func TestStartNotes(t *testing.T) {
+	var out strings.Builder
+	n := startNotes{began: time.Now(), next: firstNote}
+	for second := range 70 {
+		status := "PENDING"
+		if second > 50 {
+			status = "RUNNING"
+		}
+		n.tell(&out, status, n.began.Add(time.Duration(second)*time.Second))
+	}
+	const want = "the task has been PENDING for 3s: its node may be pulling an image\n" +
+		"the task has been PENDING for 33s: its node may be pulling an image\n"
+	if out.String() != want {
+		t.Errorf("it says %s", out.String())
 	}
 }
 

@@ -202,6 +202,9 @@ func (c *simCmd) replay(ctx context.Context, scenario sim.Scenario) ([]sim.Named
 			if run.Result, err = sim.Run(ctx, s, policies[policy]); err != nil {
 				return fmt.Errorf("%s: %w", run.Name, err)
 			}
+			if s.Min > 0 && run.Result.Held == 0 {
+				return errors.New("no task ran, as no node of --fleet takes one: it asks for what --task-definition says, one GPU by default")
+			}
 			fmt.Fprintf(os.Stderr, "%s: %s replayed in %.1f s\n", run.Name, s.Length, time.Since(began).Seconds())
 			return nil
 		})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,7 +9,8 @@ import (
 	"github.com/pintle/pintle/internal/sim"
 )
 
-// TestParallelReplays: each result stays with its name, however many replays run in parallel. The race detector checks that too.
+// TestParallelReplays: each result stays with its name, however many replays run in parallel. The race detector checks that too. A fleet that
+// takes no task is an error.
 func TestParallelReplays(t *testing.T) {
 	node, err := instancetype.Lookup("g4dn.xlarge")
 	if err != nil {
@@ -40,5 +42,11 @@ func TestParallelReplays(t *testing.T) {
 		if run.Result == nil || run.Result.Requests != 1 {
 			t.Errorf("%s came to %+v", run.Name, run.Result)
 		}
+	}
+	if s.Fleet[0], err = instancetype.Lookup("c5.large"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.replay(t.Context(), s); err == nil || !strings.Contains(err.Error(), "--fleet") {
+		t.Errorf("nodes without GPUs: %v", err)
 	}
 }

@@ -282,6 +282,7 @@ func (s *session) hear(b []byte) {
 	case acs.ClientDetached:
 		s.detach()
 	case acs.ClientTerminated:
+		s.patience = stopping // nobody can resume it
 		s.end(ending{why: "The session was terminated."})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -292,6 +293,21 @@ func TestEndOfAgent(t *testing.T) {
 	if end := k.ends(t); end.ExitCode != nil || !strings.Contains(end.Output, "agent stops") {
 		t.Errorf("it ended with %+v", end)
 	}
+}
+
+// TestTerminated: a session that was terminated, as by a client that was interrupted, doesn't wait for that client to come back.
+func TestTerminated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(Options{Log: slog.New(slog.DiscardHandler)}, &acs.PintleExecute{})
+		for _, what := range []acs.SessionClient{acs.ClientDetached, acs.ClientTerminated} {
+			b, _ := json.Marshal(acs.SessionEvent{Client: what})
+			s.hear(b)
+		}
+		time.Sleep(stopping + time.Millisecond)
+		if !s.isOver() {
+			t.Errorf("it isn't over after %v", stopping)
+		}
+	})
 }
 
 // TestContainerEnds: the session ends with its container, also where the command doesn't.

@@ -81,6 +81,9 @@ func (b *bundle) process(context.Context) error {
 			p.Cwd = dir
 		}
 	}
+	if !filepath.IsAbs(p.Cwd) {
+		return fmt.Errorf("the working directory %q is not an absolute path", p.Cwd)
+	}
 	path := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	links, err := b.linkVariables()
 	if err != nil {

@@ -187,29 +187,37 @@ func mountShm(dir string, size int64) error {
 
 // show mounts a directory or a volume.
 func (b *bundle) show(m runtime.Mount) error {
-	if m.Volume && len(m.DriverOpts) > 0 {
+	source := b.source
+	switch isDevice := m.Volume && len(m.DriverOpts) > 0; {
+	case isDevice && m.DriverOpts["type"] == "tmpfs":
+		source = b.memory
+	case isDevice:
 		return b.mountDevice(m)
 	}
-	source, err := b.source(m)
+	path, err := source(m)
 	if err != nil {
 		return err
 	}
-	b.bind(source, m.Destination, m.ReadOnly)
+	b.bind(path, m.Destination, m.ReadOnly)
 	return nil
 }
 
-// mountDevice mounts a volume that the options of Docker's driver local describe. Each container mounts the device anew, which isn't the
-// same only for memory: that would be no volume.
-func (b *bundle) mountDevice(m runtime.Mount) error {
+// checkDriverOpts refuses what Docker's driver local doesn't know.
+func checkDriverOpts(m runtime.Mount) error {
 	for name := range m.DriverOpts {
 		if !slices.Contains([]string{"type", "o", "device"}, name) {
 			return fmt.Errorf("volume %s: driver option %q: %w", m.Source, name, runtime.ErrUnsupported)
 		}
 	}
-	kind, device := m.DriverOpts["type"], m.DriverOpts["device"]
-	if kind == "tmpfs" {
-		return fmt.Errorf("volume %s: type tmpfs, which containers could not share: %w", m.Source, runtime.ErrUnsupported)
+	return nil
+}
+
+// mountDevice mounts a volume that the options of Docker's driver local describe. Each container mounts the device anew.
+func (b *bundle) mountDevice(m runtime.Mount) error {
+	if err := checkDriverOpts(m); err != nil {
+		return err
 	}
+	kind, device := m.DriverOpts["type"], m.DriverOpts["device"]
 	options := strings.FieldsFunc(m.DriverOpts["o"], func(r rune) bool { return r == ',' })
 	if m.ReadOnly {
 		options = append(options, "ro")
@@ -243,10 +251,17 @@ func (b *bundle) source(m runtime.Mount) (string, error) {
 
 var volumeRE = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`, 255)
 
+func checkVolumeName(name string) error {
+	if !volumeRE.MatchString(name) {
+		return fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", name)
+	}
+	return nil
+}
+
 // volume returns a named volume's directory. A new volume starts with what the image has at the mount's destination.
 func (b *bundle) volume(m runtime.Mount) (string, error) {
-	if !volumeRE.MatchString(m.Source) {
-		return "", fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", m.Source)
+	if err := checkVolumeName(m.Source); err != nil {
+		return "", err
 	}
 	dir := filepath.Join(b.runtime.volumes(), m.Source)
 	if _, err := os.Stat(dir); err == nil {

@@ -42,7 +42,7 @@ type Runtime struct {
 	images     *image.Store
 	containers shim.Containers
 	runc       runc
-	settling   keyedMutex // by container
+	settling   keyedMutex // by container, and by volume
 
 	pruning sync.Mutex
 	pruned  time.Time // when pruneNowAndThen last looked
@@ -326,7 +326,7 @@ func (r *Runtime) release(ctx context.Context, dir, id string) error {
 	if err := r.runc.delete(ctx, id); err != nil {
 		return err
 	}
-	if err := errors.Join(image.Unmount(dir), kernel.Unmount(filepath.Join(dir, shmDir))); err != nil {
+	if err := errors.Join(image.Unmount(dir), kernel.Unmount(filepath.Join(dir, shmDir)), r.releaseMemory(id)); err != nil {
 		return err
 	}
 	if r.opts.Networks == nil {
@@ -439,10 +439,15 @@ func (r *Runtime) mounted() (layers map[string]bool, whole bool, err error) {
 
 // RemoveVolume implements runtime.Runtime.
 func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
-	if !volumeRE.MatchString(name) {
-		return fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", name)
+	if err := checkVolumeName(name); err != nil {
+		return err
 	}
-	return os.RemoveAll(filepath.Join(r.volumes(), name))
+	defer r.lockVolume(name)()
+	dir := filepath.Join(r.volumes(), name)
+	if err := errors.Join(os.RemoveAll(r.usersOf(name)), kernel.Unmount(dir)); err != nil { // an agent that was killed may have left them
+		return err
+	}
+	return os.RemoveAll(dir)
 }
 
 // List implements runtime.Runtime.

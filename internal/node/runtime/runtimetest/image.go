@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// MakeLayout makes an OCI layout with one image: a tarball of a root file system, and the volumes that the image declares.
-func MakeLayout(dir, rootfs string, volumes ...string) error {
+// MakeLayout makes an OCI layout with one image: a tarball of a root file system, and what the image says of its containers.
+func MakeLayout(dir, rootfs string, config v1.Config) error {
 	layer, err := tarball.LayerFromFile(rootfs)
 	if err != nil {
 		return err
@@ -25,10 +25,6 @@ func MakeLayout(dir, rootfs string, volumes ...string) error {
 	img, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return err
-	}
-	config := v1.Config{Volumes: map[string]struct{}{}}
-	for _, v := range volumes {
-		config.Volumes[v] = struct{}{}
 	}
 	if img, err = mutate.Config(img, config); err != nil {
 		return err

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/taskgroup"
 )
@@ -58,6 +60,7 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"PublishesPorts":           s.publishesPorts,
 		"KeepsVolumes":             s.keepsVolumes,
 		"RemovesVolumes":           s.removesVolumes,
+		"MemoryVolumes":            s.memoryVolumes,
 		"BindMounts":               s.bindMounts,
 		"StopsGracefullyThenKills": s.stopsGracefullyThenKills,
 		"Adopts":                   s.adopts,
@@ -407,6 +410,43 @@ func (s *suite) removesVolumes(t *testing.T) {
 		}
 	}
 	if got := s.output(t, "ls /v", func(c *runtime.Spec) { volume(c); suffixed("second")(c) }); got != "" {
+		t.Errorf("a volume that was removed still has %q", got)
+	}
+}
+
+// memoryVolumes: containers share a volume of the driver local that is memory. It begins empty, and its files are gone once it is removed.
+func (s *suite) memoryVolumes(t *testing.T) {
+	remove := func() error { return s.rt.RemoveVolume(context.Background(), "memory-"+Mark) }
+	t.Cleanup(func() { remove() }) //nolint:errcheck // the runtime may be gone
+	volume := func(name string) func(*runtime.Spec) {
+		return func(c *runtime.Spec) {
+			suffixed(name)(c)
+			c.Mounts = []runtime.Mount{{
+				Source: "memory-" + Mark, Destination: "/data", Volume: true, ReadOnly: name == "reader",
+				DriverOpts: map[string]string{"type": "tmpfs", "device": "tmpfs", "o": "size=3m,uid=1234,noexec"},
+			}}
+		}
+	}
+	writer := s.run(t, "touch /data/file; mount | grep -c ' /data .*noexec.*size=3.*uid=1234'; sleep 600", volume("writer"))
+	if got := s.awaitOutput(t, writer); got != "1" {
+		t.Errorf("%s such file systems", got)
+	}
+	reader := s.run(t, "ls /data; touch /data/x 2>/dev/null || echo read-only", volume("reader"))
+	s.wait(t, reader)
+	if got := s.text(t, reader); got != "file\nread-only" {
+		t.Errorf("got %q", got)
+	}
+	for _, id := range []string{reader, writer} {
+		if err := errors.Join(s.rt.Stop(t.Context(), id, 0), s.rt.Remove(t.Context(), id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // RemoveVolume is idempotent
+		if err := remove(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.output(t, "ls /data", volume("again")); got != "" {
 		t.Errorf("a volume that was removed still has %q", got)
 	}
 }
@@ -769,7 +809,7 @@ func (s *suite) lowPorts(t *testing.T) {
 // the containers that take volumes from this one.
 func (s *suite) imageVolumes(t *testing.T) {
 	dir := t.TempDir()
-	if err := MakeLayout(dir, strings.TrimPrefix(s.image, "rootfs:"), "/data"); err != nil {
+	if err := MakeLayout(dir, strings.TrimPrefix(s.image, "rootfs:"), v1.Config{Volumes: map[string]struct{}{"/data": {}}}); err != nil {
 		t.Fatal(err)
 	}
 	ref := "oci-layout:" + dir
