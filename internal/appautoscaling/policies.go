@@ -108,6 +108,9 @@ func configure(row *state.ScalingPolicy, in *api.PutScalingPolicyInput) error {
 	if in.PolicyType != "" {
 		row.PolicyType = in.PolicyType
 	}
+	if in.PredictiveScalingPolicyConfiguration != nil && row.PolicyType != types.PolicyTypePredictiveScaling {
+		return invalid("predictiveScalingPolicyConfiguration is not for the policyType %s", row.PolicyType)
+	}
 	if in.StepScalingPolicyConfiguration != nil {
 		row.StepScalingPolicyConfiguration = in.StepScalingPolicyConfiguration
 	}

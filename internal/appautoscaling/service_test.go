@@ -359,6 +359,11 @@ func TestPolicyRefuses(t *testing.T) {
 	}{
 		{func(in policy, _ config) { in.PolicyName = nil }, "policyName"},
 		{func(in policy, _ config) { in.PolicyType = "Guess" }, "policyType"},
+		{func(in policy, _ config) {
+			in.PredictiveScalingPolicyConfiguration = &types.PredictiveScalingPolicyConfiguration{
+				MetricSpecifications: []types.PredictiveScalingMetricSpecification{{TargetValue: aws.Float64(1)}},
+			}
+		}, "predictiveScalingPolicyConfiguration is not for"},
 		{func(in policy, _ config) { in.PolicyType = types.PolicyTypePredictiveScaling }, "PredictiveScaling is not supported"},
 		{func(in policy, _ config) { in.PolicyType = types.PolicyTypeStepScaling }, "targetTrackingScalingPolicyConfiguration is not for"},
 		{func(in policy, _ config) {

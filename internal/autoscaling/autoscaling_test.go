@@ -748,6 +748,9 @@ func TestPolicyRefuses(t *testing.T) {
 	refuseAll(t, []refusedCall{
 		put("no group", "not found", one(), func(in in) { in.AutoScalingGroupName = aws.String("none") }),
 		put("a name", "PolicyName", one(), func(in in) { in.PolicyName = aws.String("a:b") }),
+		put("a predictive configuration", "PredictiveScalingConfiguration", one(), func(in in) {
+			in.PredictiveScalingConfiguration = &types.PredictiveScalingConfiguration{}
+		}),
 		put("a type", "PolicyType", one(), func(in in) { in.PolicyType = aws.String("PredictiveScaling") }),
 		put("no adjustment type", "AdjustmentType", one(), func(in in) { in.AdjustmentType = nil }),
 		put("no adjustment", "'scalingAdjustment'", one(), func(in in) { in.ScalingAdjustment = nil }),

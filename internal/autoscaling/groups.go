@@ -276,6 +276,9 @@ func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
 		}
 	}
 	if d := m.InstancesDistribution; d != nil {
+		if len(d.DistributionSegments) > 0 {
+			return invalid("MixedInstancesPolicy: Pintle doesn't support DistributionSegments")
+		}
 		if s := aws.ToString(d.OnDemandAllocationStrategy); s != "" && s != "prioritized" && s != "lowest-price" {
 			return invalid("OnDemandAllocationStrategy must be prioritized or lowest-price, not %q", s)
 		}

@@ -136,6 +136,9 @@ func (s *Service) newPolicy(g *state.AutoScalingGroup, in *api.PutScalingPolicyI
 	if aws.ToInt32(p.Cooldown) < 0 || aws.ToInt32(p.EstimatedInstanceWarmup) < 0 {
 		return nil, invalid("Cooldown and EstimatedInstanceWarmup must not be negative")
 	}
+	if in.PredictiveScalingConfiguration != nil && *p.PolicyType != "PredictiveScaling" {
+		return nil, invalid("PredictiveScalingConfiguration is not for the PolicyType %s", *p.PolicyType)
+	}
 	switch *p.PolicyType {
 	case simple:
 		if p.ScalingAdjustment == nil {

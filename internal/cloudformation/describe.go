@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
@@ -281,6 +282,9 @@ func (s *Service) GetTemplate(ctx context.Context, in *cloudformation.GetTemplat
 // sourceAsked returns the source that a call is about, and its stack.
 func (s *Service) sourceAsked(v *state.View, in *cloudformation.GetTemplateInput) (*state.Stack, *state.StackSource, error) {
 	if in.ChangeSetName != nil {
+		if in.StackName == nil && !strings.HasPrefix(*in.ChangeSetName, "arn:") {
+			return nil, nil, invalid("StackName is a required parameter.")
+		}
 		c, err := s.changeSet(v, *in.ChangeSetName, in.StackName)
 		if err != nil {
 			return nil, nil, err

@@ -102,7 +102,7 @@ func TestStackPolicyRefused(t *testing.T) {
 		want      string
 	}{
 		{nil, nil, "Either StackPolicyBody or StackPolicyURL must be specified."},
-		{aws.String(opens), aws.String("https://b.s3.amazonaws.com/p"), "You cannot specify both StackPolicyBody and StackPolicyURL"},
+		{aws.String(opens), aws.String("https://b.s3.amazonaws.com/p"), "You cannot specify both StackPolicyURL and StackPolicyBody"},
 		{aws.String(strings.Replace(opens, "Update:*", "s3:*", 1)), nil, `Error validating stack policy: statement [#1]: unknown action "s3:*": there are Update:Modify, Update:Replace, Update:Delete and Update:*`},
 		{aws.String(opens + strings.Repeat(" ", maxPolicy)), nil, "Error validating stack policy: it must have at most 16384 bytes"},
 	} {
@@ -199,7 +199,10 @@ func TestNewStackWithTriggers(t *testing.T) {
 	}
 	wrong := &types.RollbackConfiguration{RollbackTriggers: []types.RollbackTrigger{{Arn: waits.RollbackTriggers[0].Arn, Type: aws.String("AWS::SNS::Topic")}}}
 	_, err := w.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: aws.String("x"), TemplateBody: aws.String(guarded), RollbackConfiguration: wrong})
-	check(t, "a type", err, "Rollback trigger type AWS::SNS::Topic is not supported: there are AWS::CloudWatch::Alarm and AWS::CloudWatch::CompositeAlarm")
+	check(t, "a type", err, "Rollback Trigger Type not supported")
+	wrong.RollbackTriggers[0] = types.RollbackTrigger{Arn: aws.String("arn:aws:cloudwatch:us-east-1:000000000000:a"), Type: aws.String("AWS::CloudWatch::Alarm")}
+	_, err = w.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: aws.String("x"), TemplateBody: aws.String(guarded), RollbackConfiguration: wrong})
+	check(t, "no alarm", err, "RelativeId of a Rollback Trigger's ARN is incorrect")
 }
 
 // TestStackPolicyOfWhatWasNeverMade: the stack policy keeps what there is, not what an update failed to make.

@@ -54,7 +54,7 @@ func (s *Service) policy(ctx context.Context, body, location *string) (string, e
 	text := aws.ToString(body)
 	switch {
 	case body != nil && location != nil:
-		return "", invalid("You cannot specify both StackPolicyBody and StackPolicyURL")
+		return "", invalid("You cannot specify both StackPolicyURL and StackPolicyBody")
 	case location != nil:
 		object, err := s.object(ctx, *location)
 		if err != nil {

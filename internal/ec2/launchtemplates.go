@@ -87,29 +87,14 @@ func (s *Service) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunch
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	made, err := s.tokenOf("launch-template", in.ClientToken, in, *row.LaunchTemplateId)
-	if err != nil {
-		return nil, err
-	}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
-		before, err := s.before(tx, made)
-		if err != nil {
-			return err
-		}
-		if len(before) > 0 {
-			if earlier := tx.LaunchTemplates.Get(before[0]); earlier != nil {
-				row = earlier
-				return nil
+		row, err = putOnce(s, tx, launchTemplates, in.ClientToken, in, row, func() error {
+			if tx.FindLaunchTemplate("", *in.LaunchTemplateName) != nil {
+				return refuse("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
 			}
-		}
-		if tx.FindLaunchTemplate("", *in.LaunchTemplateName) != nil {
-			return refuse("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
-		}
-		if made != nil {
-			tx.IdempotencyTokens.Put(made)
-		}
-		tx.LaunchTemplates.Put(row)
-		return nil
+			return nil
+		})
+		return err
 	})
 	if err != nil {
 		return nil, err

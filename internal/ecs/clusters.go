@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -60,7 +61,7 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 	if !nameForm.MatchString(name) {
 		return nil, invalidParameter("clusterName %q must have up to 255 letters, numbers, hyphens and underscores.", name)
 	}
-	if err := checkTags(in.Tags); err != nil {
+	if err := cmp.Or(checkTags(in.Tags), checkStorage(in.Configuration)); err != nil {
 		return nil, err
 	}
 	settings, err := clusterSettings(nil, in.Settings)
@@ -159,8 +160,19 @@ func (s *Service) DeleteCluster(ctx context.Context, in *ecs.DeleteClusterInput)
 	return &ecs.DeleteClusterOutput{Cluster: new(describeCluster(s.store.View(), row, allClusterFields))}, nil
 }
 
+// checkStorage refuses keys that would encrypt storage which nodes don't have.
+func checkStorage(c *types.ClusterConfiguration) error {
+	if c == nil || c.ManagedStorageConfiguration == nil {
+		return nil
+	}
+	return unsupported("configuration.managedStorageConfiguration: Pintle manages no storage of tasks, so nothing would be encrypted.")
+}
+
 // UpdateCluster changes a cluster's settings, configuration and Service Connect namespace.
 func (s *Service) UpdateCluster(ctx context.Context, in *ecs.UpdateClusterInput) (*ecs.UpdateClusterOutput, error) {
+	if err := checkStorage(in.Configuration); err != nil {
+		return nil, err
+	}
 	row, err := s.changeCluster(ctx, in.Cluster, func(_ *state.Tx, c *state.Cluster) (err error) {
 		if in.Settings != nil {
 			if c.Settings, err = clusterSettings(c.Settings, in.Settings); err != nil {

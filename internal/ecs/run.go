@@ -361,6 +361,12 @@ func checkOverrides(td *types.TaskDefinition, o *types.TaskOverride) (*types.Tas
 	} else if err := checkOverridesSize(o); err != nil {
 		return nil, err
 	}
+	switch {
+	case o.EphemeralStorage != nil:
+		return nil, unsupported("overrides.ephemeralStorage: only Fargate has it.")
+	case len(o.InferenceAcceleratorOverrides) > 0:
+		return nil, unsupported("overrides.inferenceAcceleratorOverrides: Pintle's instances have no such accelerators.")
+	}
 	out := *o
 	out.ContainerOverrides = notNil(out.ContainerOverrides)
 	out.InferenceAcceleratorOverrides = notNil(out.InferenceAcceleratorOverrides)

@@ -38,3 +38,30 @@ func TestMembersOfOtherKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestStorageThatIsNotThere: storage and accelerators that only Fargate and other instances have are refused, and not left out.
+func TestStorageThatIsNotThere(t *testing.T) {
+	s, store := newTestService(t)
+	registerNode(t, s)
+	run := func(o types.TaskOverride) error {
+		_, err := s.RunTask(t.Context(), &ecs.RunTaskInput{TaskDefinition: aws.String("f"), Overrides: &o})
+		return err
+	}
+	_, cluster := s.CreateCluster(t.Context(), &ecs.CreateClusterInput{ClusterName: aws.String("c"), Configuration: &types.ClusterConfiguration{
+		ManagedStorageConfiguration: &types.ManagedStorageConfiguration{KmsKeyId: aws.String("k")},
+	}})
+	for member, err := range map[string]error{
+		"ephemeralStorage":            run(types.TaskOverride{EphemeralStorage: &types.EphemeralStorage{SizeInGiB: 30}}),
+		"managedStorageConfiguration": cluster,
+		"inferenceAcceleratorOverrides": run(types.TaskOverride{
+			InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{{DeviceName: aws.String("d")}},
+		}),
+	} {
+		if refused := (*types.UnsupportedFeatureException)(nil); !errors.As(err, &refused) || !strings.Contains(*refused.Message, member) {
+			t.Errorf("%s: got %v", member, err)
+		}
+	}
+	for task := range store.View().Tasks.All() {
+		t.Errorf("%s runs", *task.TaskArn)
+	}
+}

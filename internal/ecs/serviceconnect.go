@@ -22,6 +22,7 @@ func checkServiceConnect(c *types.ServiceConnectConfiguration) error {
 	}
 	return refuseFields([]field{
 		{"serviceConnectConfiguration.services", len(c.Services) > 0},
+		{"serviceConnectConfiguration.containerConfigurations", len(c.ContainerConfigurations) > 0},
 		{"serviceConnectConfiguration.logConfiguration", c.LogConfiguration != nil},
 		{"serviceConnectConfiguration.accessLogConfiguration", c.AccessLogConfiguration != nil},
 	})

@@ -80,32 +80,7 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, err
 	}
-	a, err := attributesFrom(&s3.PutObjectInput{
-		ACL:                       in.ACL,
-		GrantFullControl:          in.GrantFullControl,
-		GrantRead:                 in.GrantRead,
-		GrantReadACP:              in.GrantReadACP,
-		GrantWriteACP:             in.GrantWriteACP,
-		ContentType:               in.ContentType,
-		ContentEncoding:           in.ContentEncoding,
-		ContentDisposition:        in.ContentDisposition,
-		ContentLanguage:           in.ContentLanguage,
-		CacheControl:              in.CacheControl,
-		Expires:                   in.Expires,
-		Metadata:                  in.Metadata,
-		Tagging:                   in.Tagging,
-		StorageClass:              in.StorageClass,
-		ServerSideEncryption:      in.ServerSideEncryption,
-		SSECustomerAlgorithm:      in.SSECustomerAlgorithm,
-		SSECustomerKey:            in.SSECustomerKey,
-		SSECustomerKeyMD5:         in.SSECustomerKeyMD5,
-		SSEKMSKeyId:               in.SSEKMSKeyId,
-		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
-		SSEKMSEncryptionContext:   in.SSEKMSEncryptionContext,
-		ObjectLockMode:            in.ObjectLockMode,
-		ObjectLockRetainUntilDate: in.ObjectLockRetainUntilDate,
-		ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
-	})
+	a, err := attributesFrom(uploadAsPut(in))
 	if err := cmp.Or(err, checkBlocked(b, a.key)); err != nil {
 		return nil, err
 	}
@@ -132,6 +107,36 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 		out.ChecksumType = u.kind()
 	}
 	return out, nil
+}
+
+// uploadAsPut returns an upload's description of the new object in the form of a put.
+func uploadAsPut(in *s3.CreateMultipartUploadInput) *s3.PutObjectInput {
+	return &s3.PutObjectInput{
+		ACL:                       in.ACL,
+		GrantFullControl:          in.GrantFullControl,
+		GrantRead:                 in.GrantRead,
+		GrantReadACP:              in.GrantReadACP,
+		GrantWriteACP:             in.GrantWriteACP,
+		ContentType:               in.ContentType,
+		ContentEncoding:           in.ContentEncoding,
+		ContentDisposition:        in.ContentDisposition,
+		ContentLanguage:           in.ContentLanguage,
+		CacheControl:              in.CacheControl,
+		Expires:                   in.Expires,
+		Metadata:                  in.Metadata,
+		Tagging:                   in.Tagging,
+		StorageClass:              in.StorageClass,
+		ServerSideEncryption:      in.ServerSideEncryption,
+		SSECustomerAlgorithm:      in.SSECustomerAlgorithm,
+		SSECustomerKey:            in.SSECustomerKey,
+		SSECustomerKeyMD5:         in.SSECustomerKeyMD5,
+		SSEKMSKeyId:               in.SSEKMSKeyId,
+		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
+		SSEKMSEncryptionContext:   in.SSEKMSEncryptionContext,
+		ObjectLockMode:            in.ObjectLockMode,
+		ObjectLockRetainUntilDate: in.ObjectLockRetainUntilDate,
+		ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
+	}
 }
 
 // upload finds an upload.

@@ -84,8 +84,10 @@ func CheckTriggers(r *types.RollbackConfiguration) error {
 		switch aws.ToString(t.Type) {
 		case "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm":
 		default:
-			return account.Refuse("ValidationError", "Rollback trigger type %s is not supported: there are AWS::CloudWatch::Alarm and "+
-				"AWS::CloudWatch::CompositeAlarm", aws.ToString(t.Type))
+			return account.Refuse("ValidationError", "Rollback Trigger Type not supported")
+		}
+		if arn := strings.SplitN(aws.ToString(t.Arn), ":", 6); len(arn) < 6 || !strings.HasPrefix(arn[5], "alarm:") {
+			return account.Refuse("ValidationError", "RelativeId of a Rollback Trigger's ARN is incorrect")
 		}
 	}
 	return nil
