@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -310,6 +311,24 @@ func TestNoContainer(t *testing.T) {
 	if end := k.ends(t); !strings.Contains(end.Output, "no such container") {
 		t.Errorf("it ended with %+v", end)
 	}
+}
+
+// TestHostileClients: one that begins no session, and one that goes on talking after the end and takes nothing, are given up.
+func TestHostileClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(Options{Log: slog.New(slog.DiscardHandler)}, &acs.PintleExecute{})
+		s.attach(time.Now())
+		for began := time.Now(); !s.isOver(); time.Sleep(absence / 2) {
+			if time.Since(began) > 2*idleTimeout+absence {
+				t.Fatal("it never ends")
+			}
+			s.look(time.Now())
+			s.receive(datachannel.Message{Kind: datachannel.Input, Created: time.Now(), Payload: []byte("x")}.Encode())
+		}
+		if s.ending == nil || !strings.Contains(s.ending.why, "Nothing was typed") {
+			t.Errorf("it ended with %+v", s.ending)
+		}
+	})
 }
 
 // TestInputHeld: what is typed waits for a program that doesn't read it, and nothing is lost.
