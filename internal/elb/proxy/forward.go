@@ -49,6 +49,10 @@ func rewrite(r *httputil.ProxyRequest) {
 	r.Out.Host = r.In.Host
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // a target decides for itself what it can't read
 	h := r.Out.Header
+	if !strings.EqualFold(h.Get("Upgrade"), "websocket") { // another protocol would carry requests past the rules
+		h.Del("Connection")
+		h.Del("Upgrade")
+	}
 	x.forwardedFor(h)
 	h["X-Forwarded-Proto"] = []string{strings.ToLower(x.route.listener.Protocol)}
 	h["X-Forwarded-Port"] = []string{strconv.Itoa(x.route.listener.Port)}

@@ -614,7 +614,7 @@ func TestUpgrade(t *testing.T) {
 			return
 		}
 		w.Header().Set("Connection", "Upgrade")
-		w.Header().Set("Upgrade", "echo")
+		w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
 		w.WriteHeader(http.StatusSwitchingProtocols)
 		c, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -635,7 +635,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	in := bufio.NewReader(c)
 	resp, err := http.ReadResponse(in, nil)
 	if err != nil || resp.StatusCode != 101 {
@@ -648,6 +648,33 @@ func TestUpgrade(t *testing.T) {
 	c.Close()
 	if o := saw.last(t); o.Type != "ws" || o.Status != 101 || o.Received != int64(len("hello\n")) || o.Sent != int64(len("echo hello\n")) {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestOnlyWebSockets: whoever had a target speak another protocol, such as h2c, would send it requests that no rule has seen.
+func TestOnlyWebSockets(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Header.Get("Connection")+r.Header.Get("Upgrade")) //nolint:errcheck // a test
+	}))
+	defer s.Close()
+	p, _ := start(t, Config{})
+	port := freePort(t)
+	set(t, p, one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{targetOf("a", s.URL)}}))
+	settle(t, p, 1)
+	for _, protocol := range []string{"h2c", "TLS/1.0", "websocket, h2c"} {
+		r, _ := http.NewRequest("GET", base(port), nil)
+		r.Header.Set("Connection", "Upgrade, HTTP2-Settings")
+		r.Header.Set("Upgrade", protocol)
+		r.Header.Set("HTTP2-Settings", "AAMAAABkAAQAoAAAAAIAAAAA")
+		resp, err := client(t).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || len(got) > 0 {
+			t.Errorf("%s: %s, the target gets %q", protocol, resp.Status, got)
+		}
 	}
 }
 
@@ -715,6 +742,7 @@ func TestHostile(t *testing.T) {
 		"CONNECT":              {"CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n", 405},
 		"a long URL":           {"GET /" + strings.Repeat("a", 17<<10) + " HTTP/1.1\r\nHost: a\r\n\r\n", 414},
 		"a huge header":        {"GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 80<<10) + "\r\n\r\n", 431},
+		"a path without root":  {"GET http:admin HTTP/1.1\r\nHost: a\r\n\r\n", 400},
 		"a long way":           {"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + strings.Repeat("10.0.0.1,", 31) + "\r\n\r\n", 463},
 	} {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
