@@ -236,6 +236,30 @@ func TestHeadersForTargets(t *testing.T) {
 	}
 }
 
+// TestNoHost: a target is told the balancer's own address by a client that names no host.
+func TestNoHost(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) })) //nolint:errcheck // a test
+	defer s.Close()
+	p, _ := start(t, Config{})
+	port := freePort(t)
+	set(t, p, one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{targetOf("a", s.URL)}}))
+	settle(t, p, 1)
+	conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n") //nolint:errcheck // the answer tells
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, _ := io.ReadAll(resp.Body); string(got) != conn.RemoteAddr().String() {
+		t.Errorf("the target gets %q", got)
+	}
+}
+
 func TestRules(t *testing.T) {
 	p, _ := start(t, Config{})
 	port := freePort(t)
@@ -743,6 +767,7 @@ func TestHostile(t *testing.T) {
 		"a long URL":           {"GET /" + strings.Repeat("a", 17<<10) + " HTTP/1.1\r\nHost: a\r\n\r\n", 414},
 		"a huge header":        {"GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 80<<10) + "\r\n\r\n", 431},
 		"a path without root":  {"GET http:admin HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+		"HTTP/2 without TLS":   {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
 		"a long way":           {"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + strings.Repeat("10.0.0.1,", 31) + "\r\n\r\n", 463},
 	} {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
