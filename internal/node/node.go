@@ -93,6 +93,8 @@ type Agent struct {
 	identity atomic.Pointer[identity]
 	// discovered is where the control plane's web sockets were last, or nil.
 	discovered atomic.Pointer[ecs.DiscoverPollEndpointOutput]
+	// skew is how far the control plane's clock is ahead of this machine's, as far as it matters.
+	skew atomic.Int64
 
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine

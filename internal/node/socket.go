@@ -149,19 +149,49 @@ func (a *Agent) dial(ctx context.Context, base string, query url.Values) (*socke
 	defer cancel()
 	query.Set("pintleProcess", a.process)
 	address := strings.TrimSuffix(base, "/") + "/ws?" + query.Encode()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
+	used := time.Duration(a.skew.Load())
+	conn, response, err := a.open(ctx, address)
+	if err != nil && a.learnSkew(response, used) {
+		conn, response, err = a.open(ctx, address)
 	}
-	if err := a.sign(ctx, r, nil); err != nil {
-		return nil, err
-	}
-	conn, response, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPClient: a.web, HTTPHeader: r.Header})
 	if err != nil {
 		return nil, readRefusal(response, err)
 	}
 	conn.SetReadLimit(acs.MaxFrame)
 	return &socket{agent: a, conn: conn, address: address, silence: defaultSilence}, nil
+}
+
+func (a *Agent) open(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.sign(ctx, r, nil); err != nil {
+		return nil, nil, err
+	}
+	return websocket.Dial(ctx, address, &websocket.DialOptions{HTTPClient: a.web, HTTPHeader: r.Header})
+}
+
+// maxSkew is how wrong a clock may be for signatures. AWS's limit is five minutes.
+const maxSkew = 4 * time.Minute
+
+// learnSkew learns from a refusal that this machine's clock is wrong by something else than what was used, and so whether another try is worth
+// it. The SDK's clients do the same.
+func (a *Agent) learnSkew(response *http.Response, used time.Duration) bool {
+	if response == nil {
+		return false
+	}
+	theirs, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return false
+	}
+	skew := time.Until(theirs)
+	if (skew - used).Abs() < maxSkew {
+		return false
+	}
+	a.skew.Store(int64(skew))
+	a.log.Warn("this machine's clock isn't the control plane's; what it signs has the other's time", "off_by", -skew.Round(time.Second))
+	return true
 }
 
 // endpoints asks the control plane where its web sockets are. If that doesn't answer in time, they're where they were, as with Amazon's
@@ -193,7 +223,7 @@ func (a *Agent) sign(ctx context.Context, r *http.Request, body []byte) error {
 		return fmt.Errorf("the node's credentials: %w", err)
 	}
 	sum := sha256.Sum256(body)
-	return v4.NewSigner().SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), "ecs", a.config.Region, time.Now())
+	return v4.NewSigner().SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), "ecs", a.config.Region, time.Now().Add(time.Duration(a.skew.Load())))
 }
 
 // read returns the next message. It skips messages that this version doesn't know. It fails once the control plane has missed two

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
 	"github.com/coder/websocket"
@@ -92,6 +94,39 @@ func TestReturnOfTheNetwork(t *testing.T) {
 			close(over)
 			server.Close() //nolint:errcheck // over
 		})
+	}
+}
+
+// TestWrongClock: a machine whose clock is hours off signs with the control plane's time, once that has refused its own.
+func TestWrongClock(t *testing.T) {
+	for _, off := range []time.Duration{5 * time.Hour, -5 * time.Hour, 0} {
+		tries := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			tries++
+			theirs := time.Now().Add(off)
+			w.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
+			at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+			if err != nil || theirs.Sub(at).Abs() > 5*time.Minute {
+				w.WriteHeader(http.StatusForbidden)
+				io.WriteString(w, `{"AccessDeniedException": "Signature not yet current"}`) //nolint:errcheck // a test
+				return
+			}
+			if conn, err := websocket.Accept(w, r, nil); err == nil {
+				conn.CloseNow() //nolint:errcheck // a test
+			}
+		}))
+		a := New(Config{Log: slog.New(slog.DiscardHandler), Runtime: newFakeRuntime(), Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+		for range 2 {
+			s, err := a.dial(t.Context(), server.URL, url.Values{})
+			if err != nil {
+				t.Fatalf("off by %s: %v", off, err)
+			}
+			s.conn.CloseNow() //nolint:errcheck // a test
+		}
+		if want := map[bool]int{true: 2, false: 3}[off == 0]; tries != want {
+			t.Errorf("off by %s: %d tries", off, tries)
+		}
+		server.Close()
 	}
 }
 

@@ -166,7 +166,7 @@ func (g gate) named(arn string, in any) string {
 }
 
 // complete returns the ARNs that a need's resource stands for: with the path of a role, the random characters of a secret, the revision of a
-// task definition; or each secret.
+// task definition; each secret; or the stack of a change set, which is what CloudFormation's permissions are on.
 func (g gate) complete(ctx context.Context, n authorize.Need) []string {
 	service, resource, _ := strings.Cut(strings.TrimPrefix(n.Resource, "arn:aws:"), ":")
 	switch {
@@ -184,6 +184,10 @@ func (g gate) complete(ctx context.Context, n authorize.Need) []string {
 			return []string{n.Resource + "-??????"}
 		}
 		return []string{*out.ARN}
+	case service == "cloudformation" && strings.Contains(resource, ":changeSet/"):
+		if c := g.plane.State.View().ChangeSets.Get(n.Resource); c != nil {
+			return []string{c.Stack[:strings.LastIndexByte(c.Stack, '/')] + "/*"}
+		}
 	case service == "ecs" && strings.Contains(resource, ":task-definition/") && !strings.HasSuffix(resource, "*"):
 		_, name, _ := strings.Cut(resource, ":task-definition/")
 		out, err := g.plane.ECS.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: &name})

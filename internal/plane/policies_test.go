@@ -312,6 +312,28 @@ func TestConditionsAndCompleteARNs(t *testing.T) {
 	}
 }
 
+// TestChangeSetsAreTheirStacks: who may do something to a stack may do it by a change set's ARN, as deployers do, and who mustn't, mustn't.
+func TestChangeSetsAreTheirStacks(t *testing.T) {
+	p := serveSigned(t)
+	stack := "arn:aws:cloudformation:us-east-1:000000000000:stack/"
+	createRole(t, p, "deployer", `
+		{"Effect": "Allow", "Action": "cloudformation:*", "Resource": "`+stack+`mine/*"},
+		{"Effect": "Allow", "Action": "cloudformation:*", "Resource": "arn:aws:cloudformation:*:*:changeSet/*"}`)
+	client := cloudformation.NewFromConfig(asTask(t, p, "deployer"))
+	for name, want := range map[string]string{"mine": "", "theirs": "AccessDenied"} {
+		set, err := p.CloudFormation.CreateChangeSet(t.Context(), &cloudformation.CreateChangeSetInput{
+			StackName: &name, ChangeSetName: aws.String("c"), ChangeSetType: cfntypes.ChangeSetTypeCreate,
+			TemplateBody: aws.String(`{"Resources": {"W": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.DescribeChangeSet(t.Context(), &cloudformation.DescribeChangeSetInput{ChangeSetName: set.Id}); code(err) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestPoliciesOfResources: the policy of a bucket, a queue or a secret allows, or denies, as those of the role do. It means the same where it
 // names a service that IAM would not have.
 func TestPoliciesOfResources(t *testing.T) {

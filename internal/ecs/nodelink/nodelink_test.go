@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -381,6 +382,26 @@ func TestReplaced(t *testing.T) {
 	w.untilConnected(true)
 	newer.conn.CloseNow() //nolint:errcheck // cut off
 	w.untilConnected(false)
+}
+
+// TestStrangers: however many others connect, a node keeps its web socket.
+func TestStrangers(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	node, _ := w.connectACS()
+	for range 3 * strangers {
+		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	if r, err := http.Get(w.url); err != nil {
+		t.Error(err)
+	} else {
+		r.Body.Close()
+	}
+	w.put(taskRow("a", "RUNNING", "PENDING"))
+	next[*acs.PayloadMessage](node)
 }
 
 func TestDeregistered(t *testing.T) {

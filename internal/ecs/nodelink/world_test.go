@@ -21,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/store/journaltest"
+	"github.com/pintle/pintle/internal/wire/connection"
 )
 
 const (
@@ -42,10 +43,16 @@ type world struct {
 	patience time.Duration
 }
 
+// strangers is how many connections there may be of those who aren't nodes.
+const strangers = 8
+
 // newWorld serves a Link on loopback.
 func newWorld(t *testing.T, j *journaltest.Memory, opts Options) *world {
 	w := newWorldBehind(t, j, opts)
-	server := httptest.NewServer(w.link)
+	server := httptest.NewUnstartedServer(w.link)
+	limited := connection.Limit(server.Listener, connection.Limits{Strangers: strangers, Known: 1})
+	server.Listener, server.Config.ConnContext, server.Config.ConnState = limited, limited.Context, limited.State
+	server.Start()
 	t.Cleanup(server.Close)
 	w.url = server.URL
 	return w

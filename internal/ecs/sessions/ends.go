@@ -14,6 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/datachannel"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
+	"github.com/pintle/pintle/internal/wire/connection"
 )
 
 // ClientPath is where clients connect, as on AWS: the session's id follows.
@@ -113,7 +114,7 @@ func (s *Sessions) sessionOf(r *http.Request, instance string) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.all[id]
-	if one == nil && strings.HasPrefix(id, "ecs-execute-command-") && len(s.all) < most && !s.closed {
+	if one == nil && strings.HasPrefix(id, "ecs-execute-command-") && len(s.all) < most && s.ofLocked(instance) < mostOfNode && !s.closed {
 		one = &session{id: id, instance: instance, began: time.Now(), arrived: make(chan struct{})}
 		s.all[id] = one
 	}
@@ -121,6 +122,16 @@ func (s *Sessions) sessionOf(r *http.Request, instance string) *session {
 		return nil
 	}
 	return one
+}
+
+// ofLocked returns how many sessions a node has.
+func (s *Sessions) ofLocked(instance string) (n int) {
+	for _, one := range s.all {
+		if one.instance == instance {
+			n++
+		}
+	}
+	return n
 }
 
 // arrive notes that a session's node is there.
@@ -190,6 +201,7 @@ func (s *Sessions) serveClient(w http.ResponseWriter, r *http.Request) {
 		conn.Close(websocket.StatusPolicyViolation, "the session or its token isn't known") //nolint:errcheck // as above
 		return
 	}
+	connection.Release(r.Context())
 	conn.SetReadLimit(datachannel.MaxMessage)
 	e := newEnd(r.Context(), conn)
 	defer e.hangUp()

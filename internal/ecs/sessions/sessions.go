@@ -38,8 +38,9 @@ const (
 	arrival = 10 * time.Second
 	// absence is how long a node may be away in the middle of one. The node gives up no sooner if its client is away.
 	absence = 90 * time.Second
-	// most is how many sessions there may be at once.
-	most = 2048
+	// most is how many sessions there may be at once, and mostOfNode those that a node may say it has. Agents take no more.
+	most       = 2048
+	mostOfNode = 128
 )
 
 // The errors of sessions.

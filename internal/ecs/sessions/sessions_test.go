@@ -3,10 +3,13 @@ package sessions
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/datachannel"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/connection"
 )
 
 // world is a control plane's sessions, and the node "node" with the task "task".
@@ -29,6 +33,9 @@ type world struct {
 	deaf     bool // the node doesn't connect
 	node     chan *websocket.Conn
 }
+
+// strangers is how many connections there may be of those who haven't shown a token.
+const strangers = 8
 
 func newWorld(t *testing.T) *world {
 	store := statetest.Open(t)
@@ -48,7 +55,10 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.sessions = New(store, Options{Nodes: w, Log: slog.New(slog.DiscardHandler)})
-	server := httptest.NewServer(w.sessions)
+	server := httptest.NewUnstartedServer(w.sessions)
+	limited := connection.Limit(server.Listener, connection.Limits{Strangers: strangers, Known: 1})
+	server.Listener, server.Config.ConnContext, server.Config.ConnState = limited, limited.Context, limited.State
+	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(w.sessions.Close)
 	w.url = server.URL
@@ -72,6 +82,7 @@ func (w *world) Execute(_ context.Context, _ string, m *acs.PintleExecute) error
 
 // Admit implements Nodes.
 func (w *world) Admit(_ http.ResponseWriter, r *http.Request) *state.ContainerInstance {
+	connection.Release(r.Context())
 	return &state.ContainerInstance{ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(r.URL.Query().Get("as"))}}
 }
 
@@ -207,6 +218,34 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// TestFlood: whoever opens web sockets without a token has no more of them than of other connections, and pushes out no session.
+func TestFlood(t *testing.T) {
+	w := newWorld(t)
+	id, token, node := w.begin()
+	client := w.client(id, token)
+	w.hears(node, attached)
+	var open atomic.Int32
+	for range 3 * strangers {
+		conn, _, err := websocket.Dial(t.Context(), URL(w.url, id), nil) //nolint:bodyclose // the library does
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.CloseNow() //nolint:errcheck // a test
+		open.Add(1)
+		go func() {
+			conn.Read(t.Context()) //nolint:errcheck // it's lost at some time
+			open.Add(-1)
+		}()
+	}
+	for deadline := time.Now().Add(opening / 2); open.Load() > strangers; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d strangers are connected", open.Load())
+		}
+	}
+	w.say(client, websocket.MessageBinary, "typed")
+	w.hears(node, "typed")
+}
+
 // TestTerminate: the node is told, also if it connects once more.
 func TestTerminate(t *testing.T) {
 	w := newWorld(t)
@@ -239,6 +278,19 @@ func TestRestart(t *testing.T) {
 	}
 	w.client(id, token)
 	w.hears(node, attached)
+}
+
+// TestHostileNode: a node that says it has sessions without end leaves room for those of others.
+func TestHostileNode(t *testing.T) {
+	w := newWorld(t)
+	for i := range mostOfNode {
+		if _, err := w.connect(fmt.Sprintf("ecs-execute-command-%d", i), "node", *w.task.TaskArn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.connect("ecs-execute-command-more", "node", *w.task.TaskArn); err == nil {
+		t.Error("one more was taken")
+	}
 }
 
 // TestAway: where the node doesn't connect, nothing is left of the session.

@@ -119,6 +119,8 @@ func (x *exchange) refusal() int {
 	switch {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
 		return http.StatusMethodNotAllowed
+	case r.URL.Opaque != "", r.Method == "PRI": // such as http:admin, which no rule for paths meets; HTTP/2 without TLS
+		return http.StatusBadRequest
 	case len(r.RequestURI) > maxURL:
 		return http.StatusRequestURITooLong
 	case strings.Count(strings.Join(r.Header["X-Forwarded-For"], ","), ",") >= maxForwarded:

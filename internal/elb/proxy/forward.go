@@ -46,9 +46,15 @@ func (b *bufferPool) Put(buffer []byte) { b.Pool.Put((*[32 << 10]byte)(buffer)) 
 // rewrite makes the target's request of the client's.
 func rewrite(r *httputil.ProxyRequest) {
 	x := exchangeOf(r.In.Context())
-	r.Out.Host = r.In.Host
+	if r.Out.Host = r.In.Host; r.Out.Host == "" { // else it would be the target's own
+		r.Out.Host = r.In.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
+	}
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // a target decides for itself what it can't read
 	h := r.Out.Header
+	if !strings.EqualFold(h.Get("Upgrade"), "websocket") { // another protocol would carry requests past the rules
+		h.Del("Connection")
+		h.Del("Upgrade")
+	}
 	x.forwardedFor(h)
 	h["X-Forwarded-Proto"] = []string{strings.ToLower(x.route.listener.Protocol)}
 	h["X-Forwarded-Port"] = []string{strconv.Itoa(x.route.listener.Port)}

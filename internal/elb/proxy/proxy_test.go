@@ -236,6 +236,30 @@ func TestHeadersForTargets(t *testing.T) {
 	}
 }
 
+// TestNoHost: a target is told the balancer's own address by a client that names no host.
+func TestNoHost(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) })) //nolint:errcheck // a test
+	defer s.Close()
+	p, _ := start(t, Config{})
+	port := freePort(t)
+	set(t, p, one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{targetOf("a", s.URL)}}))
+	settle(t, p, 1)
+	conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n") //nolint:errcheck // the answer tells
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, _ := io.ReadAll(resp.Body); string(got) != conn.RemoteAddr().String() {
+		t.Errorf("the target gets %q", got)
+	}
+}
+
 func TestRules(t *testing.T) {
 	p, _ := start(t, Config{})
 	port := freePort(t)
@@ -614,7 +638,7 @@ func TestUpgrade(t *testing.T) {
 			return
 		}
 		w.Header().Set("Connection", "Upgrade")
-		w.Header().Set("Upgrade", "echo")
+		w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
 		w.WriteHeader(http.StatusSwitchingProtocols)
 		c, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -635,7 +659,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	in := bufio.NewReader(c)
 	resp, err := http.ReadResponse(in, nil)
 	if err != nil || resp.StatusCode != 101 {
@@ -648,6 +672,33 @@ func TestUpgrade(t *testing.T) {
 	c.Close()
 	if o := saw.last(t); o.Type != "ws" || o.Status != 101 || o.Received != int64(len("hello\n")) || o.Sent != int64(len("echo hello\n")) {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestOnlyWebSockets: whoever had a target speak another protocol, such as h2c, would send it requests that no rule has seen.
+func TestOnlyWebSockets(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Header.Get("Connection")+r.Header.Get("Upgrade")) //nolint:errcheck // a test
+	}))
+	defer s.Close()
+	p, _ := start(t, Config{})
+	port := freePort(t)
+	set(t, p, one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{targetOf("a", s.URL)}}))
+	settle(t, p, 1)
+	for _, protocol := range []string{"h2c", "TLS/1.0", "websocket, h2c"} {
+		r, _ := http.NewRequest("GET", base(port), nil)
+		r.Header.Set("Connection", "Upgrade, HTTP2-Settings")
+		r.Header.Set("Upgrade", protocol)
+		r.Header.Set("HTTP2-Settings", "AAMAAABkAAQAoAAAAAIAAAAA")
+		resp, err := client(t).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || len(got) > 0 {
+			t.Errorf("%s: %s, the target gets %q", protocol, resp.Status, got)
+		}
 	}
 }
 
@@ -715,6 +766,8 @@ func TestHostile(t *testing.T) {
 		"CONNECT":              {"CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n", 405},
 		"a long URL":           {"GET /" + strings.Repeat("a", 17<<10) + " HTTP/1.1\r\nHost: a\r\n\r\n", 414},
 		"a huge header":        {"GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 80<<10) + "\r\n\r\n", 431},
+		"a path without root":  {"GET http:admin HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+		"HTTP/2 without TLS":   {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
 		"a long way":           {"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + strings.Repeat("10.0.0.1,", 31) + "\r\n\r\n", 463},
 	} {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))

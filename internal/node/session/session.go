@@ -143,7 +143,8 @@ func (s *session) run(ctx context.Context) {
 
 // isOver reports whether nothing is left to do: the client was told of the end, or takes no notice.
 func (s *session) isOver() bool {
-	return s.ending != nil && s.command == nil && (s.told || time.Since(later(s.heard, s.endedAt)) > s.patience)
+	return s.ending != nil && s.command == nil &&
+		(s.told || time.Since(later(s.heard, s.endedAt)) > s.patience || time.Since(s.endedAt) > idleTimeout)
 }
 
 func later(a, b time.Time) time.Time {
@@ -232,7 +233,7 @@ func (s *session) look(now time.Time) {
 		s.start()
 	case !s.attached && now.Sub(s.away) > absence:
 		s.end(ending{why: "The client was away for too long."})
-	case s.command != nil && now.Sub(s.active) > idleTimeout:
+	case now.Sub(s.active) > idleTimeout:
 		s.end(ending{why: fmt.Sprintf("Nothing was typed or shown for %.0f minutes.", idleTimeout.Minutes())})
 	case s.command != nil && now.Sub(s.found) > findEvery:
 		s.found = now

@@ -328,6 +328,24 @@ func TestNoContainer(t *testing.T) {
 	}
 }
 
+// TestHostileClients: one that begins no session, and one that goes on talking after the end and takes nothing, are given up.
+func TestHostileClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(Options{Log: slog.New(slog.DiscardHandler)}, &acs.PintleExecute{})
+		s.attach(time.Now())
+		for began := time.Now(); !s.isOver(); time.Sleep(absence / 2) {
+			if time.Since(began) > 2*idleTimeout+absence {
+				t.Fatal("it never ends")
+			}
+			s.look(time.Now())
+			s.receive(datachannel.Message{Kind: datachannel.Input, Created: time.Now(), Payload: []byte("x")}.Encode())
+		}
+		if s.ending == nil || !strings.Contains(s.ending.why, "Nothing was typed") {
+			t.Errorf("it ended with %+v", s.ending)
+		}
+	})
+}
+
 // TestInputHeld: what is typed waits for a program that doesn't read it, and nothing is lost.
 func TestInputHeld(t *testing.T) {
 	k := begin(t, 0, `stty raw -echo; echo ready; sleep 1; head -c 300000 | wc -c`)

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Limits say how many connections there may be. Web sockets don't count, since nodes open them and sign for them.
+// Limits say how many connections there may be. Web sockets count as strangers until Release.
 type Limits struct {
 	Strangers int
 	Known     int // beyond it, callers stay strangers
@@ -39,7 +39,7 @@ type conn struct {
 	listener *Listener
 	from     netip.Prefix
 	known    bool
-	gone     bool // closed, or a web socket
+	gone     bool // closed, or released
 	place    place
 }
 
@@ -103,7 +103,7 @@ func (l *Listener) State(nc net.Conn, state http.ConnState) {
 	if c == nil {
 		return
 	}
-	if state == http.StateHijacked || state == http.StateClosed {
+	if state == http.StateClosed {
 		l.forget(c)
 		return
 	}
@@ -145,6 +145,14 @@ func Know(ctx context.Context) {
 		return
 	}
 	c.listener.know(c).drop()
+}
+
+// Release stops counting the connection of a request that opens a web socket. Call it once the other end has shown who it is: anybody can
+// open one.
+func Release(ctx context.Context) {
+	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
+		c.listener.forget(c)
+	}
 }
 
 func (l *Listener) know(c *conn) (victim *conn) {

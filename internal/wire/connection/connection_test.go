@@ -105,15 +105,18 @@ func TestKnownCallersStay(t *testing.T) {
 	}
 }
 
-// TestWebSocketsDontCount: nodes' connections are in nobody's way, and nobody's in theirs.
+// TestWebSocketsDontCount: nodes' connections are in nobody's way, and nobody's in theirs. Those of strangers count as others do.
 func TestWebSocketsDontCount(t *testing.T) {
 	l := newListener(2, 1)
 	var nodes []net.Conn
 	for port := range 10 {
 		_, node := come(t, l, fmt.Sprintf("192.0.2.1:%d", 1+port))
+		Release(l.Context(t.Context(), node))
 		l.State(node, http.StateHijacked)
 		nodes = append(nodes, node)
 	}
+	_, stranger := come(t, l, "192.0.2.1:50")
+	l.State(stranger, http.StateHijacked)
 	for port := range 10 {
 		come(t, l, fmt.Sprintf("192.0.2.1:%d", 100+port))
 	}
@@ -122,8 +125,8 @@ func TestWebSocketsDontCount(t *testing.T) {
 			t.Error("a node's connection was closed")
 		}
 	}
-	if l.strangers.size != 2 || l.known != 0 {
-		t.Errorf("%d strangers, %d known", l.strangers.size, l.known)
+	if l.strangers.size != 2 || l.known != 0 || isOpen(stranger) {
+		t.Errorf("%d strangers, %d known; a stranger's web socket is open: %v", l.strangers.size, l.known, isOpen(stranger))
 	}
 }
 
@@ -153,7 +156,7 @@ func TestAddsUp(t *testing.T) {
 				continue
 			}
 			c := rapid.SampledFrom(all).Draw(rt, "which")
-			switch rapid.IntRange(0, 4).Draw(rt, "does") {
+			switch rapid.IntRange(0, 5).Draw(rt, "does") {
 			case 0:
 				Know(l.Context(t.Context(), c))
 			case 1:
@@ -164,6 +167,8 @@ func TestAddsUp(t *testing.T) {
 				l.State(c, http.StateHijacked)
 			case 4:
 				c.Close() //nolint:errcheck // a pipe
+			case 5:
+				Release(l.Context(t.Context(), c))
 			}
 			strangers, known := 0, 0
 			for _, c := range all {
