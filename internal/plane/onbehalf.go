@@ -2,12 +2,14 @@ package plane
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"path"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/authorize"
@@ -40,6 +42,18 @@ func (g gate) writings(in any) (all []writing) {
 			authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(in.DestinationArn)},
 			"logs.amazonaws.com", owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
 		})
+	case *awssns.SubscribeInput:
+		if aws.ToString(in.Protocol) == "sqs" {
+			all = append(all, toQueue(aws.ToString(in.Endpoint), aws.ToString(in.TopicArn)))
+		}
+		if policy, given := in.Attributes["RedrivePolicy"]; given {
+			all = append(all, toDeadLetters(policy, aws.ToString(in.TopicArn))...)
+		}
+	case *awssns.SetSubscriptionAttributesInput:
+		if aws.ToString(in.AttributeName) == "RedrivePolicy" {
+			topic := authorize.TopicOf(aws.ToString(in.SubscriptionArn))
+			all = append(all, toDeadLetters(aws.ToString(in.AttributeValue), topic)...)
+		}
 	case *awss3.PutBucketNotificationConfigurationInput:
 		if in.NotificationConfiguration == nil {
 			return nil
@@ -52,6 +66,22 @@ func (g gate) writings(in any) (all []writing) {
 		}
 	}
 	return all
+}
+
+// toQueue returns that a topic sends its messages to a queue.
+func toQueue(queue, topic string) writing {
+	return writing{authorize.Need{Action: "sqs:SendMessage", Resource: queue}, "sns.amazonaws.com", topic}
+}
+
+// toDeadLetters returns that a topic sends what it can't deliver to the queue of a redrive policy. One that can't be read is refused later.
+func toDeadLetters(policy, topic string) []writing {
+	var redrive struct {
+		Queue string `json:"deadLetterTargetArn"`
+	}
+	if json.Unmarshal([]byte(policy), &redrive) != nil || redrive.Queue == "" {
+		return nil
+	}
+	return []writing{toQueue(redrive.Queue, topic)}
 }
 
 // checkWritings refuses a call that has written what neither its caller may write, nor the service by the policy of the bucket or queue.
