@@ -1729,7 +1729,7 @@ assert got["one"]["MessageAttributes"]["kind"] == {"StringValue": "big", "DataTy
 refused("InvalidParameter", sns.confirm_subscription, TopicArn=topic, Token="0" * 128)
 sns.unsubscribe(SubscriptionArn=sub)
 refused("NotFound", sns.get_subscription_attributes, SubscriptionArn=sub)
-assert "CreatePlatformApplication" in refused("NotImplementedException", sns.create_platform_application, Name="a", Platform="GCM", Attributes={})["Error"]["Message"]
+assert "CreatePlatformApplication" in refused("NotImplemented", sns.create_platform_application, Name="a", Platform="GCM", Attributes={})["Error"]["Message"]
 called.discard("sns:CreatePlatformApplication")
 sns.delete_topic(TopicArn=topic)
 refused("ResourceNotFound", sns.list_tags_for_resource, ResourceArn=topic)

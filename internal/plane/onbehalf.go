@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
@@ -14,6 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/authorize"
 	"github.com/pintle/pintle/internal/iam/policy"
+	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
@@ -42,6 +47,18 @@ func (g gate) writings(in any) (all []writing) {
 			authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(in.DestinationArn)},
 			"logs.amazonaws.com", owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
 		})
+	case *cloudwatch.PutMetricAlarmInput:
+		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
+		all = append(all, toTopics(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
+	case *cloudwatch.PutCompositeAlarmInput:
+		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
+		all = append(all, toTopics(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
+	case *cloudformation.CreateStackInput:
+		all = append(all, toTopics(in.NotificationARNs, "cloudformation", owner.ARN("cloudformation", "stack/"+stackName(in.StackName)+"/*"))...)
+	case *cloudformation.UpdateStackInput:
+		all = append(all, toTopics(in.NotificationARNs, "cloudformation", owner.ARN("cloudformation", "stack/"+stackName(in.StackName)+"/*"))...)
+	case *cloudformation.CreateChangeSetInput:
+		all = append(all, toTopics(in.NotificationARNs, "cloudformation", owner.ARN("cloudformation", "stack/"+stackName(in.StackName)+"/*"))...)
 	case *awssns.SubscribeInput:
 		if aws.ToString(in.Protocol) == "sqs" {
 			all = append(all, toQueue(aws.ToString(in.Endpoint), aws.ToString(in.TopicArn)))
@@ -66,6 +83,25 @@ func (g gate) writings(in any) (all []writing) {
 		}
 	}
 	return all
+}
+
+// toTopics returns that a service publishes to topics. Other destinations aren't looked at here.
+func toTopics(destinations []string, service, source string) (all []writing) {
+	for _, arn := range destinations {
+		if strings.HasPrefix(arn, sns.ARNPrefix) {
+			all = append(all, writing{authorize.Need{Action: "sns:Publish", Resource: arn}, service + ".amazonaws.com", source})
+		}
+	}
+	return all
+}
+
+// stackName returns the name of a stack that a call names, also by its ARN.
+func stackName(nameOrID *string) string {
+	name := aws.ToString(nameOrID)
+	if _, rest, isARN := strings.Cut(name, ":stack/"); isARN {
+		name, _, _ = strings.Cut(rest, "/")
+	}
+	return name
 }
 
 // toQueue returns that a topic sends its messages to a queue.
@@ -105,6 +141,7 @@ func (g gate) lets(ctx context.Context, w writing, known policy.Context) bool {
 	of := maps.Clone(known)
 	of.Set("aws:SourceArn", w.source)
 	of.Set("aws:SourceAccount", g.plane.options.Account)
+	of.Set("aws:SourceOwner", g.plane.options.Account) // topics' default policies ask for it
 	return policy.Evaluate(policy.Request{
 		Principal: policy.Principal{Service: w.service},
 		Action:    w.Action,
