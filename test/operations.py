@@ -1728,6 +1728,16 @@ until(lambda got: set(got) == {"one", "two"}, lambda: got.update({m["Body"]: m f
 assert got["one"]["MessageAttributes"]["kind"] == {"StringValue": "big", "DataType": "String"}, got
 refused("InvalidParameter", sns.confirm_subscription, TopicArn=topic, Token="0" * 128)
 sns.unsubscribe(SubscriptionArn=sub)
+asg.create_launch_configuration(LaunchConfigurationName="telling", ImageId="ami-1", InstanceType="g4dn.xlarge")
+asg.create_auto_scaling_group(AutoScalingGroupName="telling", LaunchConfigurationName="telling", MinSize=0, MaxSize=1, AvailabilityZones=["us-east-1a"])
+launched = "autoscaling:EC2_INSTANCE_LAUNCH"
+assert launched in asg.describe_auto_scaling_notification_types()["AutoScalingNotificationTypes"]
+asg.put_notification_configuration(AutoScalingGroupName="telling", TopicARN=topic, NotificationTypes=[launched])
+refused("ValidationError", asg.put_notification_configuration, AutoScalingGroupName="telling", TopicARN=topic + "-gone", NotificationTypes=[launched])
+told = [c for p in asg.get_paginator("describe_notification_configurations").paginate(AutoScalingGroupNames=["telling"]) for c in p["NotificationConfigurations"]]
+assert told == [{"AutoScalingGroupName": "telling", "TopicARN": topic, "NotificationType": launched}], told
+asg.delete_notification_configuration(AutoScalingGroupName="telling", TopicARN=topic)
+asg.delete_auto_scaling_group(AutoScalingGroupName="telling", ForceDelete=True)
 refused("NotFound", sns.get_subscription_attributes, SubscriptionArn=sub)
 assert "CreatePlatformApplication" in refused("NotImplemented", sns.create_platform_application, Name="a", Platform="GCM", Attributes={})["Error"]["Message"]
 called.discard("sns:CreatePlatformApplication")

@@ -2,6 +2,7 @@ package cloudformation
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -9,10 +10,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
+
+// anyTopic takes messages to all topics but one.
+type anyTopic struct{}
+
+func (anyTopic) Publish(_ context.Context, in *sns.PublishInput, _ ...func(*sns.Options)) (*sns.PublishOutput, error) {
+	if strings.HasSuffix(*in.TopicArn, ":gone") {
+		return nil, &smithy.GenericAPIError{Code: "NotFound"}
+	}
+	return &sns.PublishOutput{}, nil
+}
 
 // TestNotifications: each event of a stack is owed to the topics that the stack names, in order and as AWS words it. An update that names
 // others changes who is told, and one that names none doesn't.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -47,18 +48,6 @@ func (g gate) writings(in any) (all []writing) {
 			authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(in.DestinationArn)},
 			"logs.amazonaws.com", owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
 		})
-	case *cloudwatch.PutMetricAlarmInput:
-		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
-		all = append(all, toTopics(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
-	case *cloudwatch.PutCompositeAlarmInput:
-		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
-		all = append(all, toTopics(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
-	case *cloudformation.CreateStackInput:
-		all = append(all, toTopics(in.NotificationARNs, "cloudformation", owner.ARN("cloudformation", "stack/"+stackName(in.StackName)+"/*"))...)
-	case *cloudformation.UpdateStackInput:
-		all = append(all, toTopics(in.NotificationARNs, "cloudformation", owner.ARN("cloudformation", "stack/"+stackName(in.StackName)+"/*"))...)
-	case *cloudformation.CreateChangeSetInput:
-		all = append(all, toTopics(in.NotificationARNs, "cloudformation", owner.ARN("cloudformation", "stack/"+stackName(in.StackName)+"/*"))...)
 	case *awssns.SubscribeInput:
 		if aws.ToString(in.Protocol) == "sqs" {
 			all = append(all, toQueue(aws.ToString(in.Endpoint), aws.ToString(in.TopicArn)))
@@ -73,7 +62,7 @@ func (g gate) writings(in any) (all []writing) {
 		}
 	case *awss3.PutBucketNotificationConfigurationInput:
 		if in.NotificationConfiguration == nil {
-			return nil
+			break
 		}
 		for _, q := range in.NotificationConfiguration.QueueConfigurations {
 			all = append(all, writing{
@@ -81,8 +70,47 @@ func (g gate) writings(in any) (all []writing) {
 				"s3.amazonaws.com", "arn:aws:s3:::" + aws.ToString(in.Bucket),
 			})
 		}
+		for _, t := range in.NotificationConfiguration.TopicConfigurations {
+			all = append(all, toTopics([]string{aws.ToString(t.TopicArn)}, "s3", "arn:aws:s3:::"+aws.ToString(in.Bucket))...)
+		}
+	}
+	return append(all, g.publications(in)...)
+}
+
+// publications returns what a call has services publish to topics on its caller's behalf.
+func (g gate) publications(in any) (all []writing) {
+	owner := g.plane.account()
+	switch in := in.(type) {
+	case *autoscaling.PutNotificationConfigurationInput:
+		all = append(all, toTopics([]string{aws.ToString(in.TopicARN)}, "autoscaling", g.groupARN(in.AutoScalingGroupName))...)
+	case *autoscaling.PutLifecycleHookInput:
+		all = append(all, toTopics([]string{aws.ToString(in.NotificationTargetARN)}, "autoscaling", g.groupARN(in.AutoScalingGroupName))...)
+	case *autoscaling.CreateAutoScalingGroupInput:
+		for _, h := range in.LifecycleHookSpecificationList {
+			all = append(all, toTopics([]string{aws.ToString(h.NotificationTargetARN)}, "autoscaling", g.groupARN(in.AutoScalingGroupName))...)
+		}
+	case *cloudwatch.PutMetricAlarmInput:
+		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
+		all = append(all, toTopics(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
+	case *cloudwatch.PutCompositeAlarmInput:
+		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
+		all = append(all, toTopics(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
+	case *cloudformation.CreateStackInput:
+		all = append(all, toTopics(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
+	case *cloudformation.UpdateStackInput:
+		all = append(all, toTopics(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
+	case *cloudformation.CreateChangeSetInput:
+		all = append(all, toTopics(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
 	}
 	return all
+}
+
+// groupARN returns the ARN of an Auto Scaling group, or what all those of the name match, if there is none yet.
+func (g gate) groupARN(name *string) string {
+	if group := g.plane.State.View().AutoScalingGroups.Get(aws.ToString(name)); group != nil {
+		return *group.AutoScalingGroupARN
+	}
+	return g.plane.account().ARN("autoscaling", "autoScalingGroup:*:autoScalingGroupName/"+aws.ToString(name))
 }
 
 // toTopics returns that a service publishes to topics. Other destinations aren't looked at here.
@@ -95,13 +123,13 @@ func toTopics(destinations []string, service, source string) (all []writing) {
 	return all
 }
 
-// stackName returns the name of a stack that a call names, also by its ARN.
-func stackName(nameOrID *string) string {
+// stackARN returns what the ARNs match of all stacks with the name that a call has, or with that in the ARN that it has.
+func (g gate) stackARN(nameOrID *string) string {
 	name := aws.ToString(nameOrID)
 	if _, rest, isARN := strings.Cut(name, ":stack/"); isARN {
 		name, _, _ = strings.Cut(rest, "/")
 	}
-	return name
+	return g.plane.account().ARN("cloudformation", "stack/"+name+"/*")
 }
 
 // toQueue returns that a topic sends its messages to a queue.

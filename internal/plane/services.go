@@ -101,7 +101,7 @@ func (p *Plane) buildServices() {
 		Endpoint: p.Endpoint(),
 		Vault:    p.vault,
 	})
-	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), QueueURL: p.queueURL})
+	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), Topics: p.sns(), QueueURL: p.queueURL})
 	p.Logs = logs.New(p.streams, logs.Options{
 		Account:  owner,
 		Outbox:   p.owed(),
@@ -162,6 +162,7 @@ func (p *Plane) buildScaling() {
 		Account:  owner,
 		Alarms:   p.cloudwatch(),
 		Queues:   p.sqs(),
+		Topics:   p.sns(),
 		QueueURL: p.queueURL,
 		Reaction: o.Reaction,
 	})
