@@ -58,7 +58,7 @@ func (s *Service) setTopicAttribute(t *state.Topic, name, value string) (err err
 	if err != nil {
 		return err
 	}
-	if value == "" {
+	if value == "" || isNothing(name, value) {
 		delete(t.Attributes, name)
 		return nil
 	}
@@ -77,11 +77,14 @@ func checkLacking(name, value string) error {
 	switch {
 	case why == "":
 		return invalid("AttributeName")
-	case value != "":
+	case value != "" && !isNothing(name, value):
 		return unsupported(name, "%s", why)
 	}
 	return nil
 }
+
+// isNothing reports whether a value of an attribute asks for nothing: of no message the success is logged. Terraform sets that.
+func isNothing(name, value string) bool { return strings.HasSuffix(name, "SampleRate") && value == "0" }
 
 // forFIFO checks an attribute that only FIFO topics have.
 func forFIFO(t *state.Topic, name, value string, allowed ...string) error {

@@ -249,8 +249,10 @@ func TestRefusedTopicsAndSubscriptions(t *testing.T) {
 		"Pintle doesn't throttle deliveries":                                                   set("DeliveryPolicy", `{"http":{"defaultThrottlePolicy":{"maxReceivesPerSecond":1}}}`),
 		"ContentBasedDeduplication: it is for FIFO topics alone":                               set("ContentBasedDeduplication", "true"),
 		"Pintle doesn't log the status of deliveries":                                          set("HTTPSuccessFeedbackRoleArn", "arn:aws:iam::000000000000:role/r"),
-		"SignatureVersion: Invalid value [3]. Must be 1 or 2.":                                 set("SignatureVersion", "3"),
-		"action out of service scope":                                                          set("Policy", `{"Statement":{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"*"}}`),
+		"<nil>": set("HTTPSuccessFeedbackSampleRate", "0"),
+		"SQSSuccessFeedbackSampleRate Reason: Pintle doesn't log the status of deliveries": set("SQSSuccessFeedbackSampleRate", "5"),
+		"SignatureVersion: Invalid value [3]. Must be 1 or 2.":                             set("SignatureVersion", "3"),
+		"action out of service scope":                                                      set("Policy", `{"Statement":{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"*"}}`),
 	} {
 		if !strings.Contains(refusal(err), want) {
 			t.Errorf("%v\nwant %s", refusal(err), want)
