@@ -71,6 +71,7 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzBlock ./internal/cloudwatch/metrics
 	$(FUZZ_SLOW) FuzzSegment ./internal/wal
 	$(FUZZ) FuzzParsePayload ./internal/sqs/queues
+	$(FUZZ) FuzzParse ./internal/sns/filterpolicy
 	$(FUZZ) FuzzDecodeJSON ./internal/wire/codec
 	$(FUZZ) FuzzPlainStrings ./internal/wire/codec
 	$(FUZZ) FuzzDecodeCBOR ./internal/wire/codec

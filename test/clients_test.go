@@ -37,7 +37,7 @@ func implemented(t *testing.T) []string {
 	service := map[string]string{
 		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2",
 		"EC2 Auto Scaling": "autoscaling", "Application Auto Scaling": "application-autoscaling",
-		"Amazon SQS": "sqs", "Amazon S3": "s3", "AWS CloudFormation": "cloudformation", "AWS Cloud Control API": "cloudcontrol",
+		"Amazon SQS": "sqs", "Amazon SNS": "sns", "Amazon S3": "s3", "AWS CloudFormation": "cloudformation", "AWS Cloud Control API": "cloudcontrol",
 		"AWS Systems Manager": "ssm", "AWS Secrets Manager": "secretsmanager", "Amazon ECR": "ecr", "AWS IAM": "iam",
 	}
 	var out []string

@@ -1688,6 +1688,62 @@ for name in "team/app", "other":
     ecr.delete_repository(repositoryName=name, force=True)
 refused("RepositoryNotFoundException", ecr.delete_repository, repositoryName="other")
 
+# SNS
+sns = client("sns")
+topic = sns.create_topic(Name="news", Attributes={"DisplayName": "News"}, Tags=[{"Key": "team", "Value": "ml"}])["TopicArn"]
+assert sns.create_topic(Name="news")["TopicArn"] == topic
+refused("InvalidParameter", sns.create_topic, Name="news", Attributes={"DisplayName": "Olds"})
+refused("InvalidParameter", sns.create_topic, Name="no spaces")
+assert topic in [t["TopicArn"] for p in sns.get_paginator("list_topics").paginate() for t in p["Topics"]]
+sns.set_topic_attributes(TopicArn=topic, AttributeName="SignatureVersion", AttributeValue="2")
+attributes = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
+assert (attributes["DisplayName"], attributes["SignatureVersion"]) == ("News", "2"), attributes
+assert json.loads(attributes["EffectiveDeliveryPolicy"])["http"]["defaultHealthyRetryPolicy"]["numRetries"] == 3, attributes
+refused("NotFound", sns.get_topic_attributes, TopicArn=topic + "-gone")
+sns.tag_resource(ResourceArn=topic, Tags=[{"Key": "env", "Value": "test"}])
+sns.untag_resource(ResourceArn=topic, TagKeys=["team"])
+assert sns.list_tags_for_resource(ResourceArn=topic)["Tags"] == [{"Key": "env", "Value": "test"}]
+sns.add_permission(TopicArn=topic, Label="others", AWSAccountId=["123456789012"], ActionName=["Publish"])
+assert "others" in sns.get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"]
+sns.remove_permission(TopicArn=topic, Label="others")
+assert "others" not in sns.get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"]
+q = sqs.create_queue(QueueName="readers")["QueueUrl"]
+arn = sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+sub = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes={"FilterPolicy": '{"kind":["big"]}'})["SubscriptionArn"]
+refused("InvalidParameter", sns.subscribe, TopicArn=topic, Protocol="lambda", Endpoint="arn:aws:lambda:us-east-1:000000000000:function:f")
+refused("InvalidParameter", sns.set_subscription_attributes, SubscriptionArn=sub, AttributeName="FilterPolicy", AttributeValue='{"a":[]}')
+sns.set_subscription_attributes(SubscriptionArn=sub, AttributeName="RawMessageDelivery", AttributeValue="true")
+attributes = sns.get_subscription_attributes(SubscriptionArn=sub)["Attributes"]
+assert (attributes["RawMessageDelivery"], attributes["FilterPolicyScope"]) == ("true", "MessageAttributes"), attributes
+assert [s["SubscriptionArn"] for p in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic) for s in p["Subscriptions"]] == [sub]
+assert sub in [s["SubscriptionArn"] for p in sns.get_paginator("list_subscriptions").paginate() for s in p["Subscriptions"]]
+kind = {"kind": {"DataType": "String", "StringValue": "big"}}
+assert sns.publish(TopicArn=topic, Message="small")["MessageId"]
+sns.publish(TopicArn=topic, Message="one", Subject="s", MessageAttributes=kind)
+batch = sns.publish_batch(TopicArn=topic, PublishBatchRequestEntries=[{"Id": "a", "Message": "two", "MessageAttributes": kind}, {"Id": "b", "Message": "no"}])
+assert [e["Id"] for e in batch["Successful"]] == ["a", "b"], batch
+got = {}
+until(lambda got: set(got) == {"one", "two"}, lambda: got.update({m["Body"]: m for m in sqs.receive_message(
+    QueueUrl=q, MaxNumberOfMessages=10, WaitTimeSeconds=1, MessageAttributeNames=["All"]).get("Messages", [])}) or got)
+assert got["one"]["MessageAttributes"]["kind"] == {"StringValue": "big", "DataType": "String"}, got
+refused("InvalidParameter", sns.confirm_subscription, TopicArn=topic, Token="0" * 128)
+sns.unsubscribe(SubscriptionArn=sub)
+asg.create_launch_configuration(LaunchConfigurationName="telling", ImageId="ami-1", InstanceType="g4dn.xlarge")
+asg.create_auto_scaling_group(AutoScalingGroupName="telling", LaunchConfigurationName="telling", MinSize=0, MaxSize=1, AvailabilityZones=["us-east-1a"])
+launched = "autoscaling:EC2_INSTANCE_LAUNCH"
+assert launched in asg.describe_auto_scaling_notification_types()["AutoScalingNotificationTypes"]
+asg.put_notification_configuration(AutoScalingGroupName="telling", TopicARN=topic, NotificationTypes=[launched])
+refused("ValidationError", asg.put_notification_configuration, AutoScalingGroupName="telling", TopicARN=topic + "-gone", NotificationTypes=[launched])
+told = [c for p in asg.get_paginator("describe_notification_configurations").paginate(AutoScalingGroupNames=["telling"]) for c in p["NotificationConfigurations"]]
+assert told == [{"AutoScalingGroupName": "telling", "TopicARN": topic, "NotificationType": launched}], told
+asg.delete_notification_configuration(AutoScalingGroupName="telling", TopicARN=topic)
+asg.delete_auto_scaling_group(AutoScalingGroupName="telling", ForceDelete=True)
+refused("NotFound", sns.get_subscription_attributes, SubscriptionArn=sub)
+assert "CreatePlatformApplication" in refused("NotImplemented", sns.create_platform_application, Name="a", Platform="GCM", Attributes={})["Error"]["Message"]
+called.discard("sns:CreatePlatformApplication")
+sns.delete_topic(TopicArn=topic)
+refused("ResourceNotFound", sns.list_tags_for_resource, ResourceArn=topic)
+
 # An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]
 called.discard("ecs:ListDaemons")

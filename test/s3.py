@@ -131,9 +131,12 @@ sent = {"Id": "i", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "Events":
 call("put_bucket_notification_configuration", **B, NotificationConfiguration={"QueueConfigurations": [sent]},
     SkipDestinationValidation=True)
 assert call("get_bucket_notification_configuration", **B)["QueueConfigurations"] == [sent]
-refused("NotImplemented", "put_bucket_notification_configuration", **B,
+refused("InvalidArgument", "put_bucket_notification_configuration", **B,
     NotificationConfiguration={"TopicConfigurations": [{"TopicArn": "arn:aws:sns:us-east-1:000000000000:t",
         "Events": ["s3:ObjectCreated:*"]}]})
+refused("NotImplemented", "put_bucket_notification_configuration", **B,
+    NotificationConfiguration={"LambdaFunctionConfigurations": [{
+        "LambdaFunctionArn": "arn:aws:lambda:us-east-1:000000000000:function:f", "Events": ["s3:ObjectCreated:*"]}]})
 
 # Objects
 etag = call("put_object", **K, Body=b"hello", ContentType="text/plain", Metadata={"k": "v"}, Tagging="a=b")["ETag"]

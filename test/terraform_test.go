@@ -41,6 +41,23 @@ func TestTerraformNetwork(t *testing.T) {
 	}
 }
 
+// TestTerraformTopics is TestTerraform for SNS: topics, who is subscribed, and who tells them. Nothing is left of it.
+func TestTerraformTopics(t *testing.T) {
+	t.Parallel()
+	plugins := findTerraform(t)
+	p := Up(t, "c5.large")
+	applyAndDestroy(p, plugins, "terraform/topics", func() {
+		if got := p.AWS("sns", "list-subscriptions", "--query", "length(Subscriptions)", "--output", "text"); got != "2" {
+			t.Errorf("there are %s subscriptions", got)
+		}
+	})
+	for what, query := range map[string]string{"list-topics": "length(Topics)", "list-subscriptions": "length(Subscriptions)"} {
+		if n := p.AWS("sns", what, "--query", query, "--output", "text"); n != "0" {
+			t.Errorf("%s: %s are left", what, n)
+		}
+	}
+}
+
 // findTerraform returns the directory with Terraform's providers, or skips the test.
 func findTerraform(t *testing.T) string {
 	t.Helper()

@@ -1,6 +1,6 @@
 // Package autoscaling is EC2 Auto Scaling: groups of instances, their policies, schedules and lifecycle hooks. A Service
 // has the methods of the SDK's client, over the store. It only records what is wanted; the loop in autoscaling/keeper
-// makes it so. It knows nothing of HTTP, and knows CloudWatch and SQS only as interfaces.
+// makes it so. It knows nothing of HTTP, and knows CloudWatch, SQS and SNS only as interfaces.
 package autoscaling
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account"
@@ -27,11 +28,17 @@ type Queues interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
+// Topics takes the test messages of notifications and lifecycle hooks. It's SNS.
+type Topics interface {
+	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
+}
+
 // Options are the account and region of the service, and the services it calls.
 type Options struct {
 	account.Account
 	Alarms Alarms
 	Queues Queues
+	Topics Topics
 	// QueueURL returns the URL of a queue by its ARN.
 	QueueURL func(arn string) string
 	// Reaction is how fast the alarms react. The zero value is scaling.Faithful.

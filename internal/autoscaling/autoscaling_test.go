@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
@@ -29,7 +31,10 @@ import (
 // constraints check inputs, as package wire does before a call.
 var constraints = validation.New(API(nil).Constraints)
 
-const queue = "arn:aws:sqs:us-east-1:000000000000:hooks"
+const (
+	queue = "arn:aws:sqs:us-east-1:000000000000:hooks"
+	topic = "arn:aws:sns:us-east-1:000000000000:news"
+)
 
 // world is a service with fakes of its dependencies, and the group g of 0 to 5 instances, with one instance in each state.
 type world struct {
@@ -38,7 +43,7 @@ type world struct {
 	now    time.Time
 	alarms map[string]*cloudwatch.PutMetricAlarmInput
 	full   bool                // CloudWatch takes no more alarms
-	sent   []map[string]string // messages sent to queues
+	sent   []map[string]string // messages sent to queues and topics
 }
 
 func (w *world) PutMetricAlarm(
@@ -73,6 +78,19 @@ func (w *world) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...fu
 	return &sqs.SendMessageOutput{}, nil
 }
 
+func (w *world) Publish(_ context.Context, in *sns.PublishInput, _ ...func(*sns.Options)) (*sns.PublishOutput, error) {
+	if *in.TopicArn != topic {
+		return nil, &smithy.GenericAPIError{Code: "NotFound"}
+	}
+	m := map[string]string{}
+	if err := json.Unmarshal([]byte(*in.Message), &m); err != nil {
+		w.t.Error(err)
+	}
+	m["Subject"] = *in.Subject
+	w.sent = append(w.sent, m)
+	return &sns.PublishOutput{}, nil
+}
+
 func id(n int) string { return fmt.Sprintf("i-%017x", n) }
 
 // The instances of the world.
@@ -95,6 +113,7 @@ func newWorld(t *testing.T) *world {
 		Account:  accounttest.New(func() time.Time { return w.now }),
 		Alarms:   w,
 		Queues:   w,
+		Topics:   w,
 		QueueURL: func(arn string) string { return "url of " + arn },
 	})
 	w.update(func(tx *state.Tx) {
@@ -675,8 +694,12 @@ func TestHookRefuses(t *testing.T) {
 		put("long metadata", invalidCode, "NotificationMetadata",
 			func(in in) { in.NotificationMetadata = aws.String(strings.Repeat("x", 4001)) }),
 		put("a target without a role", invalidCode, "RoleARN", func(in in) { in.NotificationTargetARN = aws.String(queue) }),
-		put("a topic", invalidCode, "NotificationTargetARN", func(in in) {
-			in.NotificationTargetARN = aws.String("arn:aws:sns:us-east-1:000000000000:t")
+		put("a function", invalidCode, "NotificationTargetARN must be the ARN of an SQS queue or of an SNS topic", func(in in) {
+			in.NotificationTargetARN = aws.String("arn:aws:lambda:us-east-1:000000000000:function:f")
+			in.RoleARN = aws.String("role")
+		}),
+		put("no such topic", invalidCode, "Unable to publish test message to notification target "+topic+"2 using IAM role", func(in in) {
+			in.NotificationTargetARN = aws.String(topic + "2")
 			in.RoleARN = aws.String("role")
 		}),
 		put("no such queue",
@@ -1039,6 +1062,76 @@ func TestHookTarget(t *testing.T) {
 	w.must(errOf(w.CreateAutoScalingGroup(t.Context(), create)))
 	if len(w.sent) != 2 || w.sent[1]["AutoScalingGroupName"] != "hooked" {
 		t.Errorf("the queue was told %v", w.sent)
+	}
+}
+
+// TestNotifications: a topic gets a test message when a group is to tell it something, and then what it asked for as activities end.
+func TestNotifications(t *testing.T) {
+	w := newWorld(t)
+	put := func(arn string, kinds ...string) error {
+		return errOf(w.PutNotificationConfiguration(t.Context(), &api.PutNotificationConfigurationInput{
+			AutoScalingGroupName: aws.String("g"), TopicARN: &arn, NotificationTypes: kinds,
+		}))
+	}
+	for want, err := range map[string]error{
+		"Unable to publish test notification message to the provided topic: " + topic + "2.": put(topic+"2", state.NotifyLaunch),
+		"is not the ARN of a topic":          put(queue, state.NotifyLaunch),
+		"is not a valid notification type":   put(topic, "autoscaling:NAP"),
+		"NotificationTypes must have a type": put(topic),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	w.must(put(topic, state.NotifyLaunch))
+	w.must(put(topic, state.NotifyTerminate, state.NotifyLaunchError))
+	if len(w.sent) != 2 || w.sent[0]["Event"] != state.NotifyTest || w.sent[0]["Subject"] != `Auto Scaling: test notification for group "g"` {
+		t.Errorf("the topic was told %v", w.sent)
+	}
+	described := func() (all []string) {
+		out, err := w.DescribeNotificationConfigurations(t.Context(), &api.DescribeNotificationConfigurationsInput{AutoScalingGroupNames: []string{"g"}})
+		w.must(err)
+		for _, c := range out.NotificationConfigurations {
+			all = append(all, *c.TopicARN+" "+*c.NotificationType)
+		}
+		return all
+	}
+	if got := described(); !slices.Equal(got, []string{topic + " " + state.NotifyLaunchError, topic + " " + state.NotifyTerminate}) {
+		t.Errorf("described as %q", got)
+	}
+	w.update(func(tx *state.Tx) {
+		g, i := tx.AutoScalingGroups.Get("g"), tx.Instances.Get(serves)
+		for description, code := range map[string]types.ScalingActivityStatusCode{
+			"Launching a new EC2 instance": types.ScalingActivityStatusCodeSuccessful,
+			"Terminating EC2 instance":     types.ScalingActivityStatusCodeSuccessful,
+			"Attaching EC2 instance":       types.ScalingActivityStatusCodeSuccessful,
+		} {
+			a := tx.StartInstanceActivity(g, i, description, "because", types.ScalingActivityStatusCodeInProgress, 0, w.now)
+			tx.EndGroupActivity(*a.ActivityId, code, "", w.now)
+		}
+		a := tx.StartGroupActivity(g, "Launching a new EC2 instance", "because", types.ScalingActivityStatusCodeInProgress, 0, w.now)
+		tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed, "No room.", w.now)
+	})
+	told := map[string]string{}
+	for d := range w.store.View().Deliveries.All() {
+		var m map[string]any
+		w.must(json.Unmarshal([]byte(d.Body), &m))
+		told[d.Subject] = fmt.Sprint(m["Event"], " ", m["EC2InstanceId"], " ", m["StatusCode"], " ", m["StatusMessage"], " ", m["AccountId"], " ", d.Destination == topic)
+	}
+	want := map[string]string{
+		`Auto Scaling: termination for group "g"`:   state.NotifyTerminate + " " + serves + " InProgress  000000000000 true",
+		`Auto Scaling: failed launch for group "g"`: state.NotifyLaunchError + "  Failed No room. 000000000000 true",
+	}
+	if !maps.Equal(told, want) {
+		t.Errorf("the topics are told %q", told)
+	}
+	remove := &api.DeleteNotificationConfigurationInput{AutoScalingGroupName: aws.String("g"), TopicARN: aws.String(topic)}
+	w.must(errOf(w.DeleteNotificationConfiguration(t.Context(), remove)))
+	if got := described(); len(got) != 0 {
+		t.Errorf("described as %q", got)
+	}
+	if err := errOf(w.DeleteNotificationConfiguration(t.Context(), remove)); err == nil {
+		t.Error("what isn't there is deleted")
 	}
 }
 

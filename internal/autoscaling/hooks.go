@@ -3,9 +3,9 @@ package autoscaling
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -62,9 +62,8 @@ func (s *Service) mergeHook(in *api.PutLifecycleHookInput, old *types.LifecycleH
 		return nil, invalid("HeartbeatTimeout must be between %d and %d seconds, not %d", minHeartbeat, maxHeartbeat, heartbeat)
 	case h.NotificationMetadata != nil && (*h.NotificationMetadata == "" || len(*h.NotificationMetadata) > maxMetadata):
 		return nil, invalid("NotificationMetadata must have 1 to %d characters", maxMetadata)
-	case h.NotificationTargetARN != nil && !isQueue(*h.NotificationTargetARN):
-		return nil, invalid("NotificationTargetARN must be the ARN of an SQS queue, not %q: Pintle's hooks notify only queues.",
-			*h.NotificationTargetARN)
+	case h.NotificationTargetARN != nil && !isQueue(*h.NotificationTargetARN) && !isTopic(*h.NotificationTargetARN):
+		return nil, invalid("NotificationTargetARN must be the ARN of an SQS queue or of an SNS topic, not %q", *h.NotificationTargetARN)
 	case h.NotificationTargetARN != nil && aws.ToString(h.RoleARN) == "":
 		return nil, invalid("RoleARN must be given with NotificationTargetARN")
 	}
@@ -77,28 +76,29 @@ func isQueue(arn string) bool {
 	return err == nil && a.Service == "sqs" && a.Resource != ""
 }
 
+func isTopic(arn string) bool {
+	a, err := awsarn.Parse(arn)
+	return err == nil && a.Service == "sns" && a.Resource != "" && !strings.Contains(a.Resource, ":")
+}
+
 // testTarget sends a hook's notification target a test message, as every call that names a target does:
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/prepare-for-lifecycle-notifications.html
 func (s *Service) testTarget(ctx context.Context, g *state.AutoScalingGroup, h *types.LifecycleHook) error {
 	if h.NotificationTargetARN == nil {
 		return nil
 	}
-	body, err := json.Marshal(map[string]string{
-		"AccountId":            s.opts.ID,
-		"RequestId":            state.NewUUID(),
-		"AutoScalingGroupARN":  *g.AutoScalingGroupARN,
-		"AutoScalingGroupName": g.Name(),
-		"Service":              "AWS Auto Scaling",
-		"Event":                "autoscaling:TEST_NOTIFICATION",
-		"Time":                 s.now().Format("2006-01-02T15:04:05.000Z"),
-	})
+	body, err := s.testNotice(g)
 	if err != nil {
 		return err
 	}
-	_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{
-		QueueUrl:    new(s.opts.QueueURL(*h.NotificationTargetARN)),
-		MessageBody: new(string(body)),
-	})
+	if isTopic(*h.NotificationTargetARN) {
+		err = s.publishTest(ctx, g, *h.NotificationTargetARN, body)
+	} else {
+		_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{
+			QueueUrl:    new(s.opts.QueueURL(*h.NotificationTargetARN)),
+			MessageBody: &body,
+		})
+	}
 	var refused smithy.APIError
 	if errors.As(err, &refused) {
 		return invalid("Unable to publish test message to notification target %s using IAM role %s. Please check your target and "+

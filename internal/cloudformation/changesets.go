@@ -23,7 +23,7 @@ const noChanges = "The submitted information didn't contain changes. Submit diff
 func (s *Service) CreateChangeSet(
 	ctx context.Context, in *cloudformation.CreateChangeSetInput,
 ) (*cloudformation.CreateChangeSetOutput, error) {
-	if err := refuseUnknown(in); err != nil {
+	if err := s.refuseUnknown(in); err != nil {
 		return nil, err
 	}
 	kind := cmp.Or(in.ChangeSetType, types.ChangeSetTypeUpdate)
@@ -103,12 +103,12 @@ func plannedBefore(v *state.View, in *cloudformation.CreateChangeSetInput) *stat
 }
 
 // refuseUnknown refuses what a change set can't do here.
-func refuseUnknown(in *cloudformation.CreateChangeSetInput) error {
+func (s *Service) refuseUnknown(in *cloudformation.CreateChangeSetInput) error {
 	if in.DeploymentMode != "" {
 		return invalid("DeploymentMode: Pintle's change sets compare templates, and not what resources are by now: %s isn't there.",
 			in.DeploymentMode)
 	}
-	return cmp.Or(checkImport(in), refuseConfig(in.DeploymentConfig), refuseNotifications(in.NotificationARNs))
+	return cmp.Or(checkImport(in), refuseConfig(in.DeploymentConfig), s.checkNotifications(in.NotificationARNs))
 }
 
 // refuseConfig refuses operations that don't wait for what they make.
@@ -124,10 +124,16 @@ func refuseConfig(c *types.DeploymentConfig) error {
 	return nil
 }
 
-// refuseNotifications refuses topics, which nobody could tell anything yet.
-func refuseNotifications(arns []string) error {
-	if len(arns) > 0 {
-		return invalid("Pintle has no Amazon SNS yet to notify: leave NotificationARNs out.")
+// checkNotifications refuses topics that aren't there, and FIFO ones: an event is in no group of messages.
+func (s *Service) checkNotifications(arns []string) error {
+	v := s.store.View()
+	for _, arn := range arns {
+		switch {
+		case v.Topics.Get(arn) == nil:
+			return invalid("Invalid SNS topic in NotificationARNs: %s does not exist", arn)
+		case v.Topics.Get(arn).FIFO:
+			return invalid("Invalid SNS topic in NotificationARNs: %s is a FIFO topic", arn)
+		}
 	}
 	return nil
 }

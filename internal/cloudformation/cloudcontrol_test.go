@@ -95,6 +95,7 @@ func TestCloudControl(t *testing.T) {
 		{"AWS::ECS::Cluster", `{"Tags": [{"Key": "a", "Value": "b"}]}`, `[{"op": "replace", "path": "/Tags/0/Value", "value": "c"}]`, "Tags", `[{"Key":"a","Value":"c"}]`},
 		{"AWS::ECS::TaskDefinition", `{"ContainerDefinitions": [{"Name": "a", "Image": "i", "Memory": 64}]}`, `[{"op": "add", "path": "/Tags", "value": [{"Key": "a", "Value": "c"}]}]`, "Tags", `[{"Key":"a","Value":"c"}]`},
 		{"AWS::SQS::Queue", `{"DelaySeconds": 5}`, `[{"op": "replace", "path": "/DelaySeconds", "value": 6}]`, "DelaySeconds", `6`},
+		{"AWS::SNS::Topic", `{"DisplayName": "d"}`, `[{"op": "replace", "path": "/DisplayName", "value": "e"}]`, "DisplayName", `"e"`},
 		{"AWS::S3::Bucket", `{"VersioningConfiguration": {"Status": "Enabled"}}`, `[{"op": "replace", "path": "/VersioningConfiguration/Status", "value": "Suspended"}]`, "VersioningConfiguration", `{"Status":"Suspended"}`},
 		{"AWS::Logs::LogGroup", `{"RetentionInDays": 7}`, `[{"op": "replace", "path": "/RetentionInDays", "value": 14}]`, "RetentionInDays", `14`},
 		{"AWS::IAM::Role", `{"AssumeRolePolicyDocument": ` + trust + `}`, `[{"op": "add", "path": "/Description", "value": "d"}]`, "Description", `"d"`},

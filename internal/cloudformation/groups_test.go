@@ -25,7 +25,9 @@ Resources:
     LaunchConfigurationName: !Ref Launch, MinSize: '0', MaxSize: '4', DesiredCapacity: '0', Cooldown: '60', AvailabilityZones: [us-east-1a],
     Tags: [{Key: Name, Value: first, PropagateAtLaunch: 'true'}, {Key: old, Value: x, PropagateAtLaunch: false}], MetricsCollection: [{Granularity: 1Minute}]}}
   Other: {Type: 'AWS::AutoScaling::AutoScalingGroup', Properties: {
-    LaunchTemplate: {LaunchTemplateId: !Ref Template, Version: !GetAtt Template.LatestVersionNumber}, MinSize: 0, MaxSize: 1, AvailabilityZones: !GetAZs ''}}
+    LaunchTemplate: {LaunchTemplateId: !Ref Template, Version: !GetAtt Template.LatestVersionNumber}, MinSize: 0, MaxSize: 1, AvailabilityZones: !GetAZs '',
+    NotificationConfigurations: [{TopicARN: [!Sub 'arn:aws:sns:us-east-1:${AWS::AccountId}:a'], NotificationTypes: ['autoscaling:EC2_INSTANCE_LAUNCH']},
+      {TopicARN: 'arn:aws:sns:us-east-1:000000000000:b', NotificationTypes: ['autoscaling:EC2_INSTANCE_TERMINATE']}]}}
   Hook: {Type: 'AWS::AutoScaling::LifecycleHook', Properties: {
     AutoScalingGroupName: !Ref Group, LifecycleTransition: 'autoscaling:EC2_INSTANCE_TERMINATING', HeartbeatTimeout: '60'}}
   Policy: {Type: 'AWS::AutoScaling::ScalingPolicy', Properties: {
@@ -76,7 +78,8 @@ func TestGroupsResources(t *testing.T) {
 	w.expect(types.StackStatusCreateComplete)
 	was := w.ids()
 	w.become("s", strings.NewReplacer("Default: p3.2xlarge", "Default: g4dn.xlarge", "MaxSize: '4'", "MaxSize: '5'", "Key: old", "Key: new", "'60'}}", "'90'}}",
-		"ScalingAdjustment: '1'", "ScalingAdjustment: '2'", "MinSize: '1'", "MinSize: '2'").Replace(scaled))
+		"ScalingAdjustment: '1'", "ScalingAdjustment: '2'", "MinSize: '1'", "MinSize: '2'", "000000000000:b", "000000000000:c",
+		"EC2_INSTANCE_LAUNCH'", "EC2_INSTANCE_LAUNCH_ERROR'").Replace(scaled))
 	w.expect(types.StackStatusUpdateComplete)
 	var replaced []string
 	for name, id := range w.ids() {
@@ -91,6 +94,13 @@ func TestGroupsResources(t *testing.T) {
 	g := v.AutoScalingGroups.Get(was["Group"])
 	if *g.MaxSize != 5 || *g.LaunchConfigurationName == was["Launch"] || *g.DefaultCooldown != 60 || len(g.EnabledMetrics) == 0 {
 		t.Errorf("the group is %+v", g)
+	}
+	told := []state.GroupNotification{
+		{TopicARN: "arn:aws:sns:us-east-1:000000000000:a", Types: []string{"autoscaling:EC2_INSTANCE_LAUNCH_ERROR"}},
+		{TopicARN: "arn:aws:sns:us-east-1:000000000000:c", Types: []string{"autoscaling:EC2_INSTANCE_TERMINATE"}},
+	}
+	if got := v.AutoScalingGroups.Get(was["Other"]).Notifications; fmt.Sprint(got) != fmt.Sprint(told) {
+		t.Errorf("the other group tells %v, not %v", got, told)
 	}
 	if p := g.WarmPoolConfiguration; p == nil || *p.MinSize != 2 || p.PoolState != "Running" || !*p.InstanceReusePolicy.ReuseOnScaleIn {
 		t.Errorf("the warm pool is %+v", p)
@@ -167,6 +177,7 @@ func TestGroupsRefused(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"MinSize: '0'", "MinSize: '9'", `Group: Resource handler returned message: "Max bound, 4, must be greater than or equal to min bound, 9" (HandlerErrorCode: InvalidRequest)`},
 		{"InstanceType: !Ref Size, U", "InstanceType: big, U", `Launch: Resource handler returned message: "Invalid value 'big' for InstanceType." (HandlerErrorCode: InvalidRequest)`},
+		{"${AWS::AccountId}:a", "${AWS::AccountId}:gone", `Other: Resource handler returned message: "Unable to publish test notification message to the provided topic: arn:aws:sns:us-east-1:000000000000:gone." (HandlerErrorCode: InvalidRequest)`},
 		{"PolicyType: SimpleScaling", "PolicyType: Other", `Policy: Resource handler returned message: "PolicyType must be SimpleScaling, StepScaling or TargetTrackingScaling, not "Other"" (HandlerErrorCode: InvalidRequest)`},
 	} {
 		w := newWorld(t, nil)

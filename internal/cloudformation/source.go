@@ -43,6 +43,10 @@ type deployment struct {
 // source checks what a stack is to be made of and returns it. Of a stack that has a source already, parameters and the template can be
 // used again.
 func (s *Service) source(ctx context.Context, stack *state.Stack, d deployment) (*state.StackSource, error) {
+	latest := stack.Latest()
+	if latest != nil && d.notificationARNs == nil {
+		d.notificationARNs = latest.NotificationARNs
+	}
 	src := &state.StackSource{
 		Tags:             d.tags,
 		NotificationARNs: d.notificationARNs,
@@ -62,12 +66,8 @@ func (s *Service) source(ctx context.Context, stack *state.Stack, d deployment) 
 		return nil, err
 	}
 	src.Description = t.Description
-	latest := stack.Latest()
 	if latest != nil && d.tags == nil {
 		src.Tags = latest.Tags
-	}
-	if latest != nil && d.notificationARNs == nil {
-		src.NotificationARNs = latest.NotificationARNs
 	}
 	return src, s.fill(ctx, stack, src, t, d)
 }

@@ -49,7 +49,7 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	if stack.RollbackConfiguration, err = rollback(nil, in.RollbackConfiguration); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(refuseNotifications(in.NotificationARNs), refuseConfig(in.DeploymentConfig)); err != nil {
+	if err := cmp.Or(s.checkNotifications(in.NotificationARNs), refuseConfig(in.DeploymentConfig)); err != nil {
 		return nil, err
 	}
 	stack.Target, err = s.source(ctx, stack, deployment{
@@ -247,7 +247,7 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(refuseNotifications(in.NotificationARNs), refuseConfig(in.DeploymentConfig)); err != nil {
+	if err := cmp.Or(s.checkNotifications(in.NotificationARNs), refuseConfig(in.DeploymentConfig)); err != nil {
 		return nil, err
 	}
 	planned, err := plannedFor(v, parent, stack)
@@ -317,9 +317,10 @@ func (s *Service) isNone(
 	return !restates, refused(err)
 }
 
-// isSame reports whether two sources have the same template and tags.
+// isSame reports whether two sources have the same template and tags, and tell the same topics.
 func isSame(a, b *state.StackSource) bool {
-	return a.Template == b.Template && a.Expanded == b.Expanded && sameTags(a.Tags, b.Tags)
+	return a.Template == b.Template && a.Expanded == b.Expanded && sameTags(a.Tags, b.Tags) &&
+		slices.Equal(a.NotificationARNs, b.NotificationARNs)
 }
 
 func sameTags(a, b []types.Tag) bool {

@@ -94,7 +94,7 @@ func newWorldWith(t testing.TB, kept *metrics.Store, rows journaltest.Rows, more
 		ecr.API(ecr.New(store, ecr.Options{Account: owner})),
 		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})),
 		ec2.API(ec2.New(store, ec2.Options{Account: owner})),
-		autoscaling.API(autoscaling.New(store, autoscaling.Options{Account: owner})),
+		autoscaling.API(autoscaling.New(store, autoscaling.Options{Account: owner, Topics: anyTopic{}})),
 		appautoscaling.API(appautoscaling.New(store, appautoscaling.Options{Account: owner})),
 		cloudwatch.API(cloudwatch.New(kept, store, cloudwatch.Options{Account: owner})))...)
 	if err != nil {

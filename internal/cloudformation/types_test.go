@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssecretsmanager "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
@@ -24,6 +26,7 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/secretsmanager"
+	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
@@ -77,6 +80,7 @@ func withStores(t *testing.T) *world {
 	w = newWorld(t, nil,
 		s3.API(s3.New(files, s3.Options{Account: owner})),
 		sqs.API(queueing),
+		sns.API(sns.New(kept, sns.Options{Account: owner, Queues: mailbox{queueing}, QueueURL: urlOf, Vault: vaulttest.New(t, 7)})),
 		logs.API(logs.New(events, logs.Options{Account: owner, State: kept, Queues: mailbox{queueing}, QueueURL: urlOf, Log: slog.New(slog.DiscardHandler)})),
 		secretsmanager.API(secretsmanager.New(kept, secretsmanager.Options{Account: owner, Vault: vaulttest.New(t, 7)})))
 	return w
@@ -173,6 +177,93 @@ func TestStored(t *testing.T) {
 	w.expect(types.StackStatusDeleteComplete)
 	if all := call1[awss3.ListBucketsOutput](w, &awss3.ListBucketsInput{}).Buckets; len(all) != 0 {
 		t.Errorf("there are the buckets %v", all)
+	}
+}
+
+const told = `
+Resources:
+  T:
+    Type: AWS::SNS::Topic
+    Properties:
+      DisplayName: one
+      Subscription: [{Protocol: sqs, Endpoint: !GetAtt Q.Arn}]
+      Tags: [{Key: a, Value: b}]
+  F: {Type: AWS::SNS::Topic, Properties: {FifoTopic: true, ContentBasedDeduplication: true}}
+  S:
+    Type: AWS::SNS::Subscription
+    Properties:
+      TopicArn: !Ref T
+      Protocol: sqs
+      Endpoint: !GetAtt R.Arn
+      RawMessageDelivery: true
+      FilterPolicy: {kind: [big]}
+  P:
+    Type: AWS::SNS::TopicPolicy
+    Properties:
+      Topics: [!Ref T]
+      PolicyDocument: {Version: '2012-10-17', Statement: [{Effect: Allow, Action: 'sns:Publish', Principal: '*', Resource: !Ref T}]}
+  I:
+    Type: AWS::SNS::TopicInlinePolicy
+    Properties:
+      TopicArn: !Ref F
+      PolicyDocument: {Version: '2012-10-17', Statement: [{Effect: Allow, Action: 'sns:Publish', Principal: '*', Resource: !Ref F}]}
+  Q: {Type: AWS::SQS::Queue}
+  R: {Type: AWS::SQS::Queue}
+Outputs:
+  Name: {Value: !GetAtt T.TopicName}
+`
+
+// TestTopics: topics with their subscriptions and policies.
+func TestTopics(t *testing.T) {
+	w := withStores(t)
+	w.create("s", told)
+	w.expect(types.StackStatusCreateComplete)
+	ids := physicalIDs(w.store.View())
+	topic, sub := ids["T"], ids["S"]
+	attributes := func(arn string) map[string]string {
+		if strings.Count(arn, ":") == 6 {
+			return call1[awssns.GetSubscriptionAttributesOutput](w, &awssns.GetSubscriptionAttributesInput{SubscriptionArn: &arn}).Attributes
+		}
+		return call1[awssns.GetTopicAttributesOutput](w, &awssns.GetTopicAttributesInput{TopicArn: &arn}).Attributes
+	}
+	subscribed := func() (all []string) {
+		for _, s := range call1[awssns.ListSubscriptionsByTopicOutput](w, &awssns.ListSubscriptionsByTopicInput{TopicArn: &topic}).Subscriptions {
+			all = append(all, (*s.Endpoint)[strings.LastIndex(*s.Endpoint, ":")+1:][:4])
+		}
+		slices.Sort(all)
+		return all
+	}
+	if got := attributes(topic); got["DisplayName"] != "one" || !strings.Contains(got["Policy"], `"Action":"sns:Publish"`) {
+		t.Errorf("the topic is %v", got)
+	}
+	if got := attributes(ids["F"]); got["ContentBasedDeduplication"] != "true" || !strings.HasSuffix(ids["F"], ".fifo") || !strings.Contains(got["Policy"], "sns:Publish") {
+		t.Errorf("the FIFO topic is %v", got)
+	}
+	if got := attributes(sub); got["RawMessageDelivery"] != "true" || got["FilterPolicy"] != `{"kind":["big"]}` || !slices.Equal(subscribed(), []string{"s-Q-", "s-R-"}) {
+		t.Errorf("the subscription is %v of %q", got, subscribed())
+	}
+	changed := strings.NewReplacer("DisplayName: one", "SignatureVersion: 2", "[{Protocol: sqs, Endpoint: !GetAtt Q.Arn}]", "[]", "RawMessageDelivery: true",
+		"FilterPolicyScope: MessageBody", "{kind: [big]}", "{a: {kind: [big]}}").Replace(told)
+	w.become("s", changed[:strings.Index(changed, "  I:")]+changed[strings.Index(changed, "  Q:"):])
+	w.expect(types.StackStatusUpdateComplete)
+	if got := attributes(topic); got["DisplayName"] != "" || got["SignatureVersion"] != "2" || !slices.Equal(subscribed(), []string{"s-R-"}) {
+		t.Errorf("the changed topic is %v with %q", got, subscribed())
+	}
+	if got := attributes(sub); got["RawMessageDelivery"] != "false" || got["FilterPolicy"] != `{"a":{"kind":["big"]}}` {
+		t.Errorf("the changed subscription is %v", got)
+	}
+	if got := attributes(ids["F"]); !strings.Contains(got["Policy"], "__default_policy_ID") {
+		t.Errorf("without its policy the FIFO topic is %v", got)
+	}
+	w.become("s", told)
+	w.expect(types.StackStatusUpdateComplete)
+	if got := attributes(sub); got["FilterPolicy"] != `{"kind":["big"]}` || got["FilterPolicyScope"] != "MessageAttributes" {
+		t.Errorf("the subscription that was changed back is %v", got)
+	}
+	w.remove("s")
+	w.expect(types.StackStatusDeleteComplete)
+	if got := call1[awssns.ListTopicsOutput](w, &awssns.ListTopicsInput{}).Topics; len(got) != 0 {
+		t.Errorf("there are the topics %v", got)
 	}
 }
 

@@ -146,6 +146,9 @@ func TestWalledByControl(t *testing.T) {
 		{"ACL", "AWS::EC2::NetworkAcl", `{"VpcId": "$VPC"}`, `[{"op": "add", "path": "/Tags", "value": [{"Key": "a", "Value": "b"}]}]`, `"Tags":[{"Key":"a","Value":"b"}]`},
 		{"", "AWS::EC2::SubnetNetworkAclAssociation", `{"SubnetId": "$Subnet", "NetworkAclId": "$ACL"}`, "", `"NetworkAclId":"acl-`},
 		{"", "AWS::EC2::EgressOnlyInternetGateway", `{"VpcId": "$VPC"}`, "", `"VpcId":"vpc-`},
+		{"Topic", "AWS::SNS::Topic", `{}`, "", ""},
+		{"", "AWS::SNS::Subscription", `{"TopicArn": "$Topic", "Protocol": "sqs", "Endpoint": "arn:aws:sqs:us-east-1:000000000000:q"}`, `[{"op": "replace", "path": "/RawMessageDelivery", "value": true}]`, `"RawMessageDelivery":true`},
+		{"", "AWS::SNS::TopicInlinePolicy", `{"TopicArn": "$Topic", "PolicyDocument": {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "sns:*", "Resource": "*"}]}}`, `[{"op": "replace", "path": "/PolicyDocument/Statement/0/Action", "value": "sns:Publish"}]`, `"Action":"sns:Publish"`},
 		{"", "AWS::SQS::QueueInlinePolicy", `{"Queue": "$Queue", "PolicyDocument": {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "sqs:*", "Resource": "*"}]}}`, `[{"op": "replace", "path": "/PolicyDocument/Statement/0/Action", "value": "sqs:SendMessage"}]`, `"Action":"sqs:SendMessage"`},
 	} {
 		for name, id := range made {

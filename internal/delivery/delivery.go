@@ -46,6 +46,15 @@ type Teller func(ctx context.Context, d Debt) error
 // ErrGone is wrapped by errors of destinations that don't exist. Retrying is no use.
 var ErrGone = errors.New("the destination is not there")
 
+// Retry is wrapped by errors of tellers that know how long to wait before the next try. Without it, the loop waits longer after each.
+type Retry struct {
+	After time.Duration
+	Err   error
+}
+
+func (r *Retry) Error() string { return r.Err.Error() }
+func (r *Retry) Unwrap() error { return r.Err }
+
 // Route delivers to the destinations with a prefix.
 type Route struct {
 	Prefix string
@@ -210,7 +219,11 @@ func (l *Loop) tell(ctx context.Context, d Debt) error {
 		return l.outbox.Settle(ctx, d, outcome)
 	}
 	log.Info("will retry a message")
-	return l.outbox.Postpone(ctx, d, now.Add(min(minDelay<<min(d.Tries, maxDoublings), maxDelay)))
+	delay := min(minDelay<<min(d.Tries, maxDoublings), maxDelay)
+	if retry, ok := errors.AsType[*Retry](outcome); ok {
+		delay = retry.After
+	}
+	return l.outbox.Postpone(ctx, d, now.Add(delay))
 }
 
 // route returns the teller of a destination.

@@ -17,6 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store/sqlite"
@@ -59,6 +60,9 @@ var likely = map[string]string{
 	"StringValue":           "v",
 	"Label":                 "l",
 	"Id":                    "m1",
+	"TopicArn":              "arn:aws:sns:us-east-1:000000000000:d",
+	"Protocol":              "sqs",
+	"Endpoint":              "arn:aws:sqs:us-east-1:000000000000:q",
 	"Unit":                  "Percent",
 	"AdjustmentType":        "ChangeInCapacity",
 	"StateValue":            "ALARM",
@@ -178,7 +182,7 @@ func TestAnyInput(t *testing.T) {
 	defer p.Close() //nolint:errcheck // the test is over
 	p.Queues.EndWaits()
 	apis := []model.API{cloudwatch.API(p.CloudWatch), appautoscaling.API(p.ApplicationAutoScaling), sqs.API(p.SQS),
-		autoscaling.API(p.AutoScaling)}
+		sns.API(p.SNS), autoscaling.API(p.AutoScaling)}
 	checks := map[string]*validation.Service{}
 	for _, api := range apis {
 		checks[api.Name] = validation.New(api.Constraints)

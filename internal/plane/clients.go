@@ -8,6 +8,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssecretsmanager "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	awsssm "github.com/aws/aws-sdk-go-v2/service/ssm"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/secretsmanager"
+	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 )
 
@@ -101,6 +103,16 @@ func (c cloudwatchClient) PutMetricData(
 	ctx context.Context, in *awscloudwatch.PutMetricDataInput, _ ...func(*awscloudwatch.Options),
 ) (*awscloudwatch.PutMetricDataOutput, error) {
 	return c.service.PutMetricData(ctx, in)
+}
+
+type snsClient struct{ service *sns.Service }
+
+func (p *Plane) sns() snsClient { return snsClient{p.SNS} }
+
+func (c snsClient) Publish(
+	ctx context.Context, in *awssns.PublishInput, _ ...func(*awssns.Options),
+) (*awssns.PublishOutput, error) {
+	return c.service.Publish(ctx, in)
 }
 
 type sqsClient struct{ service *sqs.Service }

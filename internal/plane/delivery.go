@@ -2,20 +2,28 @@ package plane
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // hookTimeout is how long a web hook may take.
 const hookTimeout = 10 * time.Second
 
+// hookClient returns a client for URLs that callers have given.
+func (p *Plane) hookClient() *http.Client {
+	return delivery.HookClient(hookTimeout, p.options.WebhookTo)
+}
+
 // outbox returns a loop that delivers what a store owes.
 func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
-	routes := append(delivery.Webhooks(delivery.HookClient(hookTimeout, p.options.WebhookTo)),
+	routes := append(delivery.Webhooks(p.hookClient()),
+		delivery.Route{Prefix: sns.ARNPrefix, Tell: p.SNS.Tell},
 		delivery.Queue(p.sqs(), p.queueURL),
 		logs.ToMetrics(p.cloudwatch()),
 		delivery.Route{Prefix: state.PolicyPrefix, Tell: p.tellPolicy},

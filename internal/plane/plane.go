@@ -57,6 +57,7 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/secretsmanager"
+	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/ssm"
@@ -123,6 +124,7 @@ type Plane struct {
 	IAM                    *iam.Service
 	Logs                   *logs.Service
 	S3                     *s3.Service
+	SNS                    *sns.Service
 	SQS                    *sqs.Service
 	SSM                    *ssm.Service
 	SecretsManager         *secretsmanager.Service

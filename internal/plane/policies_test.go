@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -24,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
@@ -624,8 +626,8 @@ func TestSessionPolicies(t *testing.T) {
 	}
 }
 
-// TestWritingsOfServices: who may not write into a bucket or a queue doesn't have CloudWatch Logs or S3 write there, unless the bucket's or
-// the queue's own policy lets that service.
+// TestWritingsOfServices: who may not write into a bucket, a queue or a topic doesn't have a service write there, unless the bucket's, the
+// queue's or the topic's own policy lets that service.
 func TestWritingsOfServices(t *testing.T) {
 	p := serveSigned(t)
 	owner := p.config("AKID", "secret", "")
@@ -637,7 +639,16 @@ func TestWritingsOfServices(t *testing.T) {
 	if _, err := cloudwatchlogs.NewFromConfig(owner).CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: aws.String("g")}); err != nil {
 		t.Fatal(err)
 	}
-	createRole(t, p, "limited", `{"Effect": "Allow", "Action": ["logs:*", "s3:PutBucketNotification"], "Resource": "*"}`)
+	news, err := sns.NewFromConfig(owner).CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("news")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub, err := sns.NewFromConfig(owner).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: news.TopicArn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:us-east-1:000000000000:other")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	createRole(t, p, "limited", `{"Effect": "Allow", "Action": ["logs:*", "s3:PutBucketNotification", "sns:Subscribe", "sns:SetSubscriptionAttributes",
+		"cloudformation:CreateStack", "cloudwatch:PutMetricAlarm"], "Resource": "*"}`)
 	c := asTask(t, p, "limited")
 	const queueARN = "arn:aws:sqs:us-east-1:000000000000:q"
 	calls := map[string]func() error{
@@ -662,6 +673,32 @@ func TestWritingsOfServices(t *testing.T) {
 			return err
 		},
 	}
+	calls["a queue's subscription to a topic"] = func() error {
+		_, err := sns.NewFromConfig(c).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: news.TopicArn, Protocol: aws.String("sqs"), Endpoint: aws.String(queueARN)})
+		return err
+	}
+	calls["dead letters"] = func() error {
+		_, err := sns.NewFromConfig(c).SetSubscriptionAttributes(t.Context(), &sns.SetSubscriptionAttributesInput{
+			SubscriptionArn: sub.SubscriptionArn, AttributeName: aws.String("RedrivePolicy"), AttributeValue: aws.String(`{"deadLetterTargetArn":"` + queueARN + `"}`),
+		})
+		return err
+	}
+	created := 0
+	calls["a stack's notifications"] = func() error {
+		created++
+		_, err := cloudformation.NewFromConfig(c).CreateStack(t.Context(), &cloudformation.CreateStackInput{
+			StackName: aws.String("s" + strings.Repeat("x", created)), NotificationARNs: []string{*news.TopicArn},
+			TemplateBody: aws.String("Resources: {W: {Type: AWS::CloudFormation::WaitConditionHandle}}"),
+		})
+		return err
+	}
+	calls["an alarm's action"] = func() error {
+		_, err := cloudwatch.NewFromConfig(c).PutMetricAlarm(t.Context(), &cloudwatch.PutMetricAlarmInput{
+			AlarmName: aws.String("a"), Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: "Sum", Period: aws.Int32(60),
+			EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: "GreaterThanThreshold", AlarmActions: []string{*news.TopicArn},
+		})
+		return err
+	}
 	check := func(when string, allowed bool) {
 		t.Helper()
 		for name, call := range calls {
@@ -679,8 +716,15 @@ func TestWritingsOfServices(t *testing.T) {
 				action + `", "Resource": "` + resource + `"` + condition + `}]}`)
 		}
 		_, err := sqs.NewFromConfig(owner).SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: queue.QueueUrl, Attributes: map[string]string{
-			"Policy": *text(queueARN, "sqs:SendMessage", `["logs.amazonaws.com", "s3.amazonaws.com"]`),
+			"Policy": *text(queueARN, "sqs:SendMessage", `["logs.amazonaws.com", "s3.amazonaws.com", "sns.amazonaws.com"]`),
 		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = sns.NewFromConfig(owner).SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{
+			TopicArn: news.TopicArn, AttributeName: aws.String("Policy"),
+			AttributeValue: text(*news.TopicArn, "sns:Publish", `["cloudformation.amazonaws.com", "cloudwatch.amazonaws.com"]`),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -691,7 +735,8 @@ func TestWritingsOfServices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check("with no policies", false)
+	letIn("Allow", `, "Condition": {"StringEquals": {"aws:SourceArn": "arn:aws:nobody"}}`)
+	check("with policies for nobody", false)
 	letIn("Allow", `, "Condition": {"StringEquals": {"aws:SourceAccount": "111111111111"}}`)
 	check("let in from another account", false)
 	letIn("Allow", `, "Condition": {"StringEquals": {"aws:SourceAccount": "000000000000"}}`)

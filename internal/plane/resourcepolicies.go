@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -20,7 +21,7 @@ import (
 // them than it takes to evaluate them.
 const nobody = `{"Statement": {"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"}}`
 
-// resourcePolicy returns the policy of a bucket, a queue, a secret or a repository with an ARN, or nil if it has none.
+// resourcePolicy returns the policy of a bucket, a queue, a topic, a secret or a repository with an ARN, or nil if it has none.
 func (g gate) resourcePolicy(ctx context.Context, arn string) *policy.Policy {
 	document := g.policyOf(ctx, arn)
 	if document == "" {
@@ -49,6 +50,12 @@ func (g gate) policyOf(ctx context.Context, arn string) string {
 			QueueUrl:       aws.String(resource[strings.LastIndexByte(resource, ':')+1:]),
 			AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNamePolicy},
 		})
+		if err != nil {
+			return withoutPolicy(err)
+		}
+		return out.Attributes["Policy"]
+	case "sns":
+		out, err := g.plane.SNS.GetTopicAttributes(ctx, &awssns.GetTopicAttributesInput{TopicArn: &arn})
 		if err != nil {
 			return withoutPolicy(err)
 		}

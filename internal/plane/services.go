@@ -35,6 +35,7 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
 	"github.com/pintle/pintle/internal/secretsmanager"
+	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/ssm"
 	"github.com/pintle/pintle/internal/state"
@@ -62,6 +63,7 @@ func (p *Plane) services() []Service {
 		{logs.API(p.Logs), loops(p.Logs.RunQueries, p.exportLogs)},
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
+		{sns.API(p.SNS), nil},
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
@@ -98,7 +100,15 @@ func (p *Plane) buildServices() {
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
-	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), QueueURL: p.queueURL})
+	p.SNS = sns.New(p.State, sns.Options{
+		Account:  owner,
+		Queues:   p.sqs(),
+		QueueURL: p.queueURL,
+		Client:   p.hookClient(),
+		Endpoint: p.Endpoint(),
+		Vault:    p.vault,
+	})
+	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), Topics: p.sns(), QueueURL: p.queueURL})
 	p.Logs = logs.New(p.streams, logs.Options{
 		Account:  owner,
 		Outbox:   p.owed(),
@@ -168,6 +178,7 @@ func (p *Plane) buildScaling() {
 		Account:  owner,
 		Alarms:   p.cloudwatch(),
 		Queues:   p.sqs(),
+		Topics:   p.sns(),
 		QueueURL: p.queueURL,
 		Reaction: o.Reaction,
 	})
@@ -201,6 +212,7 @@ func (p *Plane) mount() (err error) {
 	p.handler.Handle("/tcs/", p.Link)
 	p.handler.Handle("/exec/", p.sessions)
 	p.handler.Handle(sessions.ClientPath, p.sessions)
+	p.handler.Handle(sns.Path, p.SNS)
 	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
 	p.handler.Handle(registry.Prefix, p.registry(g))
 	pages := console.New(p.State, p.Link, console.Options{

@@ -18,6 +18,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
@@ -42,6 +43,7 @@ var badToken = map[string][2]string{
 	"monitoring":              {"InvalidNextToken", ""},
 	"s3":                      {"InvalidArgument", "continuation token"},
 	"secretsmanager":          {"InvalidNextTokenException", ""},
+	"sns":                     {"InvalidParameter", "NextToken"},
 	"sqs":                     {"InvalidParameterValueException", "NextToken"},
 	"ssm":                     {"InvalidNextToken", ""},
 	// Two lists of CloudWatch's declare no InvalidNextToken, and name the parameter.
@@ -78,6 +80,7 @@ var listed = map[string]string{
 	"StackName":            "x",
 	"TargetType":           "container-instance",
 	"TypeName":             "AWS::SQS::Queue",
+	"TopicArn":             "arn:aws:sns:us-east-1:000000000000:x",
 	"UserName":             "x",
 }
 
@@ -193,6 +196,7 @@ func makeParents(t *testing.T, p *Plane) {
 	try(query, err)
 	listed["QueryId"] = *query.QueryId
 	try(p.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: x}))
+	try(p.SNS.CreateTopic(ctx, &sns.CreateTopicInput{Name: x}))
 	try(p.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: new("/x"), Value: x, Type: "String"}))
 	try(p.SecretsManager.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: x, SecretString: x, ClientRequestToken: new(strings.Repeat("x", 32))}))
 	try(p.ECR.CreateRepository(ctx, &ecr.CreateRepositoryInput{RepositoryName: new("images")}))

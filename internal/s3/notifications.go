@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
@@ -24,7 +25,33 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// PutBucketNotificationConfiguration is S3's operation. It sends each queue a test message first, and refuses the
+// configuration is whom a bucket notifies of what: a queue or a topic. S3's two types differ only in the name of the ARN, and this one has
+// that of queues, in which settings are stored.
+type configuration types.QueueConfiguration
+
+// isTopic reports whether the configuration is for a topic.
+func (c configuration) isTopic() bool { return strings.Contains(aws.ToString(c.QueueArn), ":sns:") }
+
+// kind returns the name of the ARN in requests.
+func (c configuration) kind() string {
+	if c.isTopic() {
+		return "Topic"
+	}
+	return "Queue"
+}
+
+// configurationsOf returns all configurations of a request.
+func configurationsOf(c *types.NotificationConfiguration) (all []configuration) {
+	for _, q := range c.QueueConfigurations {
+		all = append(all, configuration(q))
+	}
+	for _, t := range c.TopicConfigurations {
+		all = append(all, configuration{Events: t.Events, QueueArn: t.TopicArn, Filter: t.Filter, Id: t.Id})
+	}
+	return all
+}
+
+// PutBucketNotificationConfiguration is S3's operation. It sends each queue and topic a test message first, and refuses the
 // configuration if one can't be sent.
 func (s *Service) PutBucketNotificationConfiguration(
 	ctx context.Context, in *s3.PutBucketNotificationConfigurationInput,
@@ -38,31 +65,32 @@ func (s *Service) PutBucketNotificationConfiguration(
 		return nil, err
 	}
 	err = refuseUnsupported(
-		unsupported{"TopicConfiguration: notifications go to SQS alone", len(c.TopicConfigurations) > 0},
-		unsupported{"CloudFunctionConfiguration: notifications go to SQS alone", len(c.LambdaFunctionConfigurations) > 0},
-		unsupported{"EventBridgeConfiguration: notifications go to SQS alone", c.EventBridgeConfiguration != nil},
+		unsupported{"CloudFunctionConfiguration: notifications go to SQS and SNS alone", len(c.LambdaFunctionConfigurations) > 0},
+		unsupported{"EventBridgeConfiguration: notifications go to SQS and SNS alone", c.EventBridgeConfiguration != nil},
 	)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkConfigurations(c.QueueConfigurations); err != nil {
+	if err := checkARNs(c); err != nil {
 		return nil, err
 	}
-	for i := range c.QueueConfigurations {
-		complete(&c.QueueConfigurations[i])
+	all := configurationsOf(c)
+	if err := checkConfigurations(all); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		complete(&all[i])
 	}
 	if !aws.ToBool(in.SkipDestinationValidation) {
-		if err := s.sendTestMessages(ctx, b, c.QueueConfigurations); err != nil {
+		if err := s.sendTestMessages(ctx, b, all); err != nil {
 			return nil, err
 		}
 	}
-	return &s3.PutBucketNotificationConfigurationOutput{}, s.saveSetting(
-		ctx, in.Bucket, in.ExpectedBucketOwner, notifications, c.QueueConfigurations,
-	)
+	return &s3.PutBucketNotificationConfigurationOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, all)
 }
 
 // complete gives a configuration an id if it has none, and its filter rules the names under which S3 shows them.
-func complete(q *types.QueueConfiguration) {
+func complete(q *configuration) {
 	if aws.ToString(q.Id) == "" {
 		q.Id = aws.String(uuid.NewString())
 	}
@@ -83,22 +111,50 @@ func complete(q *types.QueueConfiguration) {
 func (s *Service) GetBucketNotificationConfiguration(
 	ctx context.Context, in *s3.GetBucketNotificationConfigurationInput,
 ) (*s3.GetBucketNotificationConfigurationOutput, error) {
-	var queues []types.QueueConfiguration
-	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, &queues, nil)
-	return &s3.GetBucketNotificationConfigurationOutput{QueueConfigurations: queues}, err
+	var all []configuration
+	if err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, &all, nil); err != nil {
+		return nil, err
+	}
+	out := &s3.GetBucketNotificationConfigurationOutput{}
+	for _, c := range all {
+		if c.isTopic() {
+			one := types.TopicConfiguration{Events: c.Events, TopicArn: c.QueueArn, Filter: c.Filter, Id: c.Id}
+			out.TopicConfigurations = append(out.TopicConfigurations, one)
+		} else {
+			out.QueueConfigurations = append(out.QueueConfigurations, types.QueueConfiguration(c))
+		}
+	}
+	return out, nil
 }
+
+var topicArn = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
 
 var queueArn = regexp.MustCompile(`^arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
 
 // maxConfigurations is the most notification configurations that a bucket may have.
 const maxConfigurations = 100
 
-func checkConfigurations(queues []types.QueueConfiguration) error {
-	if len(queues) > maxConfigurations {
+// checkARNs refuses what is no queue's ARN where a queue is asked for, and what is no topic's where a topic is.
+func checkARNs(c *types.NotificationConfiguration) error {
+	for _, q := range c.QueueConfigurations {
+		if !queueArn.MatchString(aws.ToString(q.QueueArn)) {
+			return invalidArgument("Queue", aws.ToString(q.QueueArn), "The ARN could not be parsed")
+		}
+	}
+	for _, t := range c.TopicConfigurations {
+		if !topicArn.MatchString(aws.ToString(t.TopicArn)) {
+			return invalidArgument("Topic", aws.ToString(t.TopicArn), "The ARN could not be parsed")
+		}
+	}
+	return nil
+}
+
+func checkConfigurations(all []configuration) error {
+	if len(all) > maxConfigurations {
 		return refuse(400, "InvalidRequest", "The number of notification configurations exceeds the limit of %d", maxConfigurations)
 	}
 	seen := map[string]bool{}
-	for i, q := range queues {
+	for i, q := range all {
 		if err := checkConfiguration(q); err != nil {
 			return err
 		}
@@ -106,7 +162,7 @@ func checkConfigurations(queues []types.QueueConfiguration) error {
 			return invalidArgument("Id", id, "Same ID used for multiple configurations. IDs must be unique")
 		}
 		seen[aws.ToString(q.Id)] = true
-		for _, other := range queues[:i] {
+		for _, other := range all[:i] {
 			if overlap(q, other) {
 				return invalidArgument(
 					"NotificationConfiguration", "",
@@ -119,16 +175,16 @@ func checkConfigurations(queues []types.QueueConfiguration) error {
 	return nil
 }
 
-func checkConfiguration(q types.QueueConfiguration) error {
+func checkConfiguration(q configuration) error {
 	arn := aws.ToString(q.QueueArn)
-	if !queueArn.MatchString(arn) {
-		return invalidArgument("Queue", arn, "The ARN could not be parsed")
+	if strings.HasSuffix(arn, ".fifo") && q.isTopic() {
+		return invalidArgument("Topic", arn, "FIFO SNS topics are not supported")
 	}
 	if strings.HasSuffix(arn, ".fifo") {
 		return invalidArgument("Queue", arn, "FIFO SQS queues are not supported")
 	}
 	if len(q.Events) == 0 {
-		return malformedXML("a QueueConfiguration needs an Event")
+		return malformedXML("a " + q.kind() + "Configuration needs an Event")
 	}
 	for _, e := range q.Events {
 		if !slices.Contains(e.Values(), e) {
@@ -159,7 +215,7 @@ func checkConfiguration(q types.QueueConfiguration) error {
 }
 
 // filterOf returns the prefix and suffix of the keys that a configuration covers.
-func filterOf(q types.QueueConfiguration) (prefix, suffix string) {
+func filterOf(q configuration) (prefix, suffix string) {
 	if q.Filter == nil || q.Filter.Key == nil {
 		return "", ""
 	}
@@ -174,7 +230,7 @@ func filterOf(q types.QueueConfiguration) (prefix, suffix string) {
 }
 
 // overlap reports whether one event on one key could match both configurations.
-func overlap(a, b types.QueueConfiguration) bool {
+func overlap(a, b configuration) bool {
 	p1, s1 := filterOf(a)
 	p2, s2 := filterOf(b)
 	if !strings.HasPrefix(p1, p2) && !strings.HasPrefix(p2, p1) || !strings.HasSuffix(s1, s2) && !strings.HasSuffix(s2, s1) {
@@ -199,7 +255,7 @@ func covers(asked types.Event, event string) bool {
 	return want == event
 }
 
-// testMessage is the message that checks whether a queue can be reached.
+// testMessage is the message that checks whether a queue or a topic can be reached.
 type testMessage struct {
 	Service   string
 	Event     string
@@ -209,8 +265,8 @@ type testMessage struct {
 	HostID    string `json:"HostId"`
 }
 
-// sendTestMessages sends each queue S3's test message. The error names all queues that didn't take it.
-func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queues []types.QueueConfiguration) error {
+// sendTestMessages sends each queue and topic S3's test message. The error names all of them that didn't take it.
+func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queues []configuration) error {
 	message, err := json.Marshal(testMessage{
 		Service:   "Amazon S3",
 		Event:     "s3:TestEvent",
@@ -229,15 +285,7 @@ func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queue
 			continue
 		}
 		tested[*q.QueueArn] = true
-		if s.opts.Queues == nil {
-			err = fmt.Errorf("there is no SQS")
-		} else {
-			_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{
-				QueueUrl:    aws.String(s.opts.QueueURL(*q.QueueArn)),
-				MessageBody: aws.String(string(message)),
-			})
-		}
-		if err != nil {
+		if err := s.sendTest(ctx, q, string(message)); err != nil {
 			n := strconv.Itoa(len(failed)/2 + 1)
 			failed["ArgumentName"+n] = *q.QueueArn
 			failed["ArgumentValue"+n] = whyNotReached(err)
@@ -254,8 +302,26 @@ func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queue
 	}
 }
 
-// whyNotReached says why a queue didn't take a message, in S3's words if it has some.
+// sendTest sends a test message to one destination.
+func (s *Service) sendTest(ctx context.Context, c configuration, message string) (err error) {
+	switch {
+	case c.isTopic() && s.opts.Topics == nil:
+		return fmt.Errorf("there is no SNS")
+	case c.isTopic():
+		_, err = s.opts.Topics.Publish(ctx, &sns.PublishInput{TopicArn: c.QueueArn, Subject: aws.String(objects.Subject), Message: &message})
+	case s.opts.Queues == nil:
+		return fmt.Errorf("there is no SQS")
+	default:
+		_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: new(s.opts.QueueURL(*c.QueueArn)), MessageBody: &message})
+	}
+	return err
+}
+
+// whyNotReached says why a queue or a topic didn't take a message, in S3's words if it has some.
 func whyNotReached(err error) string {
+	if e, ok := errors.AsType[smithy.APIError](err); ok && e.ErrorCode() == "NotFound" {
+		return "The destination topic does not exist"
+	}
 	if e, ok := errors.AsType[smithy.APIError](err); ok && e.ErrorCode() == "QueueDoesNotExist" {
 		return "The destination queue does not exist"
 	}
@@ -304,12 +370,12 @@ type (
 	}
 )
 
-// owe returns a function that makes the messages for the bucket's queues. The object store calls it inside the change.
+// owe returns a function that makes the messages for the bucket's queues and topics. The object store calls it inside the change.
 func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *objects.Object) []objects.Message {
 	c := call.From(ctx)
 	now := s.opts.Now()
 	return func(b *objects.Bucket, o *objects.Object) []objects.Message {
-		var queues []types.QueueConfiguration
+		var queues []configuration
 		if text := b.Settings[notifications]; text == nil || json.Unmarshal(text, &queues) != nil {
 			return nil
 		}
@@ -328,7 +394,7 @@ func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *o
 }
 
 // isSubscribed reports whether a queue gets a message for an event on a key.
-func isSubscribed(q types.QueueConfiguration, name, key string) bool {
+func isSubscribed(q configuration, name, key string) bool {
 	prefix, suffix := filterOf(q)
 	return strings.HasPrefix(key, prefix) && strings.HasSuffix(key, suffix) &&
 		slices.ContainsFunc(q.Events, func(e types.Event) bool { return covers(e, name) })

@@ -1,5 +1,5 @@
 // Package s3 implements as much of Amazon S3 as ECS workloads, the AWS CLI, SDKs and Terraform need: buckets and
-// their settings, objects and their versions, multipart uploads, and notifications to SQS. The object store keeps the objects; this
+// their settings, objects and their versions, multipart uploads, and notifications to SQS and SNS. The object store keeps the objects; this
 // package adds S3's rules. Bucket policies are stored and returned; who may do what by them is decided before a
 // call gets here. The wire calls this package, and bodies are streamed.
 package s3
@@ -13,12 +13,18 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/s3/objects"
 )
+
+// Topics is the part of SNS that notifications need.
+type Topics interface {
+	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
+}
 
 // Queues is the part of SQS that notifications need.
 type Queues interface {
@@ -30,6 +36,8 @@ type Options struct {
 	account.Account
 	// Queues receives the test message of a notification configuration. If it is nil, every queue is refused.
 	Queues Queues
+	// Topics receives it as Queues does.
+	Topics Topics
 	// QueueURL returns the URL of the queue with this ARN.
 	QueueURL func(arn string) string
 }

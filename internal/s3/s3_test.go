@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
@@ -35,6 +36,13 @@ func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...f
 	return &sqs.SendMessageOutput{}, q.err
 }
 
+func (q *queues) Publish(_ context.Context, in *sns.PublishInput, _ ...func(*sns.Options)) (*sns.PublishOutput, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sent = append(q.sent, *in.TopicArn+" "+*in.Subject+" "+*in.Message)
+	return &sns.PublishOutput{}, q.err
+}
+
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func newService(t testing.TB) (*Service, *queues) {
@@ -53,6 +61,7 @@ func newServiceAt(t testing.TB, now func() time.Time) (*Service, *queues) {
 	s := New(store, Options{
 		Account:  accounttest.New(now),
 		Queues:   q,
+		Topics:   q,
 		QueueURL: func(arn string) string { return "url:" + arn },
 	})
 	if _, err := s.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("bucket")}); err != nil {
@@ -261,6 +270,47 @@ func TestNotificationRefusals(t *testing.T) {
 	got, err := s.GetBucketNotificationConfiguration(t.Context(), &s3.GetBucketNotificationConfigurationInput{Bucket: aws.String("bucket")})
 	if err != nil || len(got.QueueConfigurations) != 0 {
 		t.Errorf("kept %+v, %v", got.QueueConfigurations, err)
+	}
+}
+
+// TestTopics: topics are notified as queues are, and told apart from them.
+func TestTopics(t *testing.T) {
+	s, q := newService(t)
+	const topic = "arn:aws:sns:us-east-1:000000000000:t"
+	configure := func(topics ...types.TopicConfiguration) error {
+		_, err := s.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+			Bucket: aws.String("bucket"),
+			NotificationConfiguration: &types.NotificationConfiguration{
+				QueueConfigurations: []types.QueueConfiguration{rule("q/", "", "s3:ObjectCreated:*")},
+				TopicConfigurations: topics,
+			},
+		})
+		return err
+	}
+	one := types.TopicConfiguration{TopicArn: aws.String(topic), Events: []types.Event{"s3:ObjectCreated:*"}, Filter: rule("t/", "").Filter}
+	for name, arn := range map[string]string{"a queue": queue, "a FIFO topic": topic + ".fifo", "a subscription": topic + ":x"} {
+		bad := one
+		bad.TopicArn = &arn
+		if err := configure(bad); code(err) != "InvalidArgument" || len(q.sent) > 0 {
+			t.Errorf("%s: %v, sent %q", name, err, q.sent)
+		}
+	}
+	overlapping := one
+	overlapping.Filter = rule("q/a", "").Filter
+	if err := configure(overlapping); err == nil || !strings.Contains(err.Error(), "ambiguously") {
+		t.Errorf("overlapping with a queue's: %v", err)
+	}
+	if err := configure(one); err != nil || len(q.sent) != 2 || !strings.HasPrefix(q.sent[1], topic+` Amazon S3 Notification {"Service":"Amazon S3","Event":"s3:TestEvent"`) {
+		t.Fatalf("%v, sent %q", err, q.sent)
+	}
+	got, err := s.GetBucketNotificationConfiguration(t.Context(), &s3.GetBucketNotificationConfigurationInput{Bucket: aws.String("bucket")})
+	if err != nil || len(got.QueueConfigurations) != 1 || len(got.TopicConfigurations) != 1 || *got.TopicConfigurations[0].TopicArn != topic || *got.TopicConfigurations[0].Id == "" {
+		t.Errorf("kept %+v, %v", got, err)
+	}
+	put(t, s, "t/1", "x")
+	owed, _, _, err := s.store.Owed(t.Context(), 10)
+	if err != nil || len(owed) != 1 || owed[0].Destination != topic || owed[0].Subject != "Amazon S3 Notification" || !strings.Contains(owed[0].Body, `"key":"t/1"`) {
+		t.Errorf("owed are %+v, %v", owed, err)
 	}
 }
 

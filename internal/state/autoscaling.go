@@ -23,6 +23,8 @@ import (
 type AutoScalingGroup struct {
 	types.AutoScalingGroup
 	Hooks []types.LifecycleHook
+	// Notifications are the topics that are told of the group's activities.
+	Notifications []GroupNotification `json:",omitempty"`
 	// CoolsFrom is when the last scaling activity of a policy or a schedule ended, for the cool-down of simple scaling.
 	CoolsFrom *time.Time `json:",omitzero"`
 	// Failures counts consecutive failed launches. None is tried before NotBefore.
@@ -44,6 +46,7 @@ func (g *AutoScalingGroup) Name() string { return aws.ToString(g.AutoScalingGrou
 func (g *AutoScalingGroup) Clone() *AutoScalingGroup {
 	c := *g
 	c.Hooks = slices.Clone(g.Hooks)
+	c.Notifications = slices.Clone(g.Notifications)
 	c.Tags = slices.Clone(g.Tags)
 	c.SuspendedProcesses = slices.Clone(g.SuspendedProcesses)
 	c.EnabledMetrics = slices.Clone(g.EnabledMetrics)
@@ -365,7 +368,7 @@ func (tx *Tx) SetGroupActivityMessage(id, message string) {
 	tx.GroupActivities.Put(&a)
 }
 
-// EndGroupActivity ends an activity, unless it has ended. A message says what went wrong.
+// EndGroupActivity ends an activity, unless it has ended, and owes that to the topics that the group tells. A message says what went wrong.
 func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, message string, now time.Time) {
 	old := tx.GroupActivities.Get(id)
 	if old == nil || old.EndTime != nil {
@@ -380,6 +383,7 @@ func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, 
 		a.Description = new(aws.ToString(a.Description) + ".  Status Reason: " + message)
 	}
 	tx.GroupActivities.Put(&a)
+	tx.notifyGroup(&a, now)
 }
 
 // Leave takes an instance out of its group. The instance waits for lifecycle hooks, if there are any, and is then

@@ -13,7 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// Delivery is a debt: an alarm's action, a lifecycle hook's notice, or metrics from a log's lines.
+// Delivery is a debt: an alarm's action, a lifecycle hook's notice, metrics from a log's lines, or a topic's message.
 type Delivery struct {
 	delivery.Debt
 	Due time.Time
@@ -21,9 +21,41 @@ type Delivery struct {
 	Alarm string `json:",omitzero"`
 	// Moved is when that alarm changed to its state.
 	Moved time.Time `json:",omitzero"`
+	// Publication is the id of the topic's message that this is about, or "". The message lives as long as the last debt of it.
+	Publication string `json:",omitzero"`
+	// Line is what this debt waits in, or "". Of a line only the first debt is told, by the order of their IDs, whatever becomes of it.
+	Line string `json:",omitzero"`
 }
 
-var deliveries = &store.Definition[*Delivery]{Name: "deliveries", Key: func(d *Delivery) string { return d.ID }}
+var (
+	deliveriesByPublication = store.Index[*Delivery]{Name: "publication", Value: func(d *Delivery) string { return d.Publication }}
+	deliveriesByLine        = store.Index[*Delivery]{Name: "line", Value: func(d *Delivery) string { return d.Line }}
+
+	deliveries = &store.Definition[*Delivery]{
+		Name:    "deliveries",
+		Key:     func(d *Delivery) string { return d.ID },
+		Indexes: []store.Index[*Delivery]{deliveriesByPublication, deliveriesByLine},
+	}
+)
+
+// isHeld reports whether a debt waits for another one in its line.
+func (v *View) isHeld(d *Delivery) bool {
+	if d.Line == "" {
+		return false
+	}
+	for first := range v.Deliveries.After(deliveriesByLine, d.Line, "") {
+		return first.ID != d.ID
+	}
+	return false
+}
+
+// forgetPublication deletes a topic's message that nobody is owed any more.
+func (tx *Tx) forgetPublication(id string) {
+	for range tx.Deliveries.By(deliveriesByPublication, id) {
+		return
+	}
+	tx.Publications.Delete(id)
+}
 
 // Owe stores a debt and returns its row. It sets Since, Due and, unless the debt has one, ID. A debt whose ID is owed already changes
 // nothing, but for a void one, which takes the other's place.
@@ -49,6 +81,9 @@ func (tx *Tx) SettleDelivery(id string, outcome error, now time.Time) {
 		return
 	}
 	tx.Deliveries.Delete(id)
+	if row.Publication != "" {
+		tx.forgetPublication(row.Publication)
+	}
 	a := tx.Alarms.Get(row.Alarm)
 	if a == nil {
 		return
@@ -94,6 +129,9 @@ func (o Outbox) Owed(_ context.Context, limit int) (
 	now := o.Now()
 	var first []*Delivery // the limit that have been due for the longest, in order
 	for d := range v.Deliveries.All() {
+		if v.isHeld(d) {
+			continue
+		}
 		if d.Due.After(now) {
 			if next.IsZero() || d.Due.Before(next) {
 				next = d.Due

@@ -13,6 +13,7 @@ type View struct {
 	imageTables
 	networkTables
 	stackTables
+	topicTables
 
 	AccessKeys           Table[*AccessKey]
 	AccountSettings      Table[*AccountSetting]
@@ -74,6 +75,7 @@ func newView(v *store.View) *View {
 		imageTables:   newImageTables(v),
 		networkTables: newNetworkTables(v),
 		stackTables:   newStackTables(v),
+		topicTables:   newTopicTables(v),
 
 		AccessKeys:           accessKeys.In(v),
 		AccountSettings:      accountSettings.In(v),
@@ -195,5 +197,10 @@ var schema = store.NewSchema(
 	roles,
 	userGroups,
 	users,
+	topics,
+	topicSigners,
+	subscriptions,
+	published,
+	publications,
 	volumes,
 )

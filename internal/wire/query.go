@@ -103,7 +103,7 @@ func (a *served) queryError(err smithy.APIError) (code string, status int) {
 	case "ExpiredTokenException":
 		return "ExpiredToken", http.StatusForbidden
 	case "AccessDeniedException":
-		return "AccessDenied", http.StatusForbidden
+		return cmp.Or(a.QueryErrors[r.Code].Code, "AccessDenied"), http.StatusForbidden
 	}
 	return strings.TrimSuffix(r.Code, "Exception"), r.Status
 }

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,6 +24,7 @@ func (s *step) notify(i *state.Instance, w *state.LifecycleAction) {
 	s.tx.Owe(state.Delivery{Debt: delivery.Debt{
 		Destination: target,
 		Source:      aws.ToString(s.group.AutoScalingGroupARN),
+		Subject:     subject(h, i),
 		Body:        message(s.group, h, i, w, s.now),
 		Until:       w.Until,
 	}}, s.now)
@@ -43,6 +45,12 @@ type notice struct {
 	NotificationMetadata *string `json:",omitempty"`
 	Origin               string
 	Destination          string
+}
+
+// subject returns the subject of a notice to a topic.
+func subject(h *types.LifecycleHook, i *state.Instance) string {
+	action := strings.TrimPrefix(*h.LifecycleTransition, "autoscaling:EC2_INSTANCE_")
+	return "Auto Scaling:  Lifecycle action '" + action + "' for instance " + *i.InstanceId + " in progress."
 }
 
 // way returns from where to where an instance moves in a transition:

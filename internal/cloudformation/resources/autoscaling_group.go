@@ -32,6 +32,7 @@ type scalingGroup struct {
 	MinSize                          *int32 `cfn:"required"`
 	MixedInstancesPolicy             *types.MixedInstancesPolicy
 	NewInstancesProtectedFromScaleIn *bool
+	NotificationConfigurations       []groupNotification
 	ServiceLinkedRoleARN             *string
 	Tags                             []groupTag
 	TerminationPolicies              []string
@@ -62,7 +63,13 @@ var _ = add(&kind[*scalingGroup]{
 		if err := createGroup(ctx, s, name, g); err != nil {
 			return "", err
 		}
-		return name, collectMetrics(ctx, s, name, nil, g.MetricsCollection)
+		if err := collectMetrics(ctx, s, name, nil, g.MetricsCollection); err != nil {
+			return "", undo(ctx, s, name, g, deleteScalingGroup, err)
+		}
+		if err := changeNotifications(ctx, s, name, nil, g.NotificationConfigurations); err != nil {
+			return "", undo(ctx, s, name, g, deleteScalingGroup, err)
+		}
+		return name, nil
 	},
 	update:  updateGroup,
 	delete:  deleteScalingGroup,
@@ -151,6 +158,9 @@ func updateGroup(ctx context.Context, s Step, name string, before, after *scalin
 		return err
 	}
 	if err := changeHooks(ctx, s, name, before.LifecycleHookSpecificationList, after.LifecycleHookSpecificationList); err != nil {
+		return err
+	}
+	if err := changeNotifications(ctx, s, name, before.NotificationConfigurations, after.NotificationConfigurations); err != nil {
 		return err
 	}
 	if err := collectMetrics(ctx, s, name, before.MetricsCollection, after.MetricsCollection); err != nil {
@@ -318,6 +328,9 @@ func liveScalingGroup(ctx context.Context, s Step, name string, asked *scalingGr
 		if !strings.HasPrefix(*t.Key, "aws:") {
 			live.Tags = append(live.Tags, groupTag{*t.Key, aws.ToString(t.Value), t.PropagateAtLaunch})
 		}
+	}
+	if live.NotificationConfigurations, err = liveNotifications(ctx, s, name, asked.NotificationConfigurations); err != nil {
+		return nil, err
 	}
 	live.LifecycleHookSpecificationList, err = ownHooks(ctx, s, name)
 	return live, err

@@ -17,6 +17,7 @@ import (
 // nestedStack has the properties of AWS::CloudFormation::Stack. Its physical ID is the stack's. It's a stack like any other, which its parent
 // creates, updates and deletes.
 type nestedStack struct {
+	NotificationARNs []string
 	Parameters       map[string]string
 	Tags             []Tag
 	TemplateURL      *string `cfn:"required"`
@@ -88,6 +89,7 @@ func createNested(ctx context.Context, s Step, n *nestedStack) (string, error) {
 		TemplateURL:      n.TemplateURL,
 		Parameters:       n.parameters(),
 		Tags:             n.tags(),
+		NotificationARNs: n.NotificationARNs,
 		TimeoutInMinutes: n.TimeoutInMinutes,
 		Capabilities:     s.Capabilities,
 		DisableRollback:  &s.NoRollback,
@@ -125,12 +127,13 @@ func updateNested(ctx context.Context, s Step, id string, before, after *nestedS
 		return ErrPending // it rolls an update back that its parent rolls back, too
 	}
 	err = did[cloudformation.UpdateStackOutput](ctx, s, &cloudformation.UpdateStackInput{
-		StackName:       &id,
-		TemplateURL:     after.TemplateURL,
-		Parameters:      after.parameters(),
-		Tags:            after.tags(),
-		Capabilities:    s.Capabilities,
-		DisableRollback: &s.NoRollback,
+		StackName:        &id,
+		TemplateURL:      after.TemplateURL,
+		Parameters:       after.parameters(),
+		Tags:             after.tags(),
+		NotificationARNs: append([]string{}, after.NotificationARNs...), // without any, an update would keep the old ones
+		Capabilities:     s.Capabilities,
+		DisableRollback:  &s.NoRollback,
 	})
 	if err != nil && strings.Contains(err.Error(), "No updates are to be performed.") {
 		return nil

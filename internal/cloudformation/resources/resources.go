@@ -264,9 +264,9 @@ func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[
 // maxDependent is how long a deletion waits for what depends on a resource to go.
 const maxDependent = 5 * time.Minute
 
-// undo deletes a resource that couldn't be made whole, and returns why.
+// undo deletes a resource that couldn't be made whole, or has it on its way out, and returns why.
 func undo[P any](ctx context.Context, s Step, id string, p P, remove func(context.Context, Step, string, P) error, why error) error {
-	if err := remove(ctx, s, id, p); err != nil && !isMissing(err) {
+	if err := remove(ctx, s, id, p); err != nil && !isMissing(err) && !errors.Is(err, ErrPending) {
 		return err
 	}
 	return why

@@ -71,7 +71,7 @@ func readCORS(ctx context.Context, s Step, name string, live *bucket) error {
 func readNotifications(ctx context.Context, s Step, name string, live *bucket) error {
 	in := &s3.GetBucketNotificationConfigurationInput{Bucket: &name}
 	out, err := call.Do[s3.GetBucketNotificationConfigurationOutput](ctx, s.Services, in)
-	if err != nil || len(out.QueueConfigurations) == 0 {
+	if err != nil || len(out.QueueConfigurations)+len(out.TopicConfigurations) == 0 {
 		return err
 	}
 	live.NotificationConfiguration = &bucketNotifications{}
@@ -82,6 +82,15 @@ func readNotifications(ctx context.Context, s Step, name string, live *bucket) e
 				one.Filter = &bucketFilter{&bucketKeyFilter{q.Filter.Key.FilterRules}}
 			}
 			live.NotificationConfiguration.QueueConfigurations = append(live.NotificationConfiguration.QueueConfigurations, one)
+		}
+	}
+	for _, t := range out.TopicConfigurations {
+		for _, event := range t.Events {
+			one := bucketTopic{Event: event, Topic: t.TopicArn}
+			if t.Filter != nil && t.Filter.Key != nil {
+				one.Filter = &bucketFilter{&bucketKeyFilter{t.Filter.Key.FilterRules}}
+			}
+			live.NotificationConfiguration.TopicConfigurations = append(live.NotificationConfiguration.TopicConfigurations, one)
 		}
 	}
 	return nil

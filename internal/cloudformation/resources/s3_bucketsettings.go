@@ -36,7 +36,16 @@ type bucketCORSRule struct {
 	MaxAge         *int32
 }
 
-type bucketNotifications struct{ QueueConfigurations []bucketQueue }
+type bucketNotifications struct {
+	QueueConfigurations []bucketQueue
+	TopicConfigurations []bucketTopic
+}
+
+type bucketTopic struct {
+	Event  types.Event `cfn:"required"`
+	Topic  *string     `cfn:"required"`
+	Filter *bucketFilter
+}
 
 type bucketQueue struct {
 	Event  types.Event `cfn:"required"`
@@ -126,7 +135,7 @@ func setCORS(ctx context.Context, s Step, name string, before, after *bucket) er
 	return did[s3.PutBucketCorsOutput](ctx, s, &s3.PutBucketCorsInput{Bucket: &name, CORSConfiguration: c})
 }
 
-// setNotifications sets whom a bucket notifies, if that changes: S3 tells each queue of it by a message.
+// setNotifications sets whom a bucket notifies, if that changes: S3 tells each queue and topic of it by a message.
 func setNotifications(ctx context.Context, s Step, name string, before, after *bucket) error {
 	if reflect.DeepEqual(before.NotificationConfiguration, after.NotificationConfiguration) {
 		return nil
@@ -139,6 +148,13 @@ func setNotifications(ctx context.Context, s Step, name string, before, after *b
 				one.Filter = &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{FilterRules: q.Filter.S3Key.Rules}}
 			}
 			c.QueueConfigurations = append(c.QueueConfigurations, one)
+		}
+		for _, t := range after.NotificationConfiguration.TopicConfigurations {
+			one := types.TopicConfiguration{Events: []types.Event{t.Event}, TopicArn: t.Topic}
+			if t.Filter != nil {
+				one.Filter = &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{FilterRules: t.Filter.S3Key.Rules}}
+			}
+			c.TopicConfigurations = append(c.TopicConfigurations, one)
 		}
 	}
 	in := &s3.PutBucketNotificationConfigurationInput{Bucket: &name, NotificationConfiguration: c}

@@ -63,6 +63,7 @@ func Event(tx *state.Tx, s *state.Stack, e types.StackEvent) {
 	e.StackId, e.StackName = s.StackId, s.StackName
 	e.ClientRequestToken = optional(s.Token)
 	tx.StackEvents.Put(&state.StackEvent{StackEvent: e, Number: number})
+	notify(tx, s, &e)
 }
 
 // Move puts a stack into another status, and adds the event that tells so.

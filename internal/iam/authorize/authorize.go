@@ -254,6 +254,8 @@ func Message(service, principal string, n Need, d policy.Decision) string {
 	switch service {
 	case "sqs":
 		action = strings.ToLower(action)
+	case "sns":
+		action = "SNS" + strings.TrimPrefix(action, "sns")
 	case "s3":
 		resource = `"` + resource + `"`
 	case "ec2":

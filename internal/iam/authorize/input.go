@@ -36,12 +36,21 @@ var readers = map[string]struct {
 	"CopySourceVersion":  {"CopySource", func(v string) string { _, version := copySource(v); return version }},
 	"QueueUrl":           {"QueueUrl", queueName},
 	"StackName":          {"StackName", stackName},
+	"SubscriptionTopic":  {"SubscriptionArn", TopicOf},
 	"PolicyObject":       {"StackPolicyURL", objectAt},
 	"UpdatePolicyObject": {"StackPolicyDuringUpdateURL", objectAt},
 	"TemplateObject":     {"TemplateURL", objectAt},
 	"TaskDefinition":     {"TaskDefinition", afterSlash},
 	"TaskDefinitions":    {"TaskDefinitions", afterSlash},
 	"TaggedResources":    {"Resources", ofEC2},
+}
+
+// TopicOf returns the ARN of the topic in a subscription's: policies are about topics.
+func TopicOf(value string) string {
+	if topic := value[:max(strings.LastIndexByte(value, ':'), 0)]; isARN(topic) {
+		return topic
+	}
+	return value
 }
 
 func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }

@@ -24,6 +24,9 @@ func (s *Store) owe(tx *sql.Tx, b *Bucket, o *Object, c Conditions) error {
 	return nil
 }
 
+// Subject is the subject of the messages that go to topics.
+const Subject = "Amazon S3 Notification"
+
 // patience is how long delivery of a message is retried.
 const patience = 24 * time.Hour
 
@@ -48,6 +51,7 @@ func (s *Store) Owed(ctx context.Context, limit int) (
 			break
 		}
 		d.Since = unix(since)
+		d.Subject = Subject
 		d.Until = d.Since.Add(patience)
 		due = append(due, d)
 	}

@@ -51,6 +51,7 @@ var services = []service{
 	{pkg: "ecr", folder: "ecr", constraints: "ecr"},
 	{pkg: "s3", folder: "s3", tables: restPlaces},
 	{pkg: "cloudformation", folder: "cloudformation", constraints: "cloudformation", tables: statuses},
+	{pkg: "sns", folder: "sns", constraints: "sns", tables: statuses},
 	{pkg: "cloudcontrol", folder: "cloudformation/cloudcontrol", constraints: "cloudcontrol"},
 }
 

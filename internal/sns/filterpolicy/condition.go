@@ -1,0 +1,307 @@
+package filterpolicy
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// condition is one of those of which a property must meet one: a value, or an operator with its operands.
+type condition struct {
+	absent  bool           // the property must not be there
+	matches func(any) bool // of a value; nil for absence
+}
+
+// matchesOne reports whether one of a property's values meets one of the conditions. A property that isn't there has none.
+func matchesOne(conditions []condition, values []any) bool {
+	return slices.ContainsFunc(conditions, func(c condition) bool {
+		if c.absent {
+			return len(values) == 0
+		}
+		return slices.ContainsFunc(values, c.matches)
+	})
+}
+
+// parseCondition reads a condition.
+func parseCondition(rule any) (condition, error) {
+	switch r := rule.(type) {
+	case []any:
+		return condition{}, refuse("Match value must be String, number, true, false, or null")
+	case map[string]any:
+		if len(r) != 1 {
+			return condition{}, refuse("Only one key allowed in match expression")
+		}
+		for operator, operand := range r {
+			return parseOperator(operator, operand)
+		}
+	}
+	return condition{matches: func(v any) bool { return v == rule }}, nil
+}
+
+func parseOperator(operator string, operand any) (c condition, err error) {
+	switch operator {
+	case "exists":
+		exists, isBool := operand.(bool)
+		if !isBool {
+			return c, refuse("exists match pattern must be either true or false.")
+		}
+		return condition{absent: !exists, matches: func(any) bool { return true }}, nil
+	case "prefix", "suffix", "equals-ignore-case", "wildcard":
+		c.matches, err = parseText(operator, operand)
+	case "anything-but":
+		c.matches, err = parseAnythingBut(operand)
+	case "numeric":
+		c.matches, err = parseNumeric(operand)
+	case "cidr":
+		c.matches, err = parseCIDR(operand)
+	default:
+		err = refuse("Unrecognized match type %s", operator)
+	}
+	return c, err
+}
+
+// parseText reads the operators on texts.
+func parseText(operator string, operand any) (func(any) bool, error) {
+	text, isText := operand.(string)
+	if !isText {
+		return nil, refuse("%s match pattern must be a string", operator)
+	}
+	matches := func(s string) bool { return strings.EqualFold(s, text) }
+	switch operator {
+	case "prefix":
+		matches = func(s string) bool { return strings.HasPrefix(s, text) }
+	case "suffix":
+		matches = func(s string) bool { return strings.HasSuffix(s, text) }
+	case "wildcard":
+		parts, err := parseWildcard(text)
+		if err != nil {
+			return nil, err
+		}
+		matches = func(s string) bool { return matchesParts(parts, s) }
+	}
+	return func(v any) bool {
+		s, ok := v.(string)
+		return ok && matches(s)
+	}, nil
+}
+
+// parseWildcard returns the texts between the asterisks of a pattern. A backslash makes an asterisk or a backslash a plain character.
+func parseWildcard(pattern string) (parts []string, err error) {
+	var part strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			if i++; i == len(pattern) || pattern[i] != '*' && pattern[i] != '\\' {
+				return nil, refuse("Invalid escape character at pos %d", i-1)
+			}
+			part.WriteByte(pattern[i])
+		case '*':
+			if i > 0 && part.Len() == 0 && len(parts) > 0 {
+				return nil, refuse("Consecutive wildcard characters at pos %d", i-1)
+			}
+			parts = append(parts, part.String())
+			part.Reset()
+		default:
+			part.WriteByte(pattern[i])
+		}
+	}
+	return append(parts, part.String()), nil
+}
+
+// matchesParts reports whether a text consists of the parts with anything in between. The first place of a part is as good as any other.
+func matchesParts(parts []string, s string) bool {
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return s == first
+	}
+	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(s, part)
+		if at < 0 {
+			return false
+		}
+		s = s[at+len(part):]
+	}
+	return true
+}
+
+// parseAnythingBut reads anything-but: a value, a list of values, or a prefix.
+func parseAnythingBut(operand any) (func(any) bool, error) {
+	switch o := operand.(type) {
+	case map[string]any:
+		if len(o) != 1 {
+			return nil, refuse("Only one key allowed in match expression")
+		}
+		for operator, inner := range o {
+			if operator != "prefix" {
+				return nil, refuse("Unsupported anything-but pattern: %s", operator)
+			}
+			has, err := parseText(operator, inner)
+			if err != nil {
+				return nil, err
+			}
+			return func(v any) bool { return v != nil && !has(v) }, nil
+		}
+	case []any:
+		for _, v := range o {
+			if !isTextOrNumber(v) {
+				return nil, refuse("Inside anything but list, either all values are number or string, mixed type is not supported")
+			}
+		}
+		if len(o) == 0 {
+			return nil, refuse("Empty arrays are not allowed")
+		}
+		return func(v any) bool { return v != nil && !slices.Contains(o, v) }, nil
+	}
+	if !isTextOrNumber(operand) {
+		return nil, refuse("Value of anything-but must be an array or single string/number value.")
+	}
+	return func(v any) bool { return v != nil && v != operand }, nil
+}
+
+func isTextOrNumber(v any) bool {
+	switch v.(type) {
+	case string, float64:
+		return true
+	}
+	return false
+}
+
+// parseNumeric reads a comparison with a number, or a range between two.
+func parseNumeric(operand any) (func(any) bool, error) {
+	terms, isList := operand.([]any)
+	if !isList {
+		return nil, refuse("Value of numeric must be an array.")
+	}
+	if len(terms) == 0 {
+		return nil, refuse("Invalid member in numeric match: ]")
+	}
+	operator, isText := terms[0].(string)
+	if !isText {
+		return nil, refuse("Invalid member in numeric match: %s", written(terms[0]))
+	}
+	if !slices.Contains([]string{"<", "<=", "=", ">", ">="}, operator) {
+		return nil, refuse("Unrecognized numeric range operator: %s", operator)
+	}
+	first, err := numberAfter(operator, terms[1:])
+	if err != nil {
+		return nil, err
+	}
+	lower := comparison(operator, first)
+	if len(terms) == 2 {
+		return onNumbers(lower), nil
+	}
+	if operator != ">" && operator != ">=" {
+		return nil, refuse("Too many elements in numeric expression")
+	}
+	upper, err := parseUpper(first, terms[2:])
+	if err != nil {
+		return nil, err
+	}
+	return onNumbers(func(n float64) bool { return lower(n) && upper(n) }), nil
+}
+
+// parseUpper reads the upper end of a range.
+func parseUpper(bottom float64, terms []any) (func(float64) bool, error) {
+	operator, isText := terms[0].(string)
+	if !isText {
+		return nil, refuse("Bad value in numeric range: %s", written(terms[0]))
+	}
+	if operator != "<" && operator != "<=" {
+		return nil, refuse("Bad numeric range operator: %s", operator)
+	}
+	top, err := numberAfter(operator, terms[1:])
+	if err != nil {
+		return nil, err
+	}
+	if top <= bottom {
+		return nil, refuse("Bottom must be less than top")
+	}
+	if len(terms) > 2 {
+		return nil, refuse("Too many terms in numeric range expression")
+	}
+	return comparison(operator, top), nil
+}
+
+// numberAfter returns the number that follows an operator.
+func numberAfter(operator string, terms []any) (float64, error) {
+	if len(terms) > 0 {
+		if n, isNumber := terms[0].(float64); isNumber {
+			return n, nil
+		}
+	}
+	if operator == "=" {
+		operator = "equals"
+	}
+	return 0, refuse("Value of %s must be numeric", operator)
+}
+
+func comparison(operator string, with float64) func(float64) bool {
+	switch operator {
+	case "<":
+		return func(n float64) bool { return n < with }
+	case "<=":
+		return func(n float64) bool { return n <= with }
+	case ">":
+		return func(n float64) bool { return n > with }
+	case ">=":
+		return func(n float64) bool { return n >= with }
+	}
+	return func(n float64) bool { return n == with }
+}
+
+func onNumbers(matches func(float64) bool) func(any) bool {
+	return func(v any) bool {
+		n, isNumber := v.(float64)
+		return isNumber && matches(n)
+	}
+}
+
+// written returns a value as JSON has it.
+func written(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// parseNumber reads a number as JSON has it.
+func parseNumber(text string) (float64, bool) {
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return n, err == nil && n == n
+}
+
+// parseCIDR reads a block of addresses.
+func parseCIDR(operand any) (func(any) bool, error) {
+	text, isText := operand.(string)
+	if !isText {
+		return nil, refuse("prefix match pattern must be a string") // SNS's word for it
+	}
+	address, bits, found := strings.Cut(text, "/")
+	if !found || strings.Contains(bits, "/") {
+		return nil, refuse("Malformed CIDR, one '/' required")
+	}
+	n, err := strconv.Atoi(bits)
+	if err != nil {
+		return nil, refuse("Malformed CIDR, mask bits must be an integer")
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil || ip.Zone() != "" {
+		return nil, refuse("Nonstandard IP address: %s", address)
+	}
+	block, err := ip.Prefix(n)
+	if err != nil {
+		return nil, refuse("Malformed CIDR, mask bits must not be %d", n)
+	}
+	return func(v any) bool {
+		s, _ := v.(string)
+		ip, err := netip.ParseAddr(s)
+		return err == nil && block.Contains(ip)
+	}, nil
+}

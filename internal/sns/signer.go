@@ -1,0 +1,123 @@
+package sns
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1" //nolint:gosec // SignatureVersion 1 is so
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/vault"
+)
+
+// signer signs messages with a key of the control plane's own.
+type signer struct {
+	key         *rsa.PrivateKey
+	certificate []byte // DER
+}
+
+const (
+	keyBits             = 2048
+	certificateLifetime = 20 * 365 * 24 * time.Hour
+)
+
+var signerPurpose = vault.Purpose("sns", "signer")
+
+// signer returns what signs messages. The first call ever makes the key, and every later one has the same.
+func (s *Service) signer(ctx context.Context) (*signer, error) {
+	if ready := s.signing.Load(); ready != nil {
+		return ready, nil
+	}
+	row := s.store.View().TopicSigners.Get(state.TopicSignerName)
+	if row == nil {
+		made, err := s.newSigner()
+		if err != nil {
+			return nil, fmt.Errorf("make the key that signs messages: %w", err)
+		}
+		err = s.store.Update(ctx, func(tx *state.Tx) error {
+			if row = tx.TopicSigners.Get(state.TopicSignerName); row == nil {
+				row = made
+				tx.TopicSigners.Put(made)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	plain, err := s.opts.Vault.Decrypt(row.EncryptedKey, signerPurpose)
+	if err != nil {
+		return nil, fmt.Errorf("the key that signs messages: %w", err)
+	}
+	key, err := x509.ParsePKCS8PrivateKey([]byte(plain))
+	if err != nil {
+		return nil, fmt.Errorf("the key that signs messages: %w", err)
+	}
+	ready := &signer{key.(*rsa.PrivateKey), row.Certificate}
+	s.signing.Store(ready)
+	return ready, nil
+}
+
+// newSigner makes a key, and a certificate that it signs itself.
+func (s *Service) newSigner() (*state.TopicSigner, error) {
+	key, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	now := s.opts.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()),
+		Subject:      pkix.Name{CommonName: "sns.pintle"},
+		NotBefore:    now.Add(-time.Hour),
+		NotAfter:     now.Add(certificateLifetime),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	return &state.TopicSigner{
+		Name:         state.TopicSignerName,
+		EncryptedKey: s.opts.Vault.Encrypt(string(plain), signerPurpose),
+		Certificate:  certificate,
+	}, nil
+}
+
+// fileName returns the name of the certificate's file. Each certificate has another.
+func (s *signer) fileName() string {
+	sum := sha256.Sum256(s.certificate)
+	return "SimpleNotificationService-" + hex.EncodeToString(sum[:16]) + ".pem"
+}
+
+// pem returns the certificate as a file.
+func (s *signer) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.certificate})
+}
+
+// sign signs a text, in base64.
+func (s *signer) sign(version, text string) (string, error) {
+	hash := crypto.SHA1
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // SignatureVersion 1 is so
+	digest := sum[:]
+	if version == "2" {
+		hash = crypto.SHA256
+		long := sha256.Sum256([]byte(text))
+		digest = long[:]
+	}
+	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, hash, digest)
+	return base64.StdEncoding.EncodeToString(signature), err
+}
