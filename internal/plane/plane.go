@@ -48,6 +48,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/sessions"
+	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
@@ -111,6 +112,7 @@ type Plane struct {
 	ECS                    *ecs.Service
 	EC2                    *ec2.Service
 	ECR                    *ecr.Service
+	ELB                    *elb.Service
 	AutoScaling            *autoscaling.Service
 	ApplicationAutoScaling *appautoscaling.Service
 	CloudFormation         *cloudformation.Service

@@ -27,6 +27,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/ecs/waiting"
+	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
@@ -64,6 +65,7 @@ func (p *Plane) services() []Service {
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages)},
+		{elb.API(p.ELB), nil},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
@@ -117,6 +119,7 @@ func (p *Plane) buildServices() {
 		Endpoint: p.Endpoint(),
 		Standing: p.standing,
 	})
+	p.ELB = elb.New(p.State, elb.Options{Account: owner})
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.stacks = stacks.New(p.State, stacks.Options{
 		Account:      owner,

@@ -11,6 +11,7 @@ type View struct {
 	view *store.View
 
 	imageTables
+	loadBalancerTables
 	networkTables
 	stackTables
 
@@ -21,6 +22,7 @@ type View struct {
 	AnomalyDetectors     Table[*AnomalyDetector]
 	AutoScalingGroups    Table[*AutoScalingGroup]
 	CapacityProviders    Table[*CapacityProvider]
+	Certificates         Table[*Certificate]
 	Clusters             Table[*Cluster]
 	ContainerInstances   Table[*ContainerInstance]
 	Dashboards           Table[*Dashboard]
@@ -71,9 +73,10 @@ func newView(v *store.View) *View {
 	return &View{
 		view: v,
 
-		imageTables:   newImageTables(v),
-		networkTables: newNetworkTables(v),
-		stackTables:   newStackTables(v),
+		imageTables:        newImageTables(v),
+		loadBalancerTables: newLoadBalancerTables(v),
+		networkTables:      newNetworkTables(v),
+		stackTables:        newStackTables(v),
 
 		AccessKeys:           accessKeys.In(v),
 		AccountSettings:      accountSettings.In(v),
@@ -82,6 +85,7 @@ func newView(v *store.View) *View {
 		AnomalyDetectors:     anomalyDetectors.In(v),
 		AutoScalingGroups:    autoScalingGroups.In(v),
 		CapacityProviders:    capacityProviders.In(v),
+		Certificates:         certificates.In(v),
 		Clusters:             clusters.In(v),
 		ContainerInstances:   containerInstances.In(v),
 		Dashboards:           dashboards.In(v),
@@ -130,7 +134,9 @@ var schema = store.NewSchema(
 	alarms,
 	anomalyDetectors,
 	autoScalingGroups,
+	balancers,
 	capacityProviders,
+	certificates,
 	clusters,
 	containerInstances,
 	dashboards,
@@ -153,6 +159,9 @@ var schema = store.NewSchema(
 	keyPairs,
 	launchConfigurations,
 	launchTemplates,
+	listenerRules,
+	listeners,
+	loadBalancers,
 	logResourcePolicies,
 	natGateways,
 	networkACLs,
@@ -174,6 +183,8 @@ var schema = store.NewSchema(
 	securityGroupRules,
 	securityGroups,
 	subnets,
+	targetGroups,
+	targets,
 	tasks,
 	taskDefinitions,
 	taskFamilies,

@@ -120,11 +120,12 @@ func (p *Proxy) Set(b routing.Balancers) error {
 	for i := range b.Balancers {
 		for j := range b.Balancers[i].Listeners {
 			l := &b.Balancers[i].Listeners[j]
-			wanted[l.Port] = true
-			if d := opened[l.Port]; d != nil {
-				p.doors[l.Port] = d
+			port := l.ServedPort()
+			wanted[port] = true
+			if d := opened[port]; d != nil {
+				p.doors[port] = d
 			}
-			p.doors[l.Port].set(newRoute(&b.Balancers[i], l, p.pools, p.doors[l.Port].route.Load()))
+			p.doors[port].set(newRoute(&b.Balancers[i], l, p.pools, p.doors[port].route.Load()))
 		}
 	}
 	for _, d := range opened {
@@ -146,17 +147,17 @@ func (p *Proxy) openLocked(b *routing.Balancers) (map[int]*door, error) {
 	opened := map[int]*door{}
 	for i := range b.Balancers {
 		for _, l := range b.Balancers[i].Listeners {
-			if p.doors[l.Port] != nil {
+			if p.doors[l.ServedPort()] != nil {
 				continue
 			}
-			listener, err := p.Listen("tcp", net.JoinHostPort(p.Host, strconv.Itoa(l.Port)))
+			listener, err := p.Listen("tcp", net.JoinHostPort(p.Host, strconv.Itoa(l.ServedPort())))
 			if err != nil {
 				for _, d := range opened {
 					d.listener.Close() //nolint:errcheck // nobody knows it yet
 				}
 				return nil, fmt.Errorf("listener %s: %w", l.ARN, err)
 			}
-			opened[l.Port] = &door{proxy: p, listener: listener, conns: map[net.Conn]bool{}}
+			opened[l.ServedPort()] = &door{proxy: p, listener: listener, conns: map[net.Conn]bool{}}
 		}
 	}
 	return opened, nil
@@ -165,7 +166,7 @@ func (p *Proxy) openLocked(b *routing.Balancers) (map[int]*door, error) {
 // setPoolsLocked makes the groups what they are to be. Targets that stay keep their health, their connections and their count.
 // What it returns makes the others drain.
 func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
-	used := usedGroups(b)
+	used := routing.Used(b)
 	kept := map[*target]bool{}
 	pools := map[string]*pool{}
 	leave := map[*target]int{}
@@ -204,23 +205,6 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
 			t.retire(seconds)
 		}
 	}
-}
-
-// usedGroups are those that a listener forwards to.
-func usedGroups(b *routing.Balancers) map[string]bool {
-	used := map[string]bool{}
-	for _, balancer := range b.Balancers {
-		for _, l := range balancer.Listeners {
-			for _, r := range l.Rules {
-				if f := r.Actions[0].Forward; f != nil {
-					for _, g := range f.Groups {
-						used[g.ARN] = true
-					}
-				}
-			}
-		}
-	}
-	return used
 }
 
 // TargetHealth is the health of a group's target.
