@@ -49,6 +49,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/elb"
+	"github.com/pintle/pintle/internal/elb/balancers"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
@@ -93,6 +94,7 @@ type Options struct {
 	Prices       map[string]float64 // dollars per hour, by instance type
 	WebhookTo    []netip.Prefix     // addresses of this machine and its links that web hooks may reach
 	Fleet        FleetOptions
+	Balancer     BalancerOptions
 	Log          *slog.Logger
 	Simulated    *Simulated
 }
@@ -117,6 +119,7 @@ type Plane struct {
 	ApplicationAutoScaling *appautoscaling.Service
 	CloudFormation         *cloudformation.Service
 	CloudControl           *cloudcontrol.Service
+	balancers              *balancers.Loop
 	stacks                 *stacks.Loop
 	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
@@ -278,6 +281,7 @@ func (p *Plane) disconnect(web *http.Server) {
 	p.sessions.Close()
 	p.Link.Close()
 	p.Queues.EndWaits() // otherwise long polls would be cut off
+	p.balancers.EndWaits()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	web.Shutdown(ctx) //nolint:errcheck // Close cuts off whoever is left

@@ -65,7 +65,7 @@ func (p *Plane) services() []Service {
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages)},
-		{elb.API(p.ELB), nil},
+		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
@@ -120,6 +120,7 @@ func (p *Plane) buildServices() {
 		Standing: p.standing,
 	})
 	p.ELB = elb.New(p.State, elb.Options{Account: owner})
+	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.stacks = stacks.New(p.State, stacks.Options{
 		Account:      owner,
@@ -200,6 +201,9 @@ func (p *Plane) mount() (err error) {
 		Authority:  p.authority,
 	})
 	for path, h := range pages.Handlers() {
+		p.handler.Handle(path, h)
+	}
+	for path, h := range p.balancers.Handlers(p.verifyBalancer) {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {

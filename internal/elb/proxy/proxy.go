@@ -207,11 +207,21 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
 	}
 }
 
+// Serves reports whether a listener is served at a port.
+func (p *Proxy) Serves(listener string, port int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := p.doors[port]
+	return d != nil && d.route.Load().listener.ARN == listener
+}
+
 // TargetHealth is the health of a group's target.
 type TargetHealth struct {
 	Group  string // its ARN
 	Target routing.Target
 	Health routing.Health
+	// Drained means that it drains, and nothing is under way there.
+	Drained bool
 }
 
 // Health returns the health of all targets, of those too that still drain.
@@ -221,16 +231,15 @@ func (p *Proxy) Health() []TargetHealth {
 	var out []TargetHealth
 	for _, pool := range p.pools {
 		for _, t := range pool.targets {
-			out = append(out, TargetHealth{pool.group.ARN, t.Target, t.currentHealth()})
+			out = append(out, TargetHealth{pool.group.ARN, t.Target, t.currentHealth(), t.isGone()})
 		}
 	}
 	for t := range p.leaving {
-		select {
-		case <-t.gone:
+		if t.isGone() {
 			delete(p.leaving, t)
-		default:
-			out = append(out, TargetHealth{t.group, t.Target, t.currentHealth()})
+			continue
 		}
+		out = append(out, TargetHealth{t.group, t.Target, t.currentHealth(), false})
 	}
 	return out
 }
