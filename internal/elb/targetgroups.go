@@ -291,8 +291,8 @@ func (s *Service) DeleteTargetGroup(ctx context.Context, in *api.DeleteTargetGro
 		if len(tx.LoadBalancersOf()[arn]) > 0 {
 			return inUse("Target group '%s' is currently in use by a listener or a rule", arn)
 		}
-		for t := range tx.TargetsOf(arn) {
-			tx.Targets.Delete(t.Key())
+		for _, t := range slices.Collect(tx.TargetsOf(arn)) {
+			tx.DeleteTarget(t)
 		}
 		tx.TargetGroups.Delete(arn)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	ecs "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"github.com/pintle/pintle/internal/store"
@@ -69,8 +70,9 @@ type Target struct {
 	Since  *time.Time          `json:",omitempty"` // since when its health has this state
 	// Draining is until when it may finish what it has under way. It's nil while it's registered.
 	Draining *time.Time `json:",omitempty"`
-	// Task is the ARN of the task that a service of ECS has registered, or "".
-	Task string `json:",omitempty"`
+	// Task and Service are the ARNs of the task that a service of ECS has registered, and of the service, or "".
+	Task    string `json:",omitempty"`
+	Service string `json:",omitempty"`
 	// AutoScalingGroup is the name of the group that has registered its instance, or "".
 	AutoScalingGroup string `json:",omitempty"`
 }
@@ -193,14 +195,56 @@ func (v *View) LoadBalancersOf() map[string][]string {
 // RegisterTarget registers a target. One that drains comes back; one that is registered stays as it is.
 func (tx *Tx) RegisterTarget(t Target) {
 	old := tx.Targets.Get(t.Key())
-	if old != nil && old.Draining == nil {
-		if t.Task == "" && t.AutoScalingGroup == "" || old.Task == t.Task && old.AutoScalingGroup == t.AutoScalingGroup {
-			return
-		}
-		t.Health = old.Health
-		t.Since = old.Since
+	if old != nil && old.Draining == nil && (t.Task == "" && t.AutoScalingGroup == "" || old.Task == t.Task && old.AutoScalingGroup == t.AutoScalingGroup) {
+		return
 	}
 	tx.Targets.Put(&t)
+	if old != nil && old.Task != t.Task {
+		tx.letStop(old.Task)
+	}
+}
+
+// DeleteTarget forgets a target, which has drained or was lost. If it's the last of a task that waits for that, the task may stop now.
+func (tx *Tx) DeleteTarget(t *Target) {
+	tx.Targets.Delete(t.Key())
+	tx.letStop(t.Task)
+}
+
+// letStop lets a task stop that has waited for its targets to drain, if it has none anymore.
+func (tx *Tx) letStop(arn string) {
+	t := tx.Tasks.Get(arn)
+	if arn == "" || t == nil || !t.Deregistering {
+		return
+	}
+	for range tx.Targets.By(TargetsByTask, arn) {
+		return
+	}
+	c := *t
+	c.Deregistering = false
+	tx.Tasks.Put(&c)
+}
+
+// StopTask requests a task's stop, and returns the row that it put. A task that is registered with target groups is deregistered, and goes on
+// running until it has drained.
+func (tx *Tx) StopTask(t *Task, code ecs.TaskStopCode, reason string, now time.Time) *Task {
+	c := t.Stopping(code, reason, now)
+	for _, target := range slices.Collect(tx.Targets.By(TargetsByTask, *t.TaskArn)) {
+		if aws.ToString(c.LastStatus) != "RUNNING" {
+			tx.Targets.Delete(target.Key())
+			continue
+		}
+		tx.DeregisterTarget(target, now)
+		c.Deregistering = true
+	}
+	tx.Tasks.Put(c)
+	return c
+}
+
+// ForgetTask deletes the targets of a task that has ended.
+func (tx *Tx) ForgetTask(arn string) {
+	for _, target := range slices.Collect(tx.Targets.By(TargetsByTask, arn)) {
+		tx.Targets.Delete(target.Key())
+	}
 }
 
 // DeregisterTarget lets a target drain for its group's time.

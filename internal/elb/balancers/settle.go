@@ -2,6 +2,7 @@ package balancers
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
@@ -131,15 +132,25 @@ func (s *settled) changes(v *state.View, tx *state.Tx) (any bool) {
 	return s.changeTargets(v, tx) || any
 }
 
+// isOver reports whether a target is a task that has ended, or is gone with its node.
+func isOver(v *state.View, t *state.Target) bool {
+	if t.Task == "" {
+		return false
+	}
+	task := v.Tasks.Get(t.Task)
+	return task == nil || *task.LastStatus == "STOPPED"
+}
+
 func (s *settled) changeTargets(v *state.View, tx *state.Tx) (any bool) {
-	for row := range v.Targets.All() {
-		if row.Draining != nil {
-			if s.hasDrained(row) {
-				any = true
-				if tx != nil {
-					tx.Targets.Delete(row.Key())
-				}
+	for _, row := range slices.Collect(v.Targets.All()) {
+		if row.Draining != nil && s.hasDrained(row) || isOver(v, row) {
+			any = true
+			if tx != nil {
+				tx.DeleteTarget(row)
 			}
+			continue
+		}
+		if row.Draining != nil {
 			continue
 		}
 		if h, changed := s.health(row); changed {
