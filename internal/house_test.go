@@ -54,7 +54,6 @@ var loans = map[string][]loan{
 
 // noAPI are streets without an api.go of their own.
 var noAPI = map[string]string{
-	"elb":     "what carries traffic is there, and the API is not yet",
 	"scaling": "it's the maths of both Auto Scaling services",
 }
 

@@ -21,23 +21,36 @@ import (
 
 type balancerCmd struct {
 	Config      string
+	Endpoint    string
+	Data        string
+	Name        string
+	Ports       string
+	LockFD      int
 	Listen      string
 	Connections int
 	DrainTime   time.Duration
 }
 
 func (c *balancerCmd) define(f flags) {
+	f.endpoint(&c.Endpoint)
+	c.Endpoint = ""
+	f.Lookup("endpoint").DefValue = ""
+	f.Lookup("endpoint").Usage = "The control plane whose load balancers it carries out, in place of a file's."
+	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle-balancer", "Directory for the last configuration and the ports of listeners, with --endpoint.")
+	f.StringVar(&c.Name, "name", "", "The process's name, with --endpoint; by default one is made up and kept.")
+	f.StringVar(&c.Ports, "ports", defaultBalancerPorts, "Ports for listeners whose own ports aren't free, with --endpoint.")
+	f.IntVar(&c.LockFD, "lock-fd", 0, "File descriptor of the directory's lock, which the parent process holds.")
+	f.hidden("lock-fd")
 	f.file(&c.Config, "config", "The balancers, as JSON: docs/balancer.md. Changes are taken up within a second, or at once with SIGHUP.")
-	f.required("config")
 	f.StringVar(&c.Listen, "listen", "127.0.0.1", "Address that listeners have; their ports are in the file.")
 	f.IntVar(&c.Connections, "connections", 10_000, "The most connections of clients.")
 	f.DurationVar(&c.DrainTime, "drain-time", 30*time.Second, "How long requests may take to end after SIGTERM.")
 }
 
 func (c *balancerCmd) verb() *cobra.Command {
-	cmd := newVerb("balancer --config FILE [flags]", "Run load balancers from a file: the traffic of ELBv2, without its API.", noArguments, c.Run)
-	cmd.Long = "A file that can't be carried out is refused, and what ran before goes on. With SIGTERM it takes no more connections, and ends\n" +
-		"when those that there are have ended."
+	cmd := newVerb("balancer --endpoint URL | --config FILE [flags]", "Carry the traffic of load balancers: a control plane's, or a file's.", noArguments, c.Run)
+	cmd.Long = "What can't be carried out is refused, and what ran before goes on; so it does while the control plane is away. With SIGTERM it\n" +
+		"takes no more connections, and ends when those that there are have ended."
 	c.define(flags{cmd.Flags()})
 	return checked(cmd, c.Validate)
 }
@@ -45,12 +58,15 @@ func (c *balancerCmd) verb() *cobra.Command {
 // Validate checks the ranges of the flags' values.
 func (c *balancerCmd) Validate() error {
 	switch {
+	case (c.Config == "") == (c.Endpoint == ""):
+		return errors.New("give either --endpoint or --config")
 	case c.Connections < 1:
 		return fmt.Errorf("--connections %d: it must be 1 or more", c.Connections)
 	case c.DrainTime <= 0:
 		return fmt.Errorf("--drain-time %s: it must be more than 0", c.DrainTime)
 	}
-	return nil
+	_, _, err := portRange(c.Ports)
+	return err
 }
 
 // Run carries traffic until it's stopped.
@@ -58,6 +74,9 @@ func (c *balancerCmd) Run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := newLogger(os.Stderr, slog.LevelInfo)
+	if c.Endpoint != "" {
+		return c.carry(ctx, log)
+	}
 	p := proxy.New(proxy.Config{Host: c.Listen, Connections: c.Connections, DrainTime: c.DrainTime, Log: log})
 	seen := stamp(c.Config)
 	if err := c.load(p); err != nil {

@@ -13,6 +13,7 @@ type serveCmd struct {
 
 func (c *serveCmd) define(f flags) {
 	c.serverFlags.define(f)
+	c.defineBalancer(f, "none")
 }
 
 func (c *serveCmd) verb() *cobra.Command {

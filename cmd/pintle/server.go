@@ -50,6 +50,17 @@ type serverFlags struct {
 	Verbose         bool
 
 	fleetFlags
+	Balancer       string
+	BalancerListen string
+	BalancerPorts  string
+}
+
+// defineBalancer defines the flags of the process that carries load balancers out.
+func (c *serverFlags) defineBalancer(f flags, otherwise string) {
+	f.choice(&c.Balancer, "balancer", otherwise,
+		"Whether this machine carries the load balancers' traffic, in a process of its own; none leaves it to pintle balancer --endpoint.", "local", "none")
+	f.StringVar(&c.BalancerListen, "balancer-listen", "127.0.0.1", "Address that load balancers' listeners have on this machine.")
+	f.StringVar(&c.BalancerPorts, "balancer-ports", defaultBalancerPorts, "Ports for listeners whose own ports aren't free.")
 }
 
 func (c *serverFlags) define(f flags) {
@@ -218,6 +229,11 @@ func (f serverFlags) options() (plane.Options, error) {
 			Program: f.FleetProgram,
 			Most:    f.FleetMost,
 			Agent:   f.FleetAgent,
+		},
+		Balancer: plane.BalancerOptions{
+			Local:     f.Balancer == "local",
+			Arguments: []string{"--listen", f.BalancerListen, "--ports", f.BalancerPorts},
+			Authority: f.authority(),
 		},
 		Log: log,
 	}

@@ -33,6 +33,7 @@ type upCmd struct {
 
 func (c *upCmd) define(f flags) {
 	c.serverFlags.define(f)
+	c.defineBalancer(f, "local")
 	c.nodeFlags.define(f)
 	f.list(
 		&c.Instances, "instances", "TYPE[=N],...", "",
@@ -180,7 +181,7 @@ func drain(ctx context.Context, p *plane.Plane, agents []*node.Agent) error {
 	ending, cancel := context.WithTimeout(ctx, drainTimeout+2*killTimeout)
 	defer cancel()
 	g.Go(func() error { return p.StopMachines(ending) })
-	return g.Wait()
+	return errors.Join(g.Wait(), p.StopBalancer(ending))
 }
 
 // endAtOnce waits for a second signal, and ends the process with what it leaves behind named. Its data stands a kill at any time.

@@ -43,6 +43,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 	}
 	row.Deployments = append([]state.Deployment{{
 		AlarmsIgnored:        len(tx.TriggeredAlarms(row)) > 0,
+		LoadBalancers:        row.LoadBalancers,
 		ServiceRevisionArn:   *revision.ServiceRevisionArn,
 		ServiceDeploymentArn: *record.ServiceDeploymentArn,
 		Deployment: types.Deployment{
@@ -89,6 +90,7 @@ func (s *Service) newRevision(row *state.Service, td *state.TaskDefinition) *sta
 		LaunchType:                  row.LaunchType,
 		CapacityProviderStrategy:    row.CapacityProviderStrategy,
 		NetworkConfiguration:        row.NetworkConfiguration,
+		LoadBalancers:               row.LoadBalancers,
 		ServiceConnectConfiguration: row.ServiceConnect,
 		Monitoring:                  row.Monitoring,
 	}}

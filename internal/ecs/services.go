@@ -6,6 +6,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -88,6 +89,9 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	}
 	row := newService(in, arn, l.clusterArn)
 	row.CreatedAt = s.now()
+	if role := aws.ToString(in.Role); role != "" && !strings.HasPrefix(role, "arn:") {
+		row.RoleArn = new(s.opts.GlobalARN("iam", "role/"+role))
+	}
 	row.CreatedBy = aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
 	if isDaemon(&row.Service) { // the loop keeps it up to date, but waiters must not see 0 of 0 tasks now
 		row.DesiredCount = int32(len(s.scheduler.Hosts(tx.View, l.task(*s.now()), nil)))
@@ -128,6 +132,9 @@ func (s *Service) resolveService(v *state.View, in *ecs.CreateServiceInput, l *l
 	if err := s.resolve(v, l); err != nil {
 		return err
 	}
+	if err := resolveLoadBalancers(v, l.td, in.LoadBalancers); err != nil {
+		return err
+	}
 	if in.SchedulingStrategy == types.SchedulingStrategyDaemon {
 		return nil // it runs on every instance, whatever its capacity provider
 	}
@@ -156,7 +163,8 @@ func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Servi
 		EnableECSManagedTags:          in.EnableECSManagedTags,
 		EnableExecuteCommand:          in.EnableExecuteCommand,
 		HealthCheckGracePeriodSeconds: in.HealthCheckGracePeriodSeconds,
-		LoadBalancers:                 []types.LoadBalancer{},
+		LoadBalancers:                 notNil(in.LoadBalancers),
+		RoleArn:                       in.Role,
 		ServiceRegistries:             []types.ServiceRegistry{},
 		Events:                        []types.ServiceEvent{},
 		Tags:                          in.Tags,
@@ -239,6 +247,11 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 	if err != nil {
 		return nil, err
 	}
+	if in.LoadBalancers != nil || in.TaskDefinition != nil {
+		if err := resolveLoadBalancers(tx.View, td, row.LoadBalancers); err != nil {
+			return nil, err
+		}
+	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
 		s.deploy(tx, row, td)
 	} else if in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && len(row.Deployments) > 0 {
@@ -274,6 +287,7 @@ func (s *Service) updatedDefinition(
 func sameTasks(a, b *state.Service) bool {
 	return reflect.DeepEqual(a.ServiceConnect, b.ServiceConnect) &&
 		reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) &&
+		(len(a.LoadBalancers)+len(b.LoadBalancers) == 0 || reflect.DeepEqual(a.LoadBalancers, b.LoadBalancers)) &&
 		reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
 }
 
@@ -287,6 +301,9 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 	row.AvailabilityZoneRebalancing = cmp.Or(in.AvailabilityZoneRebalancing, row.AvailabilityZoneRebalancing)
 	row.EnableECSManagedTags = aws.ToBool(cmp.Or(in.EnableECSManagedTags, &row.EnableECSManagedTags))
 	row.EnableExecuteCommand = aws.ToBool(cmp.Or(in.EnableExecuteCommand, &row.EnableExecuteCommand))
+	if in.LoadBalancers != nil {
+		row.LoadBalancers = in.LoadBalancers
+	}
 	if in.PlacementConstraints != nil {
 		row.PlacementConstraints = in.PlacementConstraints
 	}

@@ -36,14 +36,16 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 	if err := checkLaunchTypeOrStrategy(in.LaunchType, in.CapacityProviderStrategy); err != nil {
 		return err
 	}
+	if err := checkLoadBalancers(in.LoadBalancers); err != nil {
+		return err
+	}
 	if err := refuseFields([]field{
-		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
-		{"role", aws.ToString(in.Role) != ""},
+		{"role", aws.ToString(in.Role) != "" && len(in.LoadBalancers) == 0},
 		{"deploymentController", isNotECS(in.DeploymentController) && !isExternal(in.DeploymentController)},
 	}); err != nil {
 		return err
@@ -79,8 +81,10 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 	if in.TaskDefinition != nil && *in.TaskDefinition == "" {
 		return invalidParameter("taskDefinition must not be empty.")
 	}
+	if err := checkLoadBalancers(in.LoadBalancers); err != nil {
+		return err
+	}
 	if err := refuseFields([]field{
-		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},

@@ -54,8 +54,7 @@ func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.Sto
 			return nil
 		}
 		reason := cmp.Or(aws.ToString(in.Reason), "Task stopped by user")
-		row = old.Stopping(types.TaskStopCodeUserInitiated, reason, *s.now())
-		tx.Tasks.Put(row)
+		row = tx.StopTask(old, types.TaskStopCodeUserInitiated, reason, *s.now())
 		return nil
 	})
 	if err != nil {
@@ -128,7 +127,12 @@ func (s *Service) findTasks(in *ecs.DescribeTasksInput) ([]*types.Task, []types.
 			failures = append(failures, missing(inCluster(*c.ClusterArn, "task", name)))
 			continue
 		}
-		rows = append(rows, &row.Task)
+		task := &row.Task
+		if row.Deregistering {
+			task = new(row.Task)
+			task.LastStatus = aws.String("DEACTIVATING")
+		}
+		rows = append(rows, task)
 	}
 	return rows, failures, nil
 }

@@ -170,6 +170,9 @@ func (s *Service) createTaskSet(
 	if err := s.useProviders(tx.View, &l); err != nil {
 		return nil, err
 	}
+	if err := resolveLoadBalancers(tx.View, l.td, in.LoadBalancers); err != nil {
+		return nil, err
+	}
 	now := s.now()
 	id := "ecs-svc/" + digits()
 	row.TaskSets = append(row.TaskSets, state.TaskSet{TaskSet: types.TaskSet{
@@ -185,7 +188,7 @@ func (s *Service) createTaskSet(
 		LaunchType:               launchTypeOf(in.LaunchType, l.providers),
 		CapacityProviderStrategy: l.providers,
 		NetworkConfiguration:     in.NetworkConfiguration,
-		LoadBalancers:            []types.LoadBalancer{},
+		LoadBalancers:            notNil(in.LoadBalancers),
 		ServiceRegistries:        []types.ServiceRegistry{},
 		Scale:                    scaleOf(in.Scale),
 		Tags:                     in.Tags,
@@ -205,8 +208,10 @@ func checkNewTaskSet(in *ecs.CreateTaskSetInput) error {
 	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {
 		return invalidParameter("clientToken must have up to 36 printable ASCII characters.")
 	}
+	if err := checkLoadBalancers(in.LoadBalancers); err != nil {
+		return err
+	}
 	if err := refuseFields([]field{
-		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 	}); err != nil {

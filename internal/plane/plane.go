@@ -49,6 +49,8 @@ import (
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/sessions"
+	"github.com/pintle/pintle/internal/elb"
+	"github.com/pintle/pintle/internal/elb/balancers"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
@@ -95,6 +97,7 @@ type Options struct {
 	WebhookTo    []netip.Prefix     // addresses of this machine and its links that web hooks may reach
 	Upstreams    []string           // hosts of registries from which ECR may take images besides those of AWS's list
 	Fleet        FleetOptions
+	Balancer     BalancerOptions
 	Log          *slog.Logger
 	Simulated    *Simulated
 }
@@ -114,10 +117,12 @@ type Plane struct {
 	ECS                    *ecs.Service
 	EC2                    *ec2.Service
 	ECR                    *ecr.Service
+	ELB                    *elb.Service
 	AutoScaling            *autoscaling.Service
 	ApplicationAutoScaling *appautoscaling.Service
 	CloudFormation         *cloudformation.Service
 	CloudControl           *cloudcontrol.Service
+	balancers              *balancers.Loop
 	stacks                 *stacks.Loop
 	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
@@ -282,6 +287,7 @@ func (p *Plane) disconnect(web *http.Server) {
 	p.sessions.Close()
 	p.Link.Close()
 	p.Queues.EndWaits() // otherwise long polls would be cut off
+	p.balancers.EndWaits()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	web.Shutdown(ctx) //nolint:errcheck // Close cuts off whoever is left

@@ -28,6 +28,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/ecs/waiting"
+	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
@@ -41,6 +42,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
@@ -67,6 +69,7 @@ func (p *Plane) services() []Service {
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
+		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
@@ -89,7 +92,7 @@ func (p *Plane) buildServices() {
 	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.putMetrics, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
 	p.enrollment = enrollment.New(p.State, enrollment.Options{Now: p.now, Secret: p.issuer.NodeSecret})
-	p.sessions = sessions.New(p.State, sessions.Options{Nodes: p.Link, Log: p.log})
+	p.sessions = sessions.New(p.State, sessions.Options{Nodes: p.Link, Admitted: connection.Release, Log: p.log})
 	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{
 		Account:   owner,
 		Advertise: o.Advertise,
@@ -128,20 +131,28 @@ func (p *Plane) buildServices() {
 	})
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
 	p.buildRegistry()
+	p.ELB = elb.New(p.State, elb.Options{Account: owner})
+	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
+	p.buildStacks()
+	p.buildScaling()
+	p.Deliveries = p.outbox(p.owed())
+}
+
+// buildStacks builds CloudFormation and Cloud Control, and their loops.
+func (p *Plane) buildStacks() {
+	owner := p.account()
 	p.stacks = stacks.New(p.State, stacks.Options{
 		Account:      owner,
 		Services:     p,
 		Vault:        p.vault,
 		Log:          p.log,
 		Endpoint:     p.Endpoint(),
-		RunsUserData: o.Fleet.Kind == "command",
+		RunsUserData: p.options.Fleet.Kind == "command",
 	})
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
 	p.requests = requests.New(p.State, requests.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
-	p.buildScaling()
-	p.Deliveries = p.outbox(p.owed())
 }
 
 // buildRegistry builds ECR, and what brings images of other registries into it.
@@ -227,6 +238,9 @@ func (p *Plane) mount() (err error) {
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)
 	}
+	for path, h := range p.balancers.Handlers(p.verifyBalancer) {
+		p.handler.Handle(path, h)
+	}
 	if p.front = p.handler; p.verifier == nil {
 		p.front = guard(p.advertisedHost(), p.handler)
 	}
@@ -262,6 +276,7 @@ func (p *Plane) newLink() *nodelink.Link {
 	o := nodelink.Options{
 		Now:         p.now,
 		Observe:     p.meter.Observe,
+		Admitted:    connection.Release,
 		Credentials: p.taskCredentials,
 		Account:     p.account(),
 		Instance:    p.instanceCredentials,

@@ -54,6 +54,8 @@ type Deployment struct {
 	Unplaced bool `json:",omitzero"`
 	// BakesFrom is when all its tasks were there. It isn't complete until its bake time is over.
 	BakesFrom *time.Time `json:",omitzero"`
+	// LoadBalancers are where its tasks are registered.
+	LoadBalancers []types.LoadBalancer `json:",omitempty"`
 	// AlarmsIgnored means that one of the deployment alarms was in ALARM when it began.
 	AlarmsIgnored bool `json:",omitzero"`
 }

@@ -19,6 +19,8 @@ type Task struct {
 	ProtectedUntil *time.Time
 	// Noted means that its service has taken note of its end.
 	Noted bool `json:",omitzero"`
+	// Deregistering means that its stop was requested, and that it goes on running until it has drained at its load balancers.
+	Deregistering bool `json:",omitzero"`
 	// Reserved is what the task holds of its instance until it is STOPPED.
 	Reserved Resources
 	// GPUs are the devices that its containers hold until it is STOPPED.
@@ -135,6 +137,7 @@ func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *T
 	}
 	c.Attachments = slices.Clone(c.Attachments)
 	c.BridgeAddresses = nil
+	c.Deregistering = false
 	for i := range c.Attachments {
 		c.Attachments[i].Status = aws.String("DELETED")
 	}

@@ -11,6 +11,7 @@ type View struct {
 	view *store.View
 
 	imageTables
+	loadBalancerTables
 	networkTables
 	stackTables
 	topicTables
@@ -22,6 +23,7 @@ type View struct {
 	AnomalyDetectors     Table[*AnomalyDetector]
 	AutoScalingGroups    Table[*AutoScalingGroup]
 	CapacityProviders    Table[*CapacityProvider]
+	Certificates         Table[*Certificate]
 	Clusters             Table[*Cluster]
 	ContainerInstances   Table[*ContainerInstance]
 	Dashboards           Table[*Dashboard]
@@ -72,10 +74,11 @@ func newView(v *store.View) *View {
 	return &View{
 		view: v,
 
-		imageTables:   newImageTables(v),
-		networkTables: newNetworkTables(v),
-		stackTables:   newStackTables(v),
-		topicTables:   newTopicTables(v),
+		imageTables:        newImageTables(v),
+		loadBalancerTables: newLoadBalancerTables(v),
+		networkTables:      newNetworkTables(v),
+		stackTables:        newStackTables(v),
+		topicTables:        newTopicTables(v),
 
 		AccessKeys:           accessKeys.In(v),
 		AccountSettings:      accountSettings.In(v),
@@ -84,6 +87,7 @@ func newView(v *store.View) *View {
 		AnomalyDetectors:     anomalyDetectors.In(v),
 		AutoScalingGroups:    autoScalingGroups.In(v),
 		CapacityProviders:    capacityProviders.In(v),
+		Certificates:         certificates.In(v),
 		Clusters:             clusters.In(v),
 		ContainerInstances:   containerInstances.In(v),
 		Dashboards:           dashboards.In(v),
@@ -132,7 +136,9 @@ var schema = store.NewSchema(
 	alarms,
 	anomalyDetectors,
 	autoScalingGroups,
+	balancers,
 	capacityProviders,
+	certificates,
 	clusters,
 	containerInstances,
 	dashboards,
@@ -156,6 +162,9 @@ var schema = store.NewSchema(
 	keyPairs,
 	launchConfigurations,
 	launchTemplates,
+	listenerRules,
+	listeners,
+	loadBalancers,
 	logResourcePolicies,
 	natGateways,
 	networkACLs,
@@ -177,6 +186,8 @@ var schema = store.NewSchema(
 	securityGroupRules,
 	securityGroups,
 	subnets,
+	targetGroups,
+	targets,
 	tasks,
 	taskDefinitions,
 	taskFamilies,

@@ -17,6 +17,7 @@ var beyond = map[string]map[string]string{
 	"autoscaling": {
 		"ValidationError": "CommonErrors in the API reference",
 	},
+	"elbv2":          {"ValidationError": "CommonErrors in the API reference"},
 	"cloudformation": {"ValidationError": "CommonErrors in the API reference"},
 	"secretsmanager": {"ValidationException": "CommonErrors in the API reference"},
 	"cloudwatch":     {"ValidationException": "seen on AWS, with ValidationError as its code in Query"},
@@ -179,6 +180,7 @@ func TestErrorCodesAreAWSs(t *testing.T) {
 		{"../ec2", "ec2", EC2(nil).Constraints.Code, 20},
 		{"../ecr", "ecr", ECR(nil).Constraints.Code, 8},
 		{"../ecs", "ecs", ECS(nil).Constraints.Code, 8},
+		{"../elb", "elbv2", "ValidationError", 20},
 		{"../iam", "iam", IAM(nil).Constraints.Code, 1},
 		{"../iam/sts", "sts", STS(nil).Constraints.Code, 0},
 		{"../logs", "logs", Logs(nil).Constraints.Code, 3},

@@ -44,15 +44,17 @@ func stopOnFaulty(tx *state.Tx, row *state.ContainerInstance, now time.Time) {
 		}
 	}
 	var stopped []*state.Task
+	reason := map[*state.Task]string{}
 	for t := range tx.Tasks.By(state.TasksByInstance, *row.ContainerInstanceArn) {
 		i := slices.IndexFunc(t.GPUs, func(g state.HeldGPU) bool { return reasons[g.ID] != "" })
 		if i >= 0 && shouldRun(t) {
 			id := t.GPUs[i].ID
-			stopped = append(stopped, t.Stopping(types.TaskStopCodeTerminationNotice, "GPU "+id+" is unhealthy: "+reasons[id]+".", now))
+			stopped = append(stopped, t)
+			reason[t] = "GPU " + id + " is unhealthy: " + reasons[id] + "."
 		}
 	}
 	for _, t := range stopped {
-		tx.Tasks.Put(t)
+		tx.StopTask(t, types.TaskStopCodeTerminationNotice, reason[t], now)
 	}
 }
 

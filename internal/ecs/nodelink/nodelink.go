@@ -28,6 +28,8 @@ type Options struct {
 	// acs.TaskRole or acs.ExecutionRole. Their id must stay the same for a task and role type, because containers learn
 	// it once. It must be hard to guess, because it grants access to the credentials.
 	Credentials func(t *state.Task, roleArn, roleType string) *acs.IAMRoleCredentials
+	// Admitted is told of the request of each web socket whose node has shown who it is; nil tells nobody.
+	Admitted func(context.Context)
 	// Observe receives the metrics and GPU telemetry of every node as they arrive. It must not block.
 	Observe func(instanceArn string, m acs.Message)
 	// Instance makes credentials of an EC2 instance's role for it; nil makes none.
@@ -73,6 +75,9 @@ func New(store *state.Store, opts Options) *Link {
 	}
 	if opts.Log == nil {
 		opts.Log = slog.Default()
+	}
+	if opts.Admitted == nil {
+		opts.Admitted = func(context.Context) {}
 	}
 	l := &Link{store: store, opts: opts, mux: http.NewServeMux(), sockets: map[address]*socket{}, telemetry: map[string]Telemetry{}}
 	l.mux.HandleFunc("GET /acs/ws", l.serveACS)

@@ -68,6 +68,9 @@ func statusToSend(t *state.Task) string {
 	if !t.Holds() {
 		return ""
 	}
+	if t.Deregistering {
+		return "" // it drains first
+	}
 	if *t.DesiredStatus == "STOPPED" {
 		return "STOPPED"
 	}
@@ -160,8 +163,10 @@ func (s *session) sendManifest(ctx context.Context, v *state.View) error {
 	return s.send(ctx, m)
 }
 
-// shouldRun reports whether a task should run on its node, now or soon.
-func shouldRun(t *state.Task) bool { return t.Holds() && *t.DesiredStatus == "RUNNING" }
+// shouldRun reports whether a task should run on its node, now or soon. One that drains still should.
+func shouldRun(t *state.Task) bool {
+	return t.Holds() && (*t.DesiredStatus == "RUNNING" || t.Deregistering)
+}
 
 // verifyStops picks the candidates that should not run on the node.
 func (s *session) verifyStops(m *acs.TaskStopVerificationMessage) *acs.TaskStopVerificationAck {

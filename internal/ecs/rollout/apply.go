@@ -14,8 +14,11 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// unhealthyReason is why the loop stops an unhealthy task, as DescribeTasks shows it.
-const unhealthyReason = "Task failed container health checks"
+// unhealthyReason is why the loop stops an unhealthy task, as DescribeTasks shows it. elbReason begins another one.
+const (
+	unhealthyReason = "Task failed container health checks"
+	elbReason       = "Task failed ELB health checks in "
+)
 
 // apply carries out a plan. Its events have ECS's own form:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
@@ -163,19 +166,25 @@ func (s *step) wasAnnounced(message string) bool {
 // stop stops the plan's tasks.
 func (s *step) stop(p deployment.Plan) {
 	var running, pending []*state.Task
+	draining := 0
 	for _, t := range p.Stop {
 		old := s.tx.Tasks.Get(t.ID)
+		s.announceDeregistration(old)
 		reason := "Scaling activity initiated by (deployment " + *s.row.Deployments[0].Id + ")"
 		if t.Status == deployment.Unhealthy {
-			reason = unhealthyReason
-			s.event("(task " + state.NameOf(t.ID) + ") failed container health checks.")
+			reason = s.unhealthy(old)
 		}
-		s.tx.Tasks.Put(old.Stopping(types.TaskStopCodeServiceSchedulerInitiated, reason, s.now))
+		if s.tx.StopTask(old, types.TaskStopCodeServiceSchedulerInitiated, reason, s.now).Deregistering {
+			draining++
+		}
 		if *old.LastStatus == "RUNNING" {
 			running = append(running, old)
 		} else {
 			pending = append(pending, old)
 		}
+	}
+	if draining > 0 {
+		s.event(fmt.Sprintf("has begun draining connections on %d tasks.", draining))
 	}
 	switch {
 	case p.Rebalancing && len(running) == 1:
@@ -313,6 +322,7 @@ func (s *step) rollBack(to *state.Deployment, by string) {
 	s.row.NetworkConfiguration = d.NetworkConfiguration
 	s.row.CapacityProviderStrategy = d.CapacityProviderStrategy
 	s.row.ServiceConnect = d.ServiceConnectConfiguration
+	s.row.LoadBalancers = notNil(d.LoadBalancers)
 	s.event("rolling back to deployment " + *d.Id + ".")
 }
 

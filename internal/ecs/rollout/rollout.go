@@ -97,6 +97,10 @@ func (l *Loop) Change(before, after any) {
 			l.changed[row.ClusterArn] = true
 			l.rouse()
 		}
+	case *state.Target:
+		if row.Service != "" {
+			l.queueLocked(row.Service)
+		}
 	case *state.Alarm:
 		l.queueForAlarmLocked(row.Name())
 	}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -64,6 +65,7 @@ func (s *step) run() {
 		return // its task definition is gone
 	}
 	service := s.desired()
+	s.register()
 	var tasks []deployment.Task
 	for _, t := range s.tasks {
 		tasks = append(tasks, s.task(t))
@@ -102,6 +104,7 @@ func (s *step) read() {
 		noted := *t
 		noted.Noted = true
 		s.tx.Tasks.Put(&noted)
+		s.tx.ForgetTask(*t.TaskArn)
 		if d := s.row.Deployment(aws.ToString(t.StartedBy)); d != nil && s.failed(t) {
 			s.fail(d, t.StoppedAt)
 		}
@@ -123,7 +126,8 @@ func (s *step) failed(t *state.Task) bool {
 	case types.TaskStopCodeEssentialContainerExited:
 		return t.StartedAt == nil || aws.ToTime(t.StoppedAt).Sub(*t.StartedAt) < s.settle
 	case types.TaskStopCodeServiceSchedulerInitiated:
-		return aws.ToString(t.StoppedReason) == unhealthyReason
+		reason := aws.ToString(t.StoppedReason)
+		return reason == unhealthyReason || strings.HasPrefix(reason, elbReason)
 	}
 	return false
 }
@@ -236,15 +240,21 @@ func (s *step) status(t *state.Task) (deployment.Status, time.Time) {
 	started := aws.ToTime(t.StartedAt)
 	grace := started.Add(time.Duration(aws.ToInt32(s.row.HealthCheckGracePeriodSeconds)) * time.Second)
 	settled := started.Add(s.settle)
+	balanced := s.balanced(t)
+	unhealthy := t.HealthStatus == types.HealthStatusUnhealthy || balanced == targetsUnhealthy
 	switch {
+	case unhealthy && s.now.Before(grace):
+		return deployment.Running, grace
+	case unhealthy:
+		return deployment.Unhealthy, time.Time{}
+	case balanced == targetsUnknown:
+		return deployment.Running, time.Time{}
 	case t.HealthStatus == types.HealthStatusHealthy:
 		return deployment.Healthy, time.Time{}
-	case t.HealthStatus == types.HealthStatusUnhealthy && s.now.Before(grace):
-		return deployment.Running, grace
-	case t.HealthStatus == types.HealthStatusUnhealthy:
-		return deployment.Unhealthy, time.Time{}
 	case s.hasHealthCheck(t):
 		return deployment.Running, time.Time{}
+	case balanced == targetsHealthy:
+		return deployment.Healthy, time.Time{}
 	case s.now.Before(settled):
 		return deployment.Running, settled
 	}

@@ -63,9 +63,10 @@ func (s *step) stepOfTaskSet(set *state.TaskSet) *step {
 			RolloutState:             types.DeploymentRolloutStateCompleted,
 			FailedTasks:              set.FailedTasks,
 		},
-		FailedAt:  set.FailedAt,
-		NotBefore: set.NotBefore,
-		Unplaced:  set.Unplaced,
+		FailedAt:      set.FailedAt,
+		NotBefore:     set.NotBefore,
+		Unplaced:      set.Unplaced,
+		LoadBalancers: set.LoadBalancers,
 	}}
 	return &step{
 		tx:          s.tx,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,7 @@ type world struct {
 	loop    *Loop
 	ctx     context.Context
 	end     func()
+	ports   atomic.Int32 // the last one that was bound
 }
 
 // newWorld opens a world on what a journal holds, and runs it until the test ends.
@@ -75,7 +77,7 @@ func (w *world) nodes(ctx context.Context) {
 		v := w.store.Watch()
 		for task := range v.Tasks.All() {
 			id := *task.TaskArn + " " + *task.DesiredStatus
-			if seen[id] || *task.LastStatus == "STOPPED" {
+			if seen[id] || *task.LastStatus == "STOPPED" || task.Deregistering {
 				continue
 			}
 			seen[id] = true
@@ -103,7 +105,11 @@ func (w *world) report(ctx context.Context, task *state.Task, status string, exi
 	}
 	in := &awsecs.SubmitTaskStateChangeInput{Cluster: task.ClusterArn, Task: task.TaskArn, Status: &status}
 	for _, c := range task.Containers {
-		in.Containers = append(in.Containers, types.ContainerStateChange{ContainerName: c.Name, Status: &status, ExitCode: exit})
+		change := types.ContainerStateChange{ContainerName: c.Name, Status: &status, ExitCode: exit}
+		if status == "RUNNING" {
+			change.NetworkBindings = []types.NetworkBinding{{ContainerPort: aws.Int32(80), HostPort: new(w.ports.Add(1))}}
+		}
+		in.Containers = append(in.Containers, change)
 	}
 	if _, err := w.ecs.SubmitTaskStateChange(ctx, in); err != nil && ctx.Err() == nil {
 		w.t.Error(err)

@@ -30,7 +30,9 @@ type Nodes interface {
 // Options are what sessions need of the control plane.
 type Options struct {
 	Nodes Nodes
-	Log   *slog.Logger
+	// Admitted is told of the request of each client's web socket that has shown its session's token; nil tells nobody.
+	Admitted func(context.Context)
+	Log      *slog.Logger
 }
 
 const (
@@ -80,6 +82,9 @@ type session struct {
 
 // New returns the sessions of the store's tasks, of which there are none yet.
 func New(store *state.Store, o Options) *Sessions {
+	if o.Admitted == nil {
+		o.Admitted = func(context.Context) {}
+	}
 	return &Sessions{store: store, opts: o, all: map[string]*session{}}
 }
 

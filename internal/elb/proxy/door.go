@@ -29,11 +29,15 @@ func newRoute(b *routing.Balancer, l *routing.Listener, pools map[string]*pool, 
 		return r
 	}
 	if old != nil && old.tls != nil && old.balancer.Attributes.DisableHTTP2 == b.Attributes.DisableHTTP2 &&
+		old.listener.MinTLS == l.MinTLS &&
 		reflect.DeepEqual(old.listener.Certificates, l.Certificates) {
 		r.tls = old.tls // with its keys, so that clients resume their sessions
 		return r
 	}
 	r.tls = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if l.MinTLS == "1.3" {
+		r.tls.MinVersion = tls.VersionTLS13
+	}
 	if b.Attributes.DisableHTTP2 {
 		r.tls.NextProtos = []string{"http/1.1"}
 	}
@@ -47,7 +51,13 @@ func newRoute(b *routing.Balancer, l *routing.Listener, pools map[string]*pool, 
 }
 
 // idle is how long a connection may be idle.
-func (r *route) idle() time.Duration { return time.Duration(r.balancer.IdleSeconds()) * time.Second }
+func (r *route) idle() time.Duration {
+	seconds := r.listener.IdleTimeoutSeconds
+	if seconds == 0 {
+		seconds = r.balancer.IdleSeconds()
+	}
+	return time.Duration(seconds) * time.Second
+}
 
 // door is an open port. What comes through it goes where its route says at the moment, by whatever protocol that has.
 type door struct {

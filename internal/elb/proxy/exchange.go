@@ -62,7 +62,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.record.Action = action.Type
 	switch action.Type {
 	case routing.RedirectTo:
-		x.record.RedirectURL = action.Redirect.Location(&x.facts)
+		x.record.RedirectURL = action.Redirect.Location(&x.facts, x.route.balancer)
 		x.Header().Set("Location", x.record.RedirectURL)
 		x.fail(action.Redirect.Code(), "")
 	case routing.FixedResponse:
@@ -83,7 +83,7 @@ func newExchange(d *door, w http.ResponseWriter, r *http.Request) *exchange {
 	}
 	l := route.listener
 	x.facts = routing.Request{
-		Method: r.Method, Protocol: l.Protocol, Host: r.Host, Port: l.Port,
+		Method: r.Method, Protocol: l.Protocol, Host: r.Host, Port: l.ServedPort(),
 		Path: path, Query: query, Header: r.Header, Source: client.Addr().Unmap(),
 	}
 	x.record = Request{
@@ -98,7 +98,7 @@ func newExchange(d *door, w http.ResponseWriter, r *http.Request) *exchange {
 func requestURL(l *routing.Listener, r *http.Request, path, query string) string {
 	host := r.Host
 	if _, _, err := net.SplitHostPort(host); err != nil {
-		host += ":" + strconv.Itoa(l.Port)
+		host += ":" + strconv.Itoa(l.ServedPort())
 	}
 	url := strings.ToLower(l.Protocol) + "://" + host + path
 	if query != "" {

@@ -57,7 +57,7 @@ func rewrite(r *httputil.ProxyRequest) {
 	}
 	x.forwardedFor(h)
 	h["X-Forwarded-Proto"] = []string{strings.ToLower(x.route.listener.Protocol)}
-	h["X-Forwarded-Port"] = []string{strconv.Itoa(x.route.listener.Port)}
+	h["X-Forwarded-Port"] = []string{strconv.Itoa(x.route.listener.ServedPort())}
 	x.record.TraceID = traceID(r.In.Header.Get("X-Amzn-Trace-Id"), x.start)
 	h["X-Amzn-Trace-Id"] = []string{x.record.TraceID}
 }

@@ -120,11 +120,12 @@ func (p *Proxy) Set(b routing.Balancers) error {
 	for i := range b.Balancers {
 		for j := range b.Balancers[i].Listeners {
 			l := &b.Balancers[i].Listeners[j]
-			wanted[l.Port] = true
-			if d := opened[l.Port]; d != nil {
-				p.doors[l.Port] = d
+			port := l.ServedPort()
+			wanted[port] = true
+			if d := opened[port]; d != nil {
+				p.doors[port] = d
 			}
-			p.doors[l.Port].set(newRoute(&b.Balancers[i], l, p.pools, p.doors[l.Port].route.Load()))
+			p.doors[port].set(newRoute(&b.Balancers[i], l, p.pools, p.doors[port].route.Load()))
 		}
 	}
 	for _, d := range opened {
@@ -146,17 +147,17 @@ func (p *Proxy) openLocked(b *routing.Balancers) (map[int]*door, error) {
 	opened := map[int]*door{}
 	for i := range b.Balancers {
 		for _, l := range b.Balancers[i].Listeners {
-			if p.doors[l.Port] != nil {
+			if p.doors[l.ServedPort()] != nil {
 				continue
 			}
-			listener, err := p.Listen("tcp", net.JoinHostPort(p.Host, strconv.Itoa(l.Port)))
+			listener, err := p.Listen("tcp", net.JoinHostPort(p.Host, strconv.Itoa(l.ServedPort())))
 			if err != nil {
 				for _, d := range opened {
 					d.listener.Close() //nolint:errcheck // nobody knows it yet
 				}
 				return nil, fmt.Errorf("listener %s: %w", l.ARN, err)
 			}
-			opened[l.Port] = &door{proxy: p, listener: listener, conns: map[net.Conn]bool{}}
+			opened[l.ServedPort()] = &door{proxy: p, listener: listener, conns: map[net.Conn]bool{}}
 		}
 	}
 	return opened, nil
@@ -165,7 +166,7 @@ func (p *Proxy) openLocked(b *routing.Balancers) (map[int]*door, error) {
 // setPoolsLocked makes the groups what they are to be. Targets that stay keep their health, their connections and their count.
 // What it returns makes the others drain.
 func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
-	used := usedGroups(b)
+	used := routing.Used(b)
 	kept := map[*target]bool{}
 	pools := map[string]*pool{}
 	leave := map[*target]int{}
@@ -206,21 +207,12 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
 	}
 }
 
-// usedGroups are those that a listener forwards to.
-func usedGroups(b *routing.Balancers) map[string]bool {
-	used := map[string]bool{}
-	for _, balancer := range b.Balancers {
-		for _, l := range balancer.Listeners {
-			for _, r := range l.Rules {
-				if f := r.Actions[0].Forward; f != nil {
-					for _, g := range f.Groups {
-						used[g.ARN] = true
-					}
-				}
-			}
-		}
-	}
-	return used
+// Serves reports whether a listener is served at a port.
+func (p *Proxy) Serves(listener string, port int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := p.doors[port]
+	return d != nil && d.route.Load().listener.ARN == listener
 }
 
 // TargetHealth is the health of a group's target.
@@ -228,6 +220,8 @@ type TargetHealth struct {
 	Group  string // its ARN
 	Target routing.Target
 	Health routing.Health
+	// Drained means that it drains, and nothing is under way there.
+	Drained bool
 }
 
 // Health returns the health of all targets, of those too that still drain.
@@ -237,16 +231,15 @@ func (p *Proxy) Health() []TargetHealth {
 	var out []TargetHealth
 	for _, pool := range p.pools {
 		for _, t := range pool.targets {
-			out = append(out, TargetHealth{pool.group.ARN, t.Target, t.currentHealth()})
+			out = append(out, TargetHealth{pool.group.ARN, t.Target, t.currentHealth(), t.isGone()})
 		}
 	}
 	for t := range p.leaving {
-		select {
-		case <-t.gone:
+		if t.isGone() {
 			delete(p.leaving, t)
-		default:
-			out = append(out, TargetHealth{t.group, t.Target, t.currentHealth()})
+			continue
 		}
+		out = append(out, TargetHealth{t.group, t.Target, t.currentHealth(), false})
 	}
 	return out
 }

@@ -143,6 +143,16 @@ func (t *target) set(g *routing.Group, used bool) {
 	}
 }
 
+// isGone reports whether the target has drained.
+func (t *target) isGone() bool {
+	select {
+	case <-t.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 func (t *target) currentHealth() routing.Health {
 	t.mu.Lock()
 	defer t.mu.Unlock()

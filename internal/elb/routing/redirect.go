@@ -34,9 +34,13 @@ func (d *Redirect) Code() int {
 	return 301
 }
 
-// Location returns where a request is sent. As with AWS, it always names the port.
-func (d *Redirect) Location(r *Request) string {
+// Location returns where a request of a balancer is sent. As with AWS, it always names the port. A port of the balancer's own is the one
+// that it really has.
+func (d *Redirect) Location(r *Request, b *Balancer) string {
 	full := d.withDefaults()
+	if port, err := strconv.Atoi(full.Port); err == nil && full.Host == "#{host}" {
+		full.Port = strconv.Itoa(b.served(port))
+	}
 	replace := strings.NewReplacer(
 		"#{protocol}", strings.ToLower(r.Protocol),
 		"#{host}", hostName(r.Host),

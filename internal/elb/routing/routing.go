@@ -62,11 +62,53 @@ func (b *Balancer) IdleSeconds() int {
 
 // Listener is a port of a balancer.
 type Listener struct {
-	ARN          string
-	Protocol     string
-	Port         int
-	Certificates []Certificate // the first is the default; the others are chosen by the name that a client asks for
-	Rules        []Rule        // in order of priority; the last is the default
+	ARN      string
+	Protocol string
+	Port     int
+	// Served is the port that it really has, where Port isn't free; 0 if it's Port.
+	Served             int           `json:",omitempty"`
+	IdleTimeoutSeconds int           `json:",omitempty"` // for TCP, before the balancer's; tcp.idle_timeout.seconds
+	MinTLS             string        `json:",omitempty"` // 1.2, which is the default, or 1.3
+	Certificates       []Certificate // the first is the default; the others are chosen by the name that a client asks for
+	Rules              []Rule        // in order of priority; the last is the default
+}
+
+// ServedPort returns the port that clients find the listener at.
+func (l *Listener) ServedPort() int {
+	if l.Served != 0 {
+		return l.Served
+	}
+	return l.Port
+}
+
+// served returns the port that clients find at a port of the balancer's.
+func (b *Balancer) served(port int) int {
+	for i := range b.Listeners {
+		if b.Listeners[i].Port == port {
+			return b.Listeners[i].ServedPort()
+		}
+	}
+	return port
+}
+
+// Used returns the groups that listeners forward to, by their ARNs.
+func Used(b *Balancers) map[string]bool {
+	used := map[string]bool{}
+	for _, balancer := range b.Balancers {
+		for _, l := range balancer.Listeners {
+			for _, r := range l.Rules {
+				for _, a := range r.Actions {
+					if a.Forward == nil {
+						continue
+					}
+					for _, g := range a.Forward.Groups {
+						used[g.ARN] = true
+					}
+				}
+			}
+		}
+	}
+	return used
 }
 
 // Certificate is a certificate with its key, as PEM.

@@ -298,6 +298,7 @@ func TestMatcher(t *testing.T) {
 }
 
 func TestLocation(t *testing.T) {
+	b := &Balancer{Listeners: []Listener{{Port: 8443, Served: 30443}}}
 	r := &Request{Protocol: HTTP, Host: "example.com:8080", Port: 8080, Path: "/a/b", Query: "x=1"}
 	for _, c := range []struct {
 		redirect Redirect
@@ -306,8 +307,10 @@ func TestLocation(t *testing.T) {
 		{Redirect{Protocol: HTTPS, Port: "443"}, "https://example.com:443/a/b?x=1"},
 		{Redirect{Host: "www.#{host}", Path: "/new/#{path}", Query: "from=#{host}&#{query}"}, "http://www.example.com:8080/new/a/b?from=example.com&x=1"},
 		{Redirect{Path: "/#{port}"}, "http://example.com:8080/8080?x=1"},
+		{Redirect{Protocol: HTTPS, Port: "8443"}, "https://example.com:30443/a/b?x=1"},
+		{Redirect{Host: "other", Port: "8443"}, "http://other:8443/a/b?x=1"},
 	} {
-		if got := c.redirect.Location(r); got != c.want {
+		if got := c.redirect.Location(r, b); got != c.want {
 			t.Errorf("%+v: %s", c.redirect, got)
 		}
 	}

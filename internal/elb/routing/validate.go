@@ -51,16 +51,26 @@ var notYet = []string{"UDP", "TLS", "TCP_UDP", "QUIC", "TCP_QUIC", "GENEVE"}
 
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
+// Unchecked is a part of a configuration that isn't checked.
+type Unchecked int
+
+// Certificates are those of listeners, which are known only where their private keys are.
+const Certificates Unchecked = 1
+
 // validator remembers what must be there once only.
 type validator struct {
+	but    Unchecked
 	groups map[string]*Group
 	arns   map[string]string // the field that has one
 	ports  map[int]string    // the listener's field
 }
 
 // Validate says what is wrong with a configuration, as an *Error. What the proxy can't carry out is wrong, too.
-func Validate(b *Balancers) error {
-	v := &validator{groups: map[string]*Group{}, arns: map[string]string{}, ports: map[int]string{}}
+func Validate(b *Balancers) error { return ValidateBut(0, b) }
+
+// ValidateBut is Validate, but leaves a part out.
+func ValidateBut(but Unchecked, b *Balancers) error {
+	v := &validator{but: but, groups: map[string]*Group{}, arns: map[string]string{}, ports: map[int]string{}}
 	for i := range b.Groups {
 		field := index("Groups", i)
 		if err := v.group(field, &b.Groups[i]); err != nil {
@@ -124,15 +134,20 @@ func (v *validator) listener(field string, b *Balancer, l *Listener) error {
 	if err := first(
 		oneOf(field+".Protocol", l.Protocol, protocols...),
 		between(field+".Port", l.Port, 1, 65535),
+		between(field+".Served", l.Served, 0, 65535),
+		between(field+".IdleTimeoutSeconds", l.IdleTimeoutSeconds, 0, 6000),
+		oneOf(field+".MinTLS", l.MinTLS, "", "1.2", "1.3"),
 	); err != nil {
 		return err
 	}
-	if other := v.ports[l.Port]; other != "" {
-		return wrong(field+".Port", "%d is that of %s", l.Port, other)
+	if other := v.ports[l.ServedPort()]; other != "" {
+		return wrong(field+".Port", "%d is that of %s", l.ServedPort(), other)
 	}
-	v.ports[l.Port] = field
-	if err := certificates(field, l); err != nil {
-		return err
+	v.ports[l.ServedPort()] = field
+	if v.but != Certificates {
+		if err := certificates(field, l); err != nil {
+			return err
+		}
 	}
 	return v.rules(field, b, l)
 }

@@ -170,6 +170,9 @@ func (i *Issuer) NodeSecret(accessKeyID string) string {
 // RegistryMAC seals the passwords of the image registry.
 func (i *Issuer) RegistryMAC(text string) []byte { return i.mac("registry token", text) }
 
+// CookieKey is what load balancers seal their cookies with.
+func (i *Issuer) CookieKey() []byte { return i.mac("load balancers' cookies") }
+
 func (i *Issuer) secret(token string) string {
 	return base64.StdEncoding.EncodeToString(i.mac("secret", token))
 }

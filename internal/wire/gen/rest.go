@@ -110,7 +110,7 @@ func restPlaces(sv service, operations []string) string {
 // statuses returns the table of a Query service's errors whose HTTP status isn't 400. The SDK's packages don't have the statuses.
 func statuses(sv service, _ []string) string {
 	table := map[string]int{}
-	for shapeName, s := range loadModel(sv.pkg).Shapes {
+	for shapeName, s := range loadModel(cmp.Or(sv.constraints, sv.pkg)).Shapes {
 		if s.Exception && s.Error.HTTPStatusCode != 0 && s.Error.HTTPStatusCode != 400 {
 			table[cmp.Or(s.Error.Code, shapeName)] = s.Error.HTTPStatusCode
 		}

@@ -1,0 +1,101 @@
+package balancers
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/pintle/pintle/internal/elb/report"
+	"github.com/pintle/pintle/internal/elb/routing"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// maxProcesses is how many processes there may be.
+const maxProcesses = 1000
+
+// knows reports whether a process is known, or there is room for one more.
+func (l *Loop) knows(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.processes[id] != nil || len(l.processes) < maxProcesses
+}
+
+// maxProcess is how long a process's id may be.
+const maxProcess = 128
+
+// Verify returns who has signed a request with this body.
+type Verify func(r *http.Request, body []byte) (call.Call, error)
+
+// Handlers returns the handlers that processes post to, by path.
+func (l *Loop) Handlers(verify Verify) map[string]http.Handler {
+	return map[string]http.Handler{
+		report.ConfigurationPath: admitted(verify, l.serveConfiguration),
+		report.ReportPath:        admitted(verify, l.serveReport),
+	}
+}
+
+// admitted lets the account's owner and nodes pass.
+func admitted(verify Verify, serve func(context.Context, http.ResponseWriter, call.Call, []byte)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" { // what no web page may send
+			http.Error(w, "post application/json", http.StatusUnsupportedMediaType)
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, report.MaxBody))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
+		by, err := verify(r, body)
+		if err != nil || !by.IsOwner() && !by.Node {
+			http.Error(w, "balancers sign with the owner's key or a node's", http.StatusForbidden)
+			return
+		}
+		serve(r.Context(), w, by, body)
+	})
+}
+
+func (l *Loop) serveConfiguration(ctx context.Context, w http.ResponseWriter, by call.Call, body []byte) {
+	var ask report.Ask
+	if err := json.Unmarshal(body, &ask); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	c := l.Configuration(ctx, ask)
+	if by.Node {
+		c.Balancers = withoutKeys(c.Balancers)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(c) //nolint:errcheck // it only fails if the caller is gone
+}
+
+// withoutKeys leaves out the listeners that need a private key. A node's key mustn't open more than a node's work does.
+func withoutKeys(all routing.Balancers) routing.Balancers {
+	all.Balancers = slices.Clone(all.Balancers)
+	for i := range all.Balancers {
+		b := &all.Balancers[i]
+		b.Listeners = slices.DeleteFunc(slices.Clone(b.Listeners), func(l routing.Listener) bool { return len(l.Certificates) > 0 })
+	}
+	return all
+}
+
+func (l *Loop) serveReport(ctx context.Context, w http.ResponseWriter, _ call.Call, body []byte) {
+	var r report.Report
+	if err := json.Unmarshal(body, &r); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if r.Balancer == "" || len(r.Balancer) > maxProcess {
+		http.Error(w, "Balancer: the process's id must have 1 to 128 characters", http.StatusBadRequest)
+		return
+	}
+	if !l.knows(r.Balancer) {
+		http.Error(w, "there are too many balancers", http.StatusTooManyRequests)
+		return
+	}
+	if err := l.Take(ctx, r); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	}
+}

@@ -1,0 +1,79 @@
+package carrier
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/pintle/pintle/internal/elb/routing"
+)
+
+// assign gives each listener a port: the one that it has had before, or else the one that it asks for, or else one of the range. Listeners
+// for which there is none are taken out, and problems say why.
+func (f *Carrier) assign(all *routing.Balancers) (ports map[string]int, problems map[string]string) {
+	ports, problems = map[string]int{}, map[string]string{}
+	f.mu.Lock()
+	before := f.ports
+	running := f.version != ""
+	f.mu.Unlock()
+	taken := map[int]bool{}
+	for i := range all.Balancers {
+		for _, l := range all.Balancers[i].Listeners {
+			if port := before[l.ARN]; port != 0 {
+				taken[port] = true
+			}
+		}
+	}
+	for i := range all.Balancers {
+		b := &all.Balancers[i]
+		b.Listeners = slices.DeleteFunc(b.Listeners, func(l routing.Listener) bool {
+			port, err := f.portFor(&l, before[l.ARN], running, taken)
+			if err != nil {
+				problems[l.ARN] = err.Error()
+				return true
+			}
+			ports[l.ARN] = port
+			taken[port] = true
+			return false
+		})
+		for j := range b.Listeners {
+			l := &b.Listeners[j]
+			l.Served = 0
+			if port := ports[l.ARN]; port != l.Port {
+				l.Served = port
+			}
+		}
+	}
+	return ports, problems
+}
+
+// portFor returns a listener's port. One that runs has its port already.
+func (f *Carrier) portFor(l *routing.Listener, before int, running bool, taken map[int]bool) (int, error) {
+	inRange := f.opts.First <= before && before <= f.opts.Last
+	if before != 0 && (before == l.Port || inRange && l.Port != 0) && (running && f.isServed(l, before) || f.isFree(before)) {
+		return before, nil
+	}
+	if !taken[l.Port] && f.isFree(l.Port) {
+		return l.Port, nil
+	}
+	for port := f.opts.First; port <= f.opts.Last; port++ {
+		if !taken[port] && f.isFree(port) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("port %d isn't free, and none from %d to %d is", l.Port, f.opts.First, f.opts.Last)
+}
+
+// isServed reports whether the proxy listens there for this listener.
+func (f *Carrier) isServed(l *routing.Listener, port int) bool { return f.proxy.Serves(l.ARN, port) }
+
+// isFree reports whether a port can be listened at.
+func (f *Carrier) isFree(port int) bool {
+	c, err := net.Listen("tcp", net.JoinHostPort(f.opts.Host, strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	c.Close() //nolint:errcheck // it was only to see
+	return true
+}
