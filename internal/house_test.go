@@ -30,6 +30,7 @@ var ground = map[string]rule{
 	"file":         {nil, "it is below all stores"},
 	"groupcommit":  {nil, "it is below all stores"},
 	"instancetype": {nil, "it is data"},
+	"plaintext":    {nil, "nodes use it, too"},
 	"pattern":      {nil, "every process links it, a shim beside each container too"},
 	"shellword":    {nil, "it computes, and no more"},
 	"sqlitefile":   {[]string{"file", "disk"}, "it is below the stores that keep their rows in SQLite"},
@@ -76,7 +77,7 @@ var above = map[string]rule{
 		},
 		"it is plane with a clock that jumps, so it steps the loops itself",
 	},
-	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
+	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {nil, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},
 }

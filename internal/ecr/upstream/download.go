@@ -106,7 +106,9 @@ func (c *Cache) copy(ctx context.Context, from *origin, d *download) error {
 	defer cancel(nil)
 	watchdog := time.AfterFunc(stall, func() { cancel(fmt.Errorf("the registry sent nothing for %v", stall)) })
 	defer watchdog.Stop()
-	layer, err := remote.Layer(from.repository.Digest(d.digest), remote.WithContext(ctx), remote.WithAuth(from.auth))
+	layer, err := remote.Layer(
+		from.repository.Digest(d.digest), remote.WithContext(ctx), remote.WithAuth(from.auth), remote.WithTransport(guarded),
+	)
 	if err != nil {
 		return err
 	}

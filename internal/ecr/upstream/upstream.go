@@ -23,8 +23,12 @@ import (
 
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
+	"github.com/pintle/pintle/internal/plaintext"
 	"github.com/pintle/pintle/internal/state"
 )
+
+// guarded is how other registries are spoken to.
+var guarded = plaintext.Guard{RoundTripper: remote.DefaultTransport}
 
 const (
 	// stall is how long a registry may send nothing.
@@ -85,7 +89,7 @@ func (c *Cache) Try(ctx context.Context, rule *state.PullThroughRule) error {
 	if err != nil {
 		return err
 	}
-	t, err := transport.NewWithContext(ctx, registry, auth, remote.DefaultTransport, []string{"registry:catalog:*"})
+	t, err := transport.NewWithContext(ctx, registry, auth, guarded, []string{"registry:catalog:*"})
 	if err != nil {
 		return err
 	}
@@ -150,7 +154,7 @@ func (c *Cache) ask(
 		ref = source.Tag(reference)
 		p.Tag = reference
 	}
-	d, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuth(auth))
+	d, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuth(auth), remote.WithTransport(guarded))
 	if refused := new(transport.Error); errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
 		return nil, nil, ErrNotThere
 	}

@@ -290,26 +290,6 @@ func TestHungRegistry(t *testing.T) {
 }
 
 // TestCredentials pulls from a registry that requires a password: the task's, or the one that docker login stored.
-// TestPlainRegistries: credentials and images go without TLS over loopback alone, and to a control plane that has none.
-func TestPlainRegistries(t *testing.T) {
-	for url, want := range map[string]bool{
-		"http://127.0.0.1:5000/v2/": true, "http://[::1]:5000/v2/": true, "http://localhost/v2/": true, "http://ecr.localhost:4566/v2/": true,
-		"http://192.168.1.5:5000/v2/": false, "http://10.0.0.1/v2/": false, "http://registry.local/v2/": false, "https://10.0.0.1/v2/": true,
-	} {
-		for _, plain := range []bool{false, true} {
-			asked := false
-			next := roundTripper(func(*http.Request) (*http.Response, error) { asked = true; return nil, io.EOF })
-			if _, err := (secure{next, plain}).RoundTrip(httptest.NewRequest("GET", url, nil)); err == nil || asked != (want || plain) {
-				t.Errorf("%s, plain %v: asked %v, %v", url, plain, asked, err)
-			}
-		}
-	}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestCredentials(t *testing.T) {
 	open := registry.New()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

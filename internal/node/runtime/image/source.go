@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/plaintext"
 )
 
 // The prefixes of references to images in files.
@@ -72,32 +72,9 @@ func Find(ctx context.Context, ref string, auth *runtime.RegistryAuth, stall tim
 	}
 	return remote.Get(
 		parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuth(credentials),
-		remote.WithTransport(watched{secure{transport, auth != nil && auth.Via != nil && auth.Via.Plain}, stall}),
+		remote.WithTransport(watched{plaintext.Guard{RoundTripper: transport, Allowed: auth != nil && auth.Via != nil && auth.Via.Plain}, stall}),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), // the agent's engine tries again
 	)
-}
-
-// secure is a transport that speaks plain HTTP on loopback alone, as a Docker Engine does. The library would turn to it, with the
-// credentials, wherever a registry at a private address has no TLS that it trusts.
-type secure struct {
-	http.RoundTripper
-	plain bool // it may speak plain HTTP, as to a control plane without TLS
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t secure) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme == "http" && !t.plain && !isLoopback(r.URL.Hostname()) {
-		return nil, fmt.Errorf("the registry %s has no TLS, without which only those on loopback are spoken to", r.URL.Host)
-	}
-	return t.RoundTripper.RoundTrip(r)
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.IsLoopback()
 }
 
 // along returns a reference to the same image where its registry is.
