@@ -136,8 +136,8 @@ var conformances = []conformance{
 	},
 	{
 		name: "stopped in turns", // who waits for others is stopped before them
-		containers: `[{"name":"a","script":"trap 'cat /v/f; exit 5' TERM; sleep 600 & wait","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}]},
-			{"name":"b","dependsOn":[{"containerName":"a","condition":"START"}],"script":"trap 'sleep 1; echo b was first > /v/f; exit 6' TERM; echo up; sleep 600 & wait","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}]}]`,
+		containers: `[{"name":"a","stopTimeout":60,"script":"trap 'cat /v/f; exit 5' TERM; sleep 600 & wait","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}]},
+			{"name":"b","stopTimeout":60,"dependsOn":[{"containerName":"a","condition":"START"}],"script":"trap 'sleep 1; echo b was first > /v/f; exit 6' TERM; echo up; sleep 600 & wait","mountPoints":[{"sourceVolume":"v","containerPath":"/v"}]}]`,
 		task:      `{"volumes":[{"name":"v"}]}`,
 		stopAfter: "up", want: stopped + "a: 5 | b was first\nb: 6 | up",
 	},

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
@@ -435,6 +437,28 @@ func TestStartNotes(t *testing.T) {
 		"the task has been PENDING for 33s: its node may be pulling an image\n"
 	if out.String() != want {
 		t.Errorf("it says %s", out.String())
+	}
+}
+
+// TestOutcome: pintle run tells why a task was stopped that didn't end by itself, and ends with its container's code.
+func TestOutcome(t *testing.T) {
+	for _, c := range []struct {
+		stopCode     types.TaskStopCode
+		code         *int32
+		reason       string
+		said, failed string
+	}{
+		{types.TaskStopCodeEssentialContainerExited, aws.Int32(0), "", "", ""},
+		{types.TaskStopCodeEssentialContainerExited, aws.Int32(137), "OutOfMemoryError", "pintle: OutOfMemoryError\n", "exit code 137"},
+		{types.TaskStopCodeTerminationNotice, aws.Int32(143), "", "pintle: the task was stopped: why\n", "exit code 143"},
+		{types.TaskStopCodeTaskFailedToStart, nil, "", "", "the task stopped: why"},
+	} {
+		var out strings.Builder
+		container := types.Container{ExitCode: c.code, Reason: &c.reason}
+		err := outcome(&out, types.Task{StopCode: c.stopCode, StoppedReason: aws.String("why"), Containers: []types.Container{container}})
+		if failed := fmt.Sprint(err); out.String() != c.said || failed != c.failed && (err != nil || c.failed != "") {
+			t.Errorf("%+v: %q, %q", c, out.String(), failed)
+		}
 	}
 }
 

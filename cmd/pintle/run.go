@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -114,7 +115,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return lostTask{lastPart(task.TaskArn), err}
 	}
-	return outcome(t)
+	return outcome(plainWriter{os.Stderr}, t)
 }
 
 // lostTask is the error of a verb that can't see what becomes of the task that it has started.
@@ -129,14 +130,17 @@ func (e lostTask) Error() string {
 
 func (e lostTask) Unwrap() error { return e.error }
 
-// outcome returns the verb's error, which carries the container's exit code, or says why there is none.
-func outcome(t types.Task) error {
+// outcome returns the verb's error, which carries the container's exit code, or says why there is none. It writes what the code doesn't tell.
+func outcome(to io.Writer, t types.Task) error {
 	code := t.Containers[0].ExitCode
 	if code == nil {
 		return fmt.Errorf("the task stopped: %s", aws.ToString(t.StoppedReason))
 	}
+	if t.StopCode != types.TaskStopCodeEssentialContainerExited { // such as because its GPU broke
+		fmt.Fprintln(to, "pintle: the task was stopped:", aws.ToString(t.StoppedReason))
+	}
 	if r := aws.ToString(t.Containers[0].Reason); r != "" {
-		fmt.Fprintln(os.Stderr, "pintle:", r)
+		fmt.Fprintln(to, "pintle:", r)
 	}
 	if *code != 0 {
 		return exitCode(*code)

@@ -137,7 +137,7 @@ func withDefaults(c types.ContainerDefinition, mode types.NetworkMode) types.Con
 func portDefaults(p types.PortMapping, mode types.NetworkMode) types.PortMapping {
 	p.Protocol = cmp.Or(p.Protocol, types.TransportProtocolTcp)
 	sameOnHost := mode == types.NetworkModeHost || mode == types.NetworkModeAwsvpc
-	if p.HostPort == nil && p.ContainerPort != nil {
+	if aws.ToInt32(p.HostPort) == 0 && p.ContainerPort != nil {
 		if p.HostPort = aws.Int32(0); sameOnHost {
 			p.HostPort = p.ContainerPort
 		}

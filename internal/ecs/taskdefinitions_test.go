@@ -494,3 +494,21 @@ func TestMissingAttributes(t *testing.T) {
 		})
 	}
 }
+
+// TestHostPorts: the host port of a mapping that has none, or 0, is the container's where containers have the machine's network or their
+// task's own.
+func TestHostPorts(t *testing.T) {
+	for mode, want := range map[types.NetworkMode]int32{
+		types.NetworkModeBridge: 0, types.NetworkModeHost: 80, types.NetworkModeAwsvpc: 80,
+	} {
+		for _, given := range []*int32{nil, aws.Int32(0), aws.Int32(80)} {
+			got := portDefaults(types.PortMapping{ContainerPort: aws.Int32(80), HostPort: given}, mode)
+			if given != nil && *given == 80 {
+				want = 80
+			}
+			if *got.HostPort != want || got.Protocol != types.TransportProtocolTcp {
+				t.Errorf("%s, %v given: %d/%s", mode, aws.ToInt32(given), *got.HostPort, got.Protocol)
+			}
+		}
+	}
+}
