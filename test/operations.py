@@ -962,6 +962,7 @@ assert ec2.describe_instances(InstanceIds=ids[:1])["Reservations"][0]["Instances
 wait(ec2, "instance_running", InstanceIds=ids)
 wait(ec2, "instance_status_ok", InstanceIds=ids)
 wait(ec2, "system_status_ok", InstanceIds=ids)
+assert [s["InstanceId"] for s in ec2.describe_instance_status(InstanceIds=ids, IncludeAllInstances=True)["InstanceStatuses"]] == ids
 refused("InvalidInstanceID.NotFound", ec2.describe_instances, InstanceIds=["i-00000000000000000"])
 refused("InvalidInstanceID.Malformed", ec2.describe_instances, InstanceIds=["mine"])
 refused("InvalidParameterValue", ec2.describe_instances, Filters=[{"Name": "colour", "Values": ["red"]}])
