@@ -960,6 +960,9 @@ assert [m["InstanceId"] for m in machines] == ids and len(ids) == 2, (machines, 
 assert {m["InstanceType"] for m in machines} == {"g4dn.xlarge"} and {m["PrivateIpAddress"] for m in machines} == {"127.0.0.1"}, machines
 assert ec2.describe_instances(InstanceIds=ids[:1])["Reservations"][0]["Instances"] == machines[:1]
 wait(ec2, "instance_running", InstanceIds=ids)
+wait(ec2, "instance_status_ok", InstanceIds=ids)
+wait(ec2, "system_status_ok", InstanceIds=ids)
+assert [s["InstanceId"] for s in ec2.describe_instance_status(InstanceIds=ids, IncludeAllInstances=True)["InstanceStatuses"]] == ids
 refused("InvalidInstanceID.NotFound", ec2.describe_instances, InstanceIds=["i-00000000000000000"])
 refused("InvalidInstanceID.Malformed", ec2.describe_instances, InstanceIds=["mine"])
 refused("InvalidParameterValue", ec2.describe_instances, Filters=[{"Name": "colour", "Values": ["red"]}])

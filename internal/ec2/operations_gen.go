@@ -63,6 +63,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DescribeEgressOnlyInternetGateways", s.DescribeEgressOnlyInternetGateways),
 		call.Op("DescribeImages", s.DescribeImages),
 		call.Op("DescribeInstanceAttribute", s.DescribeInstanceAttribute),
+		call.Op("DescribeInstanceStatus", s.DescribeInstanceStatus),
 		call.Op("DescribeInstanceTypes", s.DescribeInstanceTypes),
 		call.Op("DescribeInstances", s.DescribeInstances),
 		call.Op("DescribeInternetGateways", s.DescribeInternetGateways),

@@ -193,3 +193,41 @@ func TestRunKeepsWhatItTakes(t *testing.T) {
 		}
 	}
 }
+
+// TestInstanceStatus: instances that run have passed their checks, which scripts wait for; others are shown where a call asks for all.
+func TestInstanceStatus(t *testing.T) {
+	s := service(t, 2) // machines that run
+	one := int32(1)
+	pending, err := s.RunInstances(t.Context(), &ec2.RunInstancesInput{MinCount: &one, MaxCount: &one, ImageId: aws.String("ami-12345678")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	describe := func(in *ec2.DescribeInstanceStatusInput) []types.InstanceStatus {
+		t.Helper()
+		out, err := s.DescribeInstanceStatus(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.InstanceStatuses
+	}
+	running := describe(&ec2.DescribeInstanceStatusInput{})
+	if len(running) != 2 || running[0].InstanceStatus.Status != "ok" || running[0].SystemStatus.Status != "ok" {
+		t.Errorf("got %+v", running)
+	}
+	ids := []string{*pending.Instances[0].InstanceId}
+	if got := describe(&ec2.DescribeInstanceStatusInput{InstanceIds: ids}); len(got) != 0 {
+		t.Errorf("one that is pending is shown: %+v", got)
+	}
+	got := describe(&ec2.DescribeInstanceStatusInput{InstanceIds: ids, IncludeAllInstances: aws.Bool(true)})
+	if len(got) != 1 || got[0].InstanceStatus.Status != "not-applicable" {
+		t.Errorf("got %+v", got)
+	}
+	filter := []types.Filter{{Name: aws.String("instance-status.reachability"), Values: []string{"passed"}}}
+	if got := describe(&ec2.DescribeInstanceStatusInput{Filters: filter, IncludeAllInstances: aws.Bool(true)}); len(got) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	_, err = s.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{InstanceIds: []string{"i-0123456789abcdef0"}})
+	if codeOf(err) != "InvalidInstanceID.NotFound" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -165,7 +165,7 @@ func checkStorage(c *types.ClusterConfiguration) error {
 	if c == nil || c.ManagedStorageConfiguration == nil {
 		return nil
 	}
-	return unsupported("configuration.managedStorageConfiguration: Pintle manages no storage of tasks, so nothing would be encrypted.")
+	return invalidParameter("configuration.managedStorageConfiguration: Pintle manages no storage of tasks, so nothing would be encrypted.")
 }
 
 // UpdateCluster changes a cluster's settings, configuration and Service Connect namespace.

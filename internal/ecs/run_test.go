@@ -50,9 +50,11 @@ func TestStorageThatIsNotThere(t *testing.T) {
 	_, cluster := s.CreateCluster(t.Context(), &ecs.CreateClusterInput{ClusterName: aws.String("c"), Configuration: &types.ClusterConfiguration{
 		ManagedStorageConfiguration: &types.ManagedStorageConfiguration{KmsKeyId: aws.String("k")},
 	}})
+	if err := (*types.InvalidParameterException)(nil); !errors.As(cluster, &err) || !strings.Contains(*err.Message, "managedStorageConfiguration") {
+		t.Errorf("a cluster's storage: got %v", cluster)
+	}
 	for member, err := range map[string]error{
-		"ephemeralStorage":            run(types.TaskOverride{EphemeralStorage: &types.EphemeralStorage{SizeInGiB: 30}}),
-		"managedStorageConfiguration": cluster,
+		"ephemeralStorage": run(types.TaskOverride{EphemeralStorage: &types.EphemeralStorage{SizeInGiB: 30}}),
 		"inferenceAcceleratorOverrides": run(types.TaskOverride{
 			InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{{DeviceName: aws.String("d")}},
 		}),
