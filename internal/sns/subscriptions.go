@@ -325,6 +325,7 @@ func (s *Service) owe(tx *state.Tx, p *state.Publication, sub *state.Subscriptio
 		Debt: delivery.Debt{
 			Destination: sub.ARN,
 			Until:       now.Add(patience),
+			Remote:      sub.Protocol != "sqs",
 		},
 		Publication: p.ID,
 	}
