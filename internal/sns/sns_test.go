@@ -406,6 +406,14 @@ func TestFIFO(t *testing.T) {
 		strings.Contains(*got[0].MessageBody, "Signature") {
 		t.Errorf("the standard queue got %+v", got)
 	}
+	if _, err := w.DeleteTopic(t.Context(), &sns.DeleteTopicInput{TopicArn: topic}); err != nil {
+		t.Fatal(err)
+	}
+	w.topic(t, "f.fifo", map[string]string{"FifoTopic": "true", "ContentBasedDeduplication": "true"})
+	if other := publish("a2", "a"); *other.MessageId == *two.MessageId {
+		t.Error("another topic of the name has the first one's messages")
+	}
+	one = publish("a1", "a")
 	w.now = w.now.Add(5 * time.Minute)
 	if later := publish("a1", "a"); *later.MessageId == *one.MessageId {
 		t.Error("after five minutes it's still a duplicate")
