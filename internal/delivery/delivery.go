@@ -25,15 +25,24 @@ type Debt struct {
 	Tries       int       // failed ones
 	Until       time.Time // until when it's retried; zero means one try
 	NotBefore   time.Time `json:",omitzero"` // when it's due at the earliest
+	// Remote is whether it goes to somebody else's machine, which may hang, though the destination isn't a URL.
+	Remote bool `json:",omitzero"`
 	// Void debts are never told. While a void one is owed, no other with its ID is, and it takes the place of one that was.
 	Void bool `json:",omitzero"`
 }
 
+// isRemote reports whether the debt goes to somebody else's machine.
+func (d Debt) isRemote() bool {
+	return d.Remote || strings.HasPrefix(d.Destination, "http://") || strings.HasPrefix(d.Destination, "https://")
+}
+
 // Outbox keeps debts until they are settled. Its methods may be called concurrently.
 type Outbox interface {
-	// Owed returns up to limit debts that are due, the longest due first. It also returns when the next one will be due, or
-	// zero if none will. The channel that changed returns is closed, or gets a value, when another debt may be owed or ctx ends.
-	Owed(ctx context.Context, limit int) (due []Debt, next time.Time, changed func(ctx context.Context) <-chan struct{}, err error)
+	// Owed returns up to limit debts that are due, the longest due first, of those that take takes, which it calls in that order.
+	// It also returns when the next one will be due, or zero if none will. The channel that changed returns is closed, or gets a
+	// value, when another debt may be owed or ctx ends. With an error it returns the debts that were taken before it.
+	Owed(ctx context.Context, limit int, take func(Debt) bool) (
+		due []Debt, next time.Time, changed func(ctx context.Context) <-chan struct{}, err error)
 	// Settle removes a debt. outcome is nil if it was delivered, or else why it's given up.
 	Settle(ctx context.Context, d Debt, outcome error) error
 	// Postpone delays a debt after a failure.
@@ -68,11 +77,15 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// The loop's limits: how many debts it reads at once, how many deliveries run at the same time, in all and to one destination,
-// and how long it waits after failures, from the first to the longest delay.
+// All is for Owed, and takes every debt.
+func All(Debt) bool { return true }
+
+// The loop's limits: how many debts it reads at once, how many deliveries run at the same time, in all, to others' machines and to one
+// destination, and how long it waits after failures, from the first to the longest delay.
 const (
 	batch             = 256
 	maxInFlight       = 64
+	maxRemote         = 48
 	maxPerDestination = 16
 	minDelay          = time.Second
 	maxDelay          = 5 * time.Minute
@@ -84,9 +97,11 @@ const (
 type Loop struct {
 	outbox Outbox
 	opts   Options
-	// The deliveries in progress: by id, how many to each destination, and between which pairs. Only dispatch uses them.
+	// The deliveries in progress: by id, how many to each destination, how many to others' machines, and between which pairs. Only
+	// dispatch uses them.
 	inFlight       map[string]Debt
 	perDestination map[string]int
+	remote         int
 	busyPairs      map[pair]bool
 	ended          chan string
 }
@@ -122,7 +137,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // Step delivers everything that is due, one debt after the other. It's for callers with a clock of their own.
 func (l *Loop) Step(ctx context.Context) error {
 	for {
-		due, _, _, err := l.outbox.Owed(ctx, batch)
+		due, _, _, err := l.outbox.Owed(ctx, batch, All)
 		if err != nil || len(due) == 0 {
 			return err
 		}
@@ -136,14 +151,15 @@ func (l *Loop) Step(ctx context.Context) error {
 
 // dispatch starts the deliveries that are due, and waits until there may be more to do.
 func (l *Loop) dispatch(ctx context.Context, g *errgroup.Group) error {
-	due, next, changed, err := l.outbox.Owed(ctx, batch)
+	// What has to wait isn't read, or it would take the place of what needn't. It's considered again when a delivery ends.
+	due, next, changed, err := l.outbox.Owed(ctx, batch, l.begin)
 	if err != nil {
+		for _, d := range due {
+			l.end(d.ID)
+		}
 		return err
 	}
 	for _, d := range due {
-		if !l.begin(d) {
-			continue // it's considered again when a delivery ends
-		}
 		g.Go(func() error {
 			defer func() { l.ended <- d.ID }()
 			return l.tell(ctx, d)
@@ -179,8 +195,11 @@ func (l *Loop) wait(ctx context.Context, next time.Time, changed <-chan struct{}
 func (l *Loop) begin(d Debt) bool {
 	route := pair{d.Source, d.Destination}
 	if _, running := l.inFlight[d.ID]; running || len(l.inFlight) == maxInFlight ||
-		l.perDestination[d.Destination] == maxPerDestination || l.busyPairs[route] {
+		l.perDestination[d.Destination] == maxPerDestination || l.busyPairs[route] || d.isRemote() && l.remote == maxRemote {
 		return false
+	}
+	if d.isRemote() {
+		l.remote++
 	}
 	l.inFlight[d.ID] = d
 	l.perDestination[d.Destination]++
@@ -194,6 +213,9 @@ func (l *Loop) begin(d Debt) bool {
 func (l *Loop) end(id string) {
 	d := l.inFlight[id]
 	delete(l.inFlight, id)
+	if d.isRemote() {
+		l.remote--
+	}
 	delete(l.busyPairs, pair{d.Source, d.Destination})
 	if l.perDestination[d.Destination]--; l.perDestination[d.Destination] == 0 {
 		delete(l.perDestination, d.Destination)

@@ -51,17 +51,19 @@ func (b *box) wake() {
 	}
 }
 
-func (b *box) Owed(_ context.Context, limit int) (due []Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error) {
+func (b *box) Owed(_ context.Context, limit int, take func(Debt) bool) (due []Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, d := range b.debts {
 		if at := b.due[d.ID]; !at.After(time.Now()) {
-			due = append(due, d)
+			if len(due) < limit && take(d) {
+				due = append(due, d)
+			}
 		} else if next.IsZero() || at.Before(next) {
 			next = at
 		}
 	}
-	return due[:min(limit, len(due))], next, func(context.Context) <-chan struct{} { return b.changed }, nil
+	return due, next, func(context.Context) <-chan struct{} { return b.changed }, nil
 }
 
 func (b *box) Settle(_ context.Context, d Debt, outcome error) error {
@@ -208,6 +210,35 @@ func TestHanging(t *testing.T) {
 		defer b.mu.Unlock()
 		if len(b.settled) != 103 {
 			t.Errorf("in the end %d are over", len(b.settled))
+		}
+	})
+}
+
+// TestHangingListeners: however much is owed to others' machines that hang, what is owed here is told at once.
+func TestHangingListeners(t *testing.T) {
+	tell := func(ctx context.Context, d Debt, _ int) error {
+		if !d.Remote {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+		}
+		return ctx.Err()
+	}
+	run(t, tell, func(t *testing.T, b *box, n *deliveries) {
+		for i := range 2000 {
+			b.owe(Debt{ID: fmt.Sprintf("slow %04d", i), Destination: fmt.Sprintf("to:%d", i%20), Remote: true})
+		}
+		for i := range 100 {
+			b.owe(Debt{ID: fmt.Sprintf("quick %02d", i), Destination: "to:queue"})
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.settled) != 100 {
+			t.Errorf("after a second %d are over", len(b.settled))
 		}
 	})
 }

@@ -26,6 +26,7 @@ import (
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
@@ -743,4 +744,67 @@ func TestWritingsOfServices(t *testing.T) {
 	check("let in", true)
 	letIn("Deny", "")
 	check("kept out", false)
+}
+
+// TestTopicPolicies: a role publishes if its own policies or the topic's allow it. A topic's policy by itself lets services publish, and nobody
+// else; a task does no more with topics than its role may.
+func TestTopicPolicies(t *testing.T) {
+	p := serveSigned(t)
+	owner := sns.NewFromConfig(p.config("AKID", "secret", ""))
+	made, err := owner.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("news"), Tags: []snstypes.Tag{{Key: aws.String("team"), Value: aws.String("ml")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const arn = "arn:aws:sns:us-east-1:000000000000:news"
+	publish := func(role string) error {
+		_, err := sns.NewFromConfig(asTask(t, p, role)).Publish(t.Context(), &sns.PublishInput{TopicArn: made.TopicArn, Message: aws.String("m")})
+		return err
+	}
+	createRole(t, p, "nothing", `{"Effect": "Allow", "Action": "sns:ListTopics", "Resource": "*"}`)
+	createRole(t, p, "publisher", `{"Effect": "Allow", "Action": "sns:Publish", "Resource": "`+arn+`"}`)
+	createRole(t, p, "elsewhere", `{"Effect": "Allow", "Action": "sns:*", "Resource": "`+arn+`-other"}`)
+	createRole(t, p, "tagged", `{"Effect": "Allow", "Action": "sns:Publish", "Resource": "*", "Condition": {"StringEquals": {"aws:ResourceTag/team": "ml"}}}`)
+	for role, allowed := range map[string]bool{"nothing": false, "publisher": true, "elsewhere": false, "tagged": true} {
+		if err := publish(role); (err == nil) != allowed || err != nil && code(err) != "AuthorizationError" {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+	err = publish("nothing")
+	if want := "is not authorized to perform: SNS:Publish on resource: " + arn + " because no identity-based policy allows the SNS:Publish action"; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	set := func(effect, principal string) {
+		t.Helper()
+		_, err := owner.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: made.TopicArn, AttributeName: aws.String("Policy"), AttributeValue: aws.String(
+			`{"Version": "2012-10-17", "Statement": [{"Effect": "` + effect + `", "Principal": {"AWS": "` + principal + `"}, "Action": "sns:Publish", "Resource": "` + arn + `"}]}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("Allow", "arn:aws:iam::000000000000:role/nothing")
+	if err := publish("nothing"); err != nil {
+		t.Errorf("the topic's policy lets it publish: %v", err)
+	}
+	set("Deny", "arn:aws:iam::000000000000:role/publisher")
+	if err := publish("publisher"); code(err) != "AuthorizationError" {
+		t.Errorf("the topic's policy denies it: %v", err)
+	}
+	sub, err := owner.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: made.TopicArn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:us-east-1:000000000000:q")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	createRole(t, p, "ender", `{"Effect": "Allow", "Action": "sns:Unsubscribe", "Resource": "`+arn+`"}`)
+	for _, role := range []string{"elsewhere", "ender"} {
+		_, err := sns.NewFromConfig(asTask(t, p, role)).Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: sub.SubscriptionArn})
+		if (err == nil) != (role == "ender") {
+			t.Errorf("%s ends a subscription: %v", role, err)
+		}
+	}
+	createRole(t, p, "plainly", `{"Effect": "Allow", "Action": "sns:Subscribe", "Resource": "*", "Condition": {"StringEquals": {"sns:Protocol": "https"}}}`)
+	for protocol, allowed := range map[string]bool{"https": true, "http": false} {
+		_, err := sns.NewFromConfig(asTask(t, p, "plainly")).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: made.TopicArn, Protocol: &protocol, Endpoint: aws.String(protocol + "://192.0.2.1/")})
+		if (err == nil) != allowed {
+			t.Errorf("a condition on the protocol, with %s: %v", protocol, err)
+		}
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -308,7 +309,7 @@ func TestTopics(t *testing.T) {
 		t.Errorf("kept %+v, %v", got, err)
 	}
 	put(t, s, "t/1", "x")
-	owed, _, _, err := s.store.Owed(t.Context(), 10)
+	owed, _, _, err := s.store.Owed(t.Context(), 10, delivery.All)
 	if err != nil || len(owed) != 1 || owed[0].Destination != topic || owed[0].Subject != "Amazon S3 Notification" || !strings.Contains(owed[0].Body, `"key":"t/1"`) {
 		t.Errorf("owed are %+v, %v", owed, err)
 	}
@@ -344,7 +345,7 @@ func TestNotifications(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	owed, _, _, err := s.store.Owed(t.Context(), 10)
+	owed, _, _, err := s.store.Owed(t.Context(), 10, delivery.All)
 	if err != nil || len(owed) != 4 {
 		t.Fatalf("%d are owed, %v", len(owed), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
@@ -293,7 +294,7 @@ func TestVersionNotifications(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	owed, _, _, err := s.store.Owed(t.Context(), 10)
+	owed, _, _, err := s.store.Owed(t.Context(), 10, delivery.All)
 	if err != nil || len(owed) != 4 {
 		t.Fatalf("%d are owed, %v", len(owed), err)
 	}

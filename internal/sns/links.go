@@ -16,7 +16,7 @@ const Path = "/pintle/sns/"
 // ServeHTTP answers the links in messages. Whoever confirms a subscription has its token. Whoever ends one knows its ARN, as on AWS, and
 // nobody can who hasn't signed if that was asked for when it was confirmed.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if r.Method != http.MethodGet { // whoever only looks at a link, with HEAD, confirms nothing
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		return
 	}

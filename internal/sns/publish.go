@@ -168,6 +168,9 @@ func (s *Service) publication(topicARN string, e *types.PublishBatchRequestEntry
 	if p.Message == "" {
 		return nil, invalid("Empty message")
 	}
+	if !utf8.ValidString(p.Message) {
+		return nil, invalid("Message Reason: it isn't UTF-8")
+	}
 	if err := readStructure(p, e.MessageStructure); err != nil {
 		return nil, err
 	}

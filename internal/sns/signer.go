@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -33,39 +34,56 @@ const (
 
 var signerPurpose = vault.Purpose("sns", "signer")
 
-// signer returns what signs messages. The first call ever makes the key, and every later one has the same.
+// signer returns what signs messages. The first call ever makes the key, and every later one has the same, unless the vault's key has been
+// lost: then there is another.
 func (s *Service) signer(ctx context.Context) (*signer, error) {
 	if ready := s.signing.Load(); ready != nil {
 		return ready, nil
 	}
 	row := s.store.View().TopicSigners.Get(state.TopicSignerName)
+	ready, err := s.open(row)
+	if row == nil || errors.Is(err, vault.ErrUnreadable) {
+		if row, err = s.replaceSigner(ctx, row); err == nil {
+			ready, err = s.open(row)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key that signs messages: %w", err)
+	}
+	s.signing.Store(ready)
+	return ready, nil
+}
+
+// open decrypts a signer's key.
+func (s *Service) open(row *state.TopicSigner) (*signer, error) {
 	if row == nil {
-		made, err := s.newSigner()
-		if err != nil {
-			return nil, fmt.Errorf("make the key that signs messages: %w", err)
-		}
-		err = s.store.Update(ctx, func(tx *state.Tx) error {
-			if row = tx.TopicSigners.Get(state.TopicSignerName); row == nil {
-				row = made
-				tx.TopicSigners.Put(made)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		return nil, nil
 	}
 	plain, err := s.opts.Vault.Decrypt(row.EncryptedKey, signerPurpose)
 	if err != nil {
-		return nil, fmt.Errorf("the key that signs messages: %w", err)
+		return nil, err
 	}
 	key, err := x509.ParsePKCS8PrivateKey([]byte(plain))
 	if err != nil {
-		return nil, fmt.Errorf("the key that signs messages: %w", err)
+		return nil, err
 	}
-	ready := &signer{key.(*rsa.PrivateKey), row.Certificate}
-	s.signing.Store(ready)
-	return ready, nil
+	return &signer{key.(*rsa.PrivateKey), row.Certificate}, nil
+}
+
+// replaceSigner puts a new signer in the place of one, or of none, unless somebody else has.
+func (s *Service) replaceSigner(ctx context.Context, old *state.TopicSigner) (row *state.TopicSigner, err error) {
+	made, err := s.newSigner()
+	if err != nil {
+		return nil, err
+	}
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		if row = tx.TopicSigners.Get(state.TopicSignerName); row == old {
+			row = made
+			tx.TopicSigners.Put(made)
+		}
+		return nil
+	})
+	return row, err
 }
 
 // newSigner makes a key, and a certificate that it signs itself.

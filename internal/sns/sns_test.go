@@ -40,6 +40,7 @@ import (
 type world struct {
 	*Service
 	dir   string
+	key   byte // the vault's
 	store *state.Store
 	loop  *delivery.Loop
 
@@ -52,6 +53,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{
 		dir:  t.TempDir(),
+		key:  7,
 		now:  time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
 		sent: map[string][]*sqs.SendMessageInput{},
 		fail: map[string]error{},
@@ -70,7 +72,7 @@ func (w *world) open(t *testing.T) {
 		QueueURL: func(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] },
 		Client:   &http.Client{Timeout: 10 * time.Second},
 		Endpoint: "http://here:4566",
-		Vault:    vaulttest.New(t, 7),
+		Vault:    vaulttest.New(t, w.key),
 	})
 	w.loop = delivery.New(state.Outbox{Store: w.store, Now: now}, delivery.Options{
 		Now:    now,
@@ -343,7 +345,8 @@ func verify(t *testing.T, w *world, e *envelope) {
 	}
 }
 
-// TestAcknowledgedIsDelivered: what was published before the control plane ended is delivered after it has started again, with the same key.
+// TestAcknowledgedIsDelivered: what was published before the control plane ended is delivered after it has started again, and signed by the
+// same key. If that can't be read any more, there is another.
 func TestAcknowledgedIsDelivered(t *testing.T) {
 	w := newWorld(t)
 	topic := w.topic(t, "t", nil)
@@ -356,15 +359,25 @@ func TestAcknowledgedIsDelivered(t *testing.T) {
 	}
 	w.open(t)
 	w.deliver(t)
+	w.store.Close()
+	w.key = 8 // the vault's key was lost
+	w.open(t)
+	w.publish(t, &sns.PublishInput{TopicArn: topic, Message: aws.String("three")})
+	w.deliver(t)
 	got := w.bodies("q")
-	if len(got) != 2 || !strings.Contains(got[1], `"Message":"two"`) {
+	if len(got) != 3 || !strings.Contains(got[1], `"Message":"two"`) {
 		t.Fatalf("the queue got %q", got)
 	}
-	var e envelope
-	if err := json.Unmarshal([]byte(got[0]), &e); err != nil {
-		t.Fatal(err)
+	all := make([]envelope, len(got))
+	for i, text := range got {
+		if err := json.Unmarshal([]byte(text), &all[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
-	verify(t, w, &e)
+	if all[0].SigningCertURL != all[1].SigningCertURL || all[1].SigningCertURL == all[2].SigningCertURL {
+		t.Errorf("the certificates are %s, %s and %s", all[0].SigningCertURL, all[1].SigningCertURL, all[2].SigningCertURL)
+	}
+	verify(t, w, &all[2])
 }
 
 // TestFIFO: messages have growing numbers, a duplicate within five minutes is told what the first was, and a group's messages wait for
@@ -406,6 +419,14 @@ func TestFIFO(t *testing.T) {
 		strings.Contains(*got[0].MessageBody, "Signature") {
 		t.Errorf("the standard queue got %+v", got)
 	}
+	if _, err := w.DeleteTopic(t.Context(), &sns.DeleteTopicInput{TopicArn: topic}); err != nil {
+		t.Fatal(err)
+	}
+	w.topic(t, "f.fifo", map[string]string{"FifoTopic": "true", "ContentBasedDeduplication": "true"})
+	if other := publish("a2", "a"); *other.MessageId == *two.MessageId {
+		t.Error("another topic of the name has the first one's messages")
+	}
+	one = publish("a1", "a")
 	w.now = w.now.Add(5 * time.Minute)
 	if later := publish("a1", "a"); *later.MessageId == *one.MessageId {
 		t.Error("after five minutes it's still a duplicate")

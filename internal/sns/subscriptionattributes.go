@@ -108,6 +108,9 @@ func checkFilter(scope filterpolicy.Scope, text string) error {
 	return err
 }
 
+// maxRedrive is the most bytes of a redrive policy.
+const maxRedrive = 2048
+
 // parseRedrive reads a redrive policy, and returns the ARN of its dead-letter queue.
 func (s *Service) parseRedrive(sub *state.Subscription, text string) (queue string, err error) {
 	if text == "" {
@@ -115,6 +118,9 @@ func (s *Service) parseRedrive(sub *state.Subscription, text string) (queue stri
 	}
 	var p struct {
 		Queue string `json:"deadLetterTargetArn"`
+	}
+	if len(text) > maxRedrive {
+		return "", invalid("RedrivePolicy: it has at most %d bytes", maxRedrive)
 	}
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return "", invalid("RedrivePolicy: failed to parse JSON. %s", err)

@@ -38,6 +38,9 @@ const (
 	maxPolicies      = 200
 )
 
+// maxEndpoint is the most bytes of an endpoint.
+const maxEndpoint = 2048
+
 // Subscribe makes a subscription. A queue is subscribed at once; a URL gets a message by which its owner confirms.
 func (s *Service) Subscribe(ctx context.Context, in *sns.SubscribeInput) (*sns.SubscribeOutput, error) {
 	if err := s.checkEndpoint(in); err != nil {
@@ -128,6 +131,9 @@ func (s *Service) checkEndpoint(in *sns.SubscribeInput) error {
 		return unsupported("Protocol", "Pintle delivers to sqs, http and https, not by %s", protocol)
 	}
 	endpoint := valueOf(in.Endpoint)
+	if len(endpoint) > maxEndpoint {
+		return invalid("Endpoint Reason: it has at most %d bytes", maxEndpoint)
+	}
 	if protocol == "sqs" {
 		if strings.Count(endpoint, ":") != 5 || !strings.HasPrefix(endpoint, "arn:") || !strings.Contains(endpoint, ":sqs:") {
 			return invalid("SQS endpoint ARN")
@@ -224,19 +230,31 @@ func (s *Service) confirm(ctx context.Context, topicARN, token string, signed, g
 	if _, err := hex.DecodeString(token); err != nil || len(token) != len(newToken()) {
 		return "", refuse("InvalidParameter", "Invalid token")
 	}
-	err = s.store.Update(ctx, func(tx *state.Tx) error {
-		for sub := range tx.SubscriptionsOf(topicARN) {
-			if sub.Token != token {
-				continue
-			}
-			if arn = sub.ARN; !sub.IsConfirmed() {
-				tx.Subscriptions.Put(sub.Confirmed(signed, guarded))
-			}
-			return nil
+	// Strangers may come with any token, so a wrong one costs no transaction.
+	arn = withToken(s.store.View(), topicARN, token)
+	if arn == "" {
+		return "", invalid("Token")
+	}
+	return arn, s.store.Update(ctx, func(tx *state.Tx) error {
+		sub := tx.Subscriptions.Get(arn)
+		if sub == nil {
+			return invalid("Token")
 		}
-		return invalid("Token")
+		if !sub.IsConfirmed() {
+			tx.Subscriptions.Put(sub.Confirmed(signed, guarded))
+		}
+		return nil
 	})
-	return arn, err
+}
+
+// withToken returns the ARN of a topic's subscription that a token confirms, or "".
+func withToken(v *state.View, topicARN, token string) string {
+	for sub := range v.SubscriptionsOf(topicARN) {
+		if sub.Token == token {
+			return sub.ARN
+		}
+	}
+	return ""
 }
 
 // Unsubscribe ends a subscription. One that isn't there counts as ended.
@@ -253,6 +271,9 @@ func (s *Service) Unsubscribe(ctx context.Context, in *sns.UnsubscribeInput) (*s
 
 // unsubscribe ends a subscription for somebody who signed, or who only knows its ARN.
 func (s *Service) unsubscribe(ctx context.Context, arn string, signed bool) error {
+	if s.store.View().Subscriptions.Get(arn) == nil {
+		return nil
+	}
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		sub := tx.Subscriptions.Get(arn)
 		if sub == nil {
@@ -325,6 +346,7 @@ func (s *Service) owe(tx *state.Tx, p *state.Publication, sub *state.Subscriptio
 		Debt: delivery.Debt{
 			Destination: sub.ARN,
 			Until:       now.Add(patience),
+			Remote:      sub.Protocol != "sqs",
 		},
 		Publication: p.ID,
 	}

@@ -25,6 +25,9 @@ func (s *Service) CreateTopic(ctx context.Context, in *sns.CreateTopicInput) (*s
 	name := valueOf(in.Name)
 	t := &state.Topic{ARN: s.opts.ARN("sns", name), Attributes: map[string]string{}, Tags: in.Tags, Created: s.now()}
 	t.FIFO = in.Attributes["FifoTopic"] == "true"
+	if err := oneOf("FifoTopic", in.Attributes["FifoTopic"], "true", "false"); err != nil {
+		return nil, asAttributes(err)
+	}
 	if err := checkTopicName(name, t.FIFO); err != nil {
 		return nil, err
 	}

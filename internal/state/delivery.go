@@ -122,12 +122,12 @@ func (o Outbox) Owe(ctx context.Context, debts func(now time.Time) []delivery.De
 }
 
 // Owed is delivery.Outbox's.
-func (o Outbox) Owed(_ context.Context, limit int) (
+func (o Outbox) Owed(_ context.Context, limit int, take func(delivery.Debt) bool) (
 	due []delivery.Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error,
 ) {
 	v := o.Store.Watch()
 	now := o.Now()
-	var first []*Delivery // the limit that have been due for the longest, in order
+	var all []*Delivery
 	for d := range v.Deliveries.All() {
 		if v.isHeld(d) {
 			continue
@@ -138,13 +138,16 @@ func (o Outbox) Owed(_ context.Context, limit int) (
 			}
 			continue
 		}
-		if place, _ := slices.BinarySearchFunc(first, d, byDue); place < limit {
-			first = slices.Insert(first, place, d)
-			first = first[:min(limit, len(first))]
-		}
+		all = append(all, d)
 	}
-	for _, d := range first {
-		due = append(due, d.Debt)
+	slices.SortFunc(all, byDue)
+	for _, d := range all {
+		if len(due) == limit {
+			break
+		}
+		if take(d.Debt) {
+			due = append(due, d.Debt)
+		}
 	}
 	return due, next, func(ctx context.Context) <-chan struct{} { return changes(ctx, v) }, nil
 }

@@ -115,8 +115,15 @@ func (v *View) SubscriptionsOf(topicARN string) iter.Seq[*Subscription] {
 	return v.Subscriptions.By(subscriptionsByTopic, topicARN)
 }
 
-// DeleteTopic deletes a topic with its subscriptions. What they are still owed is given up when it's due.
+// DeleteTopic deletes a topic with its subscriptions, and what it remembers of its messages: another topic of the name has other ones. What
+// the subscriptions are still owed is given up when it's due.
 func (tx *Tx) DeleteTopic(arn string) {
+	for p := range tx.Published.Behind(arn + " ") {
+		if !strings.HasPrefix(p.Key, arn+" ") {
+			break
+		}
+		tx.Published.Delete(p.Key)
+	}
 	for s := range tx.SubscriptionsOf(arn) {
 		tx.Subscriptions.Delete(s.ARN)
 	}

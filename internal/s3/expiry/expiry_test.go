@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -146,7 +147,7 @@ func TestRemoves(t *testing.T) {
 	if err != nil || len(uploads.Uploads) != 0 {
 		t.Errorf("%d uploads are left, %v", len(uploads.Uploads), err)
 	}
-	owed, _, _, err := w.store.Owed(t.Context(), 2000)
+	owed, _, _, err := w.store.Owed(t.Context(), 2000, delivery.All)
 	if err != nil || len(owed) != 1001 {
 		t.Fatalf("%d messages are owed, %v", len(owed), err)
 	}

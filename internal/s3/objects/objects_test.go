@@ -20,6 +20,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/file/filetest"
@@ -497,7 +498,7 @@ func TestOwed(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	_, _, changed, err := s.Owed(t.Context(), 1)
+	_, _, changed, err := s.Owed(t.Context(), 1, delivery.All)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -510,7 +511,7 @@ func TestOwed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, s.dir)
-	due, _, _, err := s.Owed(t.Context(), 100)
+	due, _, _, err := s.Owed(t.Context(), 100, delivery.All)
 	if err != nil || len(due) != 50 {
 		t.Fatalf("%d are owed, %v", len(due), err)
 	}
@@ -522,7 +523,7 @@ func TestOwed(t *testing.T) {
 	if err := s.Postpone(t.Context(), due[0], time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	due, next, _, err := s.Owed(t.Context(), 100)
+	due, next, _, err := s.Owed(t.Context(), 100, delivery.All)
 	if err != nil || len(due) != 0 || next.IsZero() {
 		t.Errorf("%d are due, next at %s, %v", len(due), next, err)
 	}

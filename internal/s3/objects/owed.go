@@ -31,11 +31,11 @@ const Subject = "Amazon S3 Notification"
 const patience = 24 * time.Hour
 
 // Owed implements delivery.Outbox.
-func (s *Store) Owed(ctx context.Context, limit int) (
+func (s *Store) Owed(ctx context.Context, limit int, take func(delivery.Debt) bool) (
 	due []delivery.Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error,
 ) {
 	now := s.now().UnixNano()
-	rows, err := s.reads.QueryContext(ctx, `SELECT id, destination, body, since, due, tries FROM owed ORDER BY due, id LIMIT ?`, limit)
+	rows, err := s.reads.QueryContext(ctx, `SELECT id, destination, body, since, due, tries FROM owed ORDER BY due, id`)
 	if err != nil {
 		return nil, next, nil, err
 	}
@@ -44,16 +44,21 @@ func (s *Store) Owed(ctx context.Context, limit int) (
 		var d delivery.Debt
 		var since, at int64
 		if err := rows.Scan(&d.ID, &d.Destination, &d.Body, &since, &at, &d.Tries); err != nil {
-			return nil, next, nil, err
+			return due, next, nil, err
 		}
 		if at > now {
 			next = unix(at)
 			break
 		}
+		if len(due) == limit {
+			break
+		}
 		d.Since = unix(since)
 		d.Subject = Subject
 		d.Until = d.Since.Add(patience)
-		due = append(due, d)
+		if take(d) {
+			due = append(due, d)
+		}
 	}
 	return due, next, func(context.Context) <-chan struct{} { return s.owing }, rows.Err()
 }
