@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/acm"
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
@@ -65,6 +66,7 @@ func (p *Plane) services() []Service {
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages)},
+		{acm.API(p.ACM), nil},
 		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
@@ -119,6 +121,7 @@ func (p *Plane) buildServices() {
 		Endpoint: p.Endpoint(),
 		Standing: p.standing,
 	})
+	p.ACM = acm.New(p.State, acm.Options{Account: owner, Vault: p.vault})
 	p.ELB = elb.New(p.State, elb.Options{Account: owner})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
