@@ -1,11 +1,20 @@
 package test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestBoto3 and TestAWSCLI call every implemented operation, and fail if one is missing.
@@ -15,7 +24,9 @@ func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 func callAll(t *testing.T, client ...string) {
 	t.Parallel()
 	p := Up(t, "g4dn.xlarge=2", "--settle", "1s", "--fleet", "local")
-	out, err := p.Command(python, append([]string{"operations.py"}, client...)...).CombinedOutput()
+	cmd := p.Command(python, append([]string{"operations.py"}, client...)...)
+	cmd.Env = append(cmd.Env, "CERTIFICATE="+newCertificate(t))
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -25,6 +36,37 @@ func callAll(t *testing.T, client ...string) {
 			t.Errorf("%s is implemented and was not called", op)
 		}
 	}
+}
+
+// newCertificate writes a certificate for example.com and its key into a directory, which it returns.
+func newCertificate(t *testing.T) (dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "example.com"}, DNSNames: []string{"example.com"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	for name, block := range map[string]*pem.Block{
+		"certificate.pem": {Type: "CERTIFICATE", Bytes: der},
+		"key.pem":         {Type: "EC PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // implemented lists the operations of docs/coverage.md, which TestCoverageIsUpToDate checks against the code.
@@ -39,6 +81,7 @@ func implemented(t *testing.T) []string {
 		"EC2 Auto Scaling": "autoscaling", "Application Auto Scaling": "application-autoscaling",
 		"Amazon SQS": "sqs", "Amazon SNS": "sns", "Amazon S3": "s3", "AWS CloudFormation": "cloudformation", "AWS Cloud Control API": "cloudcontrol",
 		"AWS Systems Manager": "ssm", "AWS Secrets Manager": "secretsmanager", "Amazon ECR": "ecr", "AWS IAM": "iam",
+		"Elastic Load Balancing": "elbv2", "AWS Certificate Manager": "acm",
 	}
 	var out []string
 	current := ""

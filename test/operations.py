@@ -1690,6 +1690,17 @@ assert gone["imageIds"] == [put["imageId"]] and [f["failureCode"] for f in gone[
 for name in "team/app", "other":
     ecr.delete_repository(repositoryName=name, force=True)
 refused("RepositoryNotFoundException", ecr.delete_repository, repositoryName="other")
+rule = dict(ecrRepositoryPrefix="quay")
+assert ecr.create_pull_through_cache_rule(**rule, upstreamRegistryUrl="quay.io")["upstreamRegistry"] == "quay"
+refused("PullThroughCacheRuleAlreadyExistsException", ecr.create_pull_through_cache_rule, **rule, upstreamRegistryUrl="quay.io")
+refused("UnsupportedUpstreamRegistryException", ecr.create_pull_through_cache_rule, ecrRepositoryPrefix="own", upstreamRegistryUrl="registry.example.com")
+refused("ValidationException", ecr.update_pull_through_cache_rule, **rule, credentialArn="arn:aws:secretsmanager:us-east-1:000000000000:secret:other")
+secret = secrets.create_secret(Name="ecr-pullthroughcache/quay", SecretString='{"username": "me", "accessToken": "token"}')["ARN"]
+assert ecr.update_pull_through_cache_rule(**rule, credentialArn=secret)["credentialArn"] == secret
+listed = [r for p in ecr.get_paginator("describe_pull_through_cache_rules").paginate() for r in p["pullThroughCacheRules"]]
+assert [(r["ecrRepositoryPrefix"], r["credentialArn"]) for r in listed] == [("quay", secret)], listed
+ecr.delete_pull_through_cache_rule(**rule)
+refused("PullThroughCacheRuleNotFoundException", ecr.validate_pull_through_cache_rule, **rule)
 
 # SNS
 sns = client("sns")
@@ -1746,6 +1757,83 @@ assert "CreatePlatformApplication" in refused("NotImplemented", sns.create_platf
 called.discard("sns:CreatePlatformApplication")
 sns.delete_topic(TopicArn=topic)
 refused("ResourceNotFound", sns.list_tags_for_resource, ResourceArn=topic)
+
+# ACM
+acm, elb = client("acm"), client("elbv2")
+pems = {name: open(os.path.join(os.environ["CERTIFICATE"], name + ".pem"), "rb").read() for name in ("certificate", "key")}
+certificate = acm.import_certificate(Certificate=pems["certificate"], PrivateKey=pems["key"])["CertificateArn"]
+acm.add_tags_to_certificate(CertificateArn=certificate, Tags=[{"Key": "a", "Value": "1"}, {"Key": "b"}])
+acm.remove_tags_from_certificate(CertificateArn=certificate, Tags=[{"Key": "b"}])
+assert acm.list_tags_for_certificate(CertificateArn=certificate)["Tags"] == [{"Key": "a", "Value": "1"}]
+described = acm.describe_certificate(CertificateArn=certificate)["Certificate"]
+assert (described["DomainName"], described["Type"], described["Status"]) == ("example.com", "IMPORTED", "ISSUED"), described
+assert acm.get_certificate(CertificateArn=certificate)["Certificate"].encode() == pems["certificate"]
+assert [c["CertificateArn"] for c in acm.list_certificates()["CertificateSummaryList"]] == [certificate]
+refused("InvalidParameterException", acm.request_certificate, DomainName="example.com")
+
+# Elastic Load Balancing
+subnets = [s["SubnetId"] for s in ec2.describe_subnets()["Subnets"][:2]]
+vpc = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
+balancer = elb.create_load_balancer(Name="web", Subnets=subnets, Tags=[{"Key": "a", "Value": "1"}])["LoadBalancers"][0]
+lb = {"LoadBalancerArn": balancer["LoadBalancerArn"]}
+assert balancer["State"]["Code"] == "provisioning" and balancer["DNSName"].endswith(".elb.localhost"), balancer
+wait(elb, "load_balancer_available", LoadBalancerArns=[balancer["LoadBalancerArn"]])
+assert [b["LoadBalancerName"] for b in elb.describe_load_balancers(Names=["web"])["LoadBalancers"]] == ["web"]
+refused("LoadBalancerNotFound", elb.describe_load_balancers, Names=["none"])
+elb.modify_load_balancer_attributes(**lb, Attributes=[{"Key": "idle_timeout.timeout_seconds", "Value": "30"}])
+assert {"Key": "idle_timeout.timeout_seconds", "Value": "30"} in elb.describe_load_balancer_attributes(**lb)["Attributes"]
+elb.set_subnets(**lb, Subnets=subnets)
+elb.set_security_groups(**lb, SecurityGroups=balancer["SecurityGroups"])
+elb.set_ip_address_type(**lb, IpAddressType="ipv4")
+refused("InvalidConfigurationRequest", elb.set_ip_address_type, **lb, IpAddressType="dualstack")
+target_group = elb.create_target_group(Name="models", Protocol="HTTP", Port=80, VpcId=vpc, TargetType="ip", HealthCheckIntervalSeconds=5,
+                                       HealthCheckTimeoutSeconds=2)["TargetGroups"][0]
+tg = {"TargetGroupArn": target_group["TargetGroupArn"]}
+assert elb.modify_target_group(**tg, HealthCheckPath="/pintle/health")["TargetGroups"][0]["HealthCheckPath"] == "/pintle/health"
+assert elb.describe_target_groups(Names=["models"])["TargetGroups"][0]["LoadBalancerArns"] == []
+elb.modify_target_group_attributes(**tg, Attributes=[{"Key": "deregistration_delay.timeout_seconds", "Value": "5"}])
+assert {"Key": "deregistration_delay.timeout_seconds", "Value": "5"} in elb.describe_target_group_attributes(**tg)["Attributes"]
+forward = [{"Type": "forward", **tg}]
+listener = elb.create_listener(**lb, Protocol="HTTP", Port=80, DefaultActions=forward)["Listeners"][0]
+refused("DuplicateListener", elb.create_listener, **lb, Protocol="HTTP", Port=80, DefaultActions=[
+    {"Type": "fixed-response", "FixedResponseConfig": {"StatusCode": "404"}}])
+secure = elb.create_listener(**lb, Protocol="HTTPS", Port=443, DefaultActions=forward, Certificates=[{"CertificateArn": certificate}])["Listeners"][0]
+refused("ResourceInUseException", acm.delete_certificate, CertificateArn=certificate)
+ls = {"ListenerArn": secure["ListenerArn"]}
+elb.modify_listener(**ls, Port=8443)
+assert sorted(l["Port"] for l in elb.describe_listeners(**lb)["Listeners"]) == [80, 8443]
+elb.add_listener_certificates(**ls, Certificates=[{"CertificateArn": certificate}])
+assert [c["IsDefault"] for c in elb.describe_listener_certificates(**ls)["Certificates"]] == [True, False]
+elb.remove_listener_certificates(**ls, Certificates=[{"CertificateArn": certificate}])
+elb.modify_listener_attributes(**ls, Attributes=[{"Key": "routing.http.response.server.enabled", "Value": "true"}])
+assert elb.describe_listener_attributes(**ls)["Attributes"]
+fixed = [{"Type": "fixed-response", "FixedResponseConfig": {"StatusCode": "200", "MessageBody": "fixed"}}]
+rule = elb.create_rule(ListenerArn=listener["ListenerArn"], Priority=1, Actions=fixed,
+                       Conditions=[{"Field": "path-pattern", "Values": ["/fixed"]}])["Rules"][0]
+refused("PriorityInUse", elb.create_rule, ListenerArn=listener["ListenerArn"], Priority=1, Actions=fixed,
+        Conditions=[{"Field": "path-pattern", "Values": ["/other"]}])
+assert elb.modify_rule(RuleArn=rule["RuleArn"], Actions=forward)["Rules"][0]["Actions"][0]["Type"] == "forward"
+assert elb.set_rule_priorities(RulePriorities=[{"RuleArn": rule["RuleArn"], "Priority": 7}])["Rules"][0]["Priority"] == "7"
+assert [r["Priority"] for r in elb.describe_rules(ListenerArn=listener["ListenerArn"])["Rules"]] == ["7", "default"]
+port = int(endpoint.rsplit(":", 1)[1])
+elb.register_targets(**tg, Targets=[{"Id": "127.0.0.1", "Port": port}])
+wait(elb, "target_in_service", **tg)
+elb.deregister_targets(**tg, Targets=[{"Id": "127.0.0.1", "Port": port}])
+wait(elb, "target_deregistered", **tg, Targets=[{"Id": "127.0.0.1", "Port": port}])
+assert elb.describe_target_health(**tg)["TargetHealthDescriptions"] == []
+elb.add_tags(ResourceArns=[rule["RuleArn"]], Tags=[{"Key": "b", "Value": "2"}, {"Key": "c"}])
+elb.remove_tags(ResourceArns=[rule["RuleArn"]], TagKeys=["c"])
+got = elb.describe_tags(ResourceArns=[balancer["LoadBalancerArn"], rule["RuleArn"]])["TagDescriptions"]
+assert [d["Tags"] for d in got] == [[{"Key": "a", "Value": "1"}], [{"Key": "b", "Value": "2"}]], got
+assert {"Name": "target-groups", "Max": "3000"} in elb.describe_account_limits()["Limits"]
+assert elb.describe_ssl_policies(Names=["ELBSecurityPolicy-2016-08"])["SslPolicies"][0]["SslProtocols"][0] == "TLSv1.2"
+refused("ResourceInUse", elb.delete_target_group, **tg)
+elb.delete_rule(RuleArn=rule["RuleArn"])
+elb.delete_listener(**ls)
+elb.delete_load_balancer(**lb)
+elb.delete_target_group(**tg)
+acm.delete_certificate(CertificateArn=certificate)
+wait(elb, "load_balancers_deleted", LoadBalancerArns=[balancer["LoadBalancerArn"]])
 
 # An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

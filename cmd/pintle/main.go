@@ -66,6 +66,7 @@ func newRoot() *cobra.Command {
 		new(metricsCmd).verb(),
 		new(workerCmd).verb(),
 		new(balancerCmd).verb(),
+		new(balancersCmd).verb(),
 		newToken(),
 		new(envCmd).verb(),
 		new(checkCmd).verb(),
@@ -183,11 +184,11 @@ func main() {
 	root := newRoot()
 	root.SetArgs(calledAs(os.Args))
 	cmd, err := root.ExecuteContextC(ctx)
-	os.Exit(report(cmd, err))
+	os.Exit(explain(cmd, err))
 }
 
-// report prints an error for a person and returns the exit code, which is 2 for a command line that can't be understood.
-func report(cmd *cobra.Command, err error) int {
+// explain prints an error for a person and returns the exit code, which is 2 for a command line that can't be understood.
+func explain(cmd *cobra.Command, err error) int {
 	var failed runError
 	var code exitCode
 	_, isLost := errors.AsType[lostTask](err)

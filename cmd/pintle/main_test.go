@@ -85,7 +85,7 @@ func TestUsageErrors(t *testing.T) {
 		cmd, err := root.ExecuteContextC(ended)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
-		} else if code := report(cmd, err); code != 2 {
+		} else if code := explain(cmd, err); code != 2 {
 			t.Errorf("%s exits with %d", args, code)
 		}
 	}
@@ -98,7 +98,7 @@ func TestExitCodes(t *testing.T) {
 		cmd.SilenceErrors = true
 		cmd.SilenceUsage = true
 		cmd.SetArgs(nil)
-		if code := report(cmd.ExecuteContextC(t.Context())); code != want {
+		if code := explain(cmd.ExecuteContextC(t.Context())); code != want {
 			t.Errorf("%v: exits with %d, want %d", err, code, want)
 		}
 	}

@@ -115,13 +115,14 @@ func (w *world) rollOut() {
 		}
 	})
 	w.turn(machine.InstanceStateNamePending, machine.InstanceStateNameRunning)
+	w.activate()
 }
 
 // ofAllTypes are templates that have all types that can be read between them.
 var ofAllTypes = map[string]string{
 	"running": running, "stored": stored, "told": told, "entitled": entitled, "peopled": peopled, "secretive": secretive, "scaled": scaled,
 	"networked": networked, "fleet": fleet, "before": before, "stocked": stocked, "rolled": rolled, "alone": alone,
-	"keyed": keyed, "walled": walled, "embedded": embedded,
+	"keyed": keyed, "walled": walled, "embedded": embedded, "balanced": balanced,
 }
 
 // TestIdentified: what identifies a resource leads to its physical ID and back, and is all that's needed to read it.
@@ -198,7 +199,7 @@ func TestNoDrift(t *testing.T) {
 	}
 	unreadable := []string{
 		"AWS::CloudWatch::AnomalyDetector", "AWS::ECS::PrimaryTaskSet",
-		"AWS::SecretsManager::SecretTargetAttachment", "AWS::CDK::Metadata", "AWS::CloudFormation::Stack", "AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle",
+		"AWS::ElasticLoadBalancingV2::ListenerCertificate", "AWS::SecretsManager::SecretTargetAttachment", "AWS::CDK::Metadata", "AWS::CloudFormation::Stack", "AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle",
 	}
 	for _, name := range resources.Names() {
 		if resources.Lookup(name).IsReadable() == slices.Contains(unreadable, name) {

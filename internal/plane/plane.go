@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/acm"
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
 	"github.com/pintle/pintle/internal/autoscaling"
@@ -114,6 +115,7 @@ type Simulated struct {
 // Plane is a control plane, wired together.
 type Plane struct {
 	// The services, and the loops that callers in the process step or stop themselves.
+	ACM                    *acm.Service
 	ECS                    *ecs.Service
 	EC2                    *ec2.Service
 	ECR                    *ecr.Service

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/acm"
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
@@ -69,6 +70,7 @@ func (p *Plane) services() []Service {
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
+		{acm.API(p.ACM), nil},
 		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
@@ -131,6 +133,7 @@ func (p *Plane) buildServices() {
 	})
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
 	p.buildRegistry()
+	p.ACM = acm.New(p.State, acm.Options{Account: owner, Vault: p.vault})
 	p.ELB = elb.New(p.State, elb.Options{Account: owner})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})

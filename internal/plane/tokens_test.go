@@ -31,6 +31,7 @@ import (
 
 // badToken is what each service answers to a token that is none of its: the error's code, and a word of its message.
 var badToken = map[string][2]string{
+	"acm":                     {"ValidationException", "nextToken"},
 	"application-autoscaling": {"InvalidNextTokenException", ""},
 	"autoscaling":             {"InvalidNextToken", ""},
 	"cloudcontrolapi":         {"ValidationException", "NextToken"},

@@ -11,7 +11,6 @@ import (
 
 // absent are services of AWS's that clients often call and that aren't here, by their names in signatures.
 var absent = map[string]string{
-	"acm":               "AWS Certificate Manager",
 	"apigateway":        "Amazon API Gateway",
 	"aps":               "Amazon Managed Service for Prometheus",
 	"athena":            "Amazon Athena",

@@ -180,6 +180,7 @@ func TestErrorCodesAreAWSs(t *testing.T) {
 		{"../ec2", "ec2", EC2(nil).Constraints.Code, 20},
 		{"../ecr", "ecr", ECR(nil).Constraints.Code, 8},
 		{"../ecs", "ecs", ECS(nil).Constraints.Code, 8},
+		{"../acm", "acm", "ValidationException", 6},
 		{"../elb", "elbv2", "ValidationError", 20},
 		{"../iam", "iam", IAM(nil).Constraints.Code, 1},
 		{"../iam/sts", "sts", STS(nil).Constraints.Code, 0},

@@ -12,6 +12,7 @@ import (
 const (
 	ConfigurationPath = "/pintle/balancer/configuration"
 	ReportPath        = "/pintle/balancer/report"
+	ListPath          = "/pintle/balancer/list"
 )
 
 // MaxBody is how large a report may be.
@@ -40,6 +41,17 @@ type Report struct {
 	Targets   []Target
 	Number    int64 // the counts' number: reports of one process that have the same one have the same counts
 	Counts    []Count
+}
+
+// Listener is where a listener is, at one process.
+type Listener struct {
+	LoadBalancer string // its name
+	Protocol     string
+	Port         int
+	Address      string
+	URL          string // by the load balancer's name, if the address is this machine's
+	Process      string
+	Problem      string // why it isn't there
 }
 
 // Target is a target's health at a process.
