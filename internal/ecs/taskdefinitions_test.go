@@ -503,10 +503,7 @@ func TestHostPorts(t *testing.T) {
 	} {
 		for _, given := range []*int32{nil, aws.Int32(0), aws.Int32(80)} {
 			got := portDefaults(types.PortMapping{ContainerPort: aws.Int32(80), HostPort: given}, mode)
-			if given != nil && *given == 80 {
-				want = 80
-			}
-			if *got.HostPort != want || got.Protocol != types.TransportProtocolTcp {
+			if *got.HostPort != max(want, aws.ToInt32(given)) || got.Protocol != types.TransportProtocolTcp {
 				t.Errorf("%s, %v given: %d/%s", mode, aws.ToInt32(given), *got.HostPort, got.Protocol)
 			}
 		}

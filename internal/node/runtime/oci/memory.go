@@ -62,7 +62,11 @@ func (r *Runtime) releaseVolume(name, id string) error {
 	if err := os.Remove(filepath.Join(users, id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if left, err := os.ReadDir(users); err != nil || len(left) > 0 {
+	left, err := os.ReadDir(users)
+	if errors.Is(err, os.ErrNotExist) { // the last of others has ended meanwhile
+		return nil
+	}
+	if err != nil || len(left) > 0 {
 		return err
 	}
 	if err := kernel.Unmount(filepath.Join(r.volumes(), name)); err != nil {
