@@ -39,6 +39,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
@@ -86,7 +87,7 @@ func (p *Plane) buildServices() {
 	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.putMetrics, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
 	p.enrollment = enrollment.New(p.State, enrollment.Options{Now: p.now, Secret: p.issuer.NodeSecret})
-	p.sessions = sessions.New(p.State, sessions.Options{Nodes: p.Link, Log: p.log})
+	p.sessions = sessions.New(p.State, sessions.Options{Nodes: p.Link, Known: connection.Release, Log: p.log})
 	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Advertise: o.Advertise, Sessions: p.sessions, Log: p.log})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
@@ -235,6 +236,7 @@ func (p *Plane) newLink() *nodelink.Link {
 		Now:         p.now,
 		Observe:     p.meter.Observe,
 		Credentials: p.taskCredentials,
+		Known:       connection.Release,
 		Account:     p.account(),
 		Instance:    p.instanceCredentials,
 		Heartbeat:   p.options.Heartbeat,

@@ -32,6 +32,8 @@ type Options struct {
 	Observe func(instanceArn string, m acs.Message)
 	// Instance makes credentials of an EC2 instance's role for it; nil makes none.
 	Instance func(instanceID, roleArn, roleID string) *acs.IAMRoleCredentials
+	// Known hears of the request of each web socket whose other end has shown who it is; nil if nobody wants to hear.
+	Known func(context.Context)
 	// Account is whose nodes these are.
 	Account account.Account
 	// Heartbeat is the time between our heartbeats. A node that misses three counts as disconnected. Default and maximum are 8 s, so

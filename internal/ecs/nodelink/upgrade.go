@@ -11,7 +11,6 @@ import (
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
-	"github.com/pintle/pintle/internal/wire/connection"
 )
 
 // admit checks who wants to open a web socket and returns the row of its container instance. It returns nil if it
@@ -36,7 +35,9 @@ func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance s
 		refuse(w, http.StatusBadRequest, "InstanceInUseException", "Another agent is connected as the container instance "+instance+
 			". Was its data directory copied? Start this agent with an empty one.")
 	default:
-		connection.Release(r.Context())
+		if l.opts.Known != nil {
+			l.opts.Known(r.Context())
+		}
 		return row, who
 	}
 	return nil, who

@@ -14,7 +14,6 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/datachannel"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
-	"github.com/pintle/pintle/internal/wire/connection"
 )
 
 // ClientPath is where clients connect, as on AWS: the session's id follows.
@@ -201,7 +200,7 @@ func (s *Sessions) serveClient(w http.ResponseWriter, r *http.Request) {
 		conn.Close(websocket.StatusPolicyViolation, "the session or its token isn't known") //nolint:errcheck // as above
 		return
 	}
-	connection.Release(r.Context())
+	s.opts.Known(r.Context())
 	conn.SetReadLimit(datachannel.MaxMessage)
 	e := newEnd(r.Context(), conn)
 	defer e.hangUp()

@@ -30,6 +30,8 @@ type Nodes interface {
 // Options are what sessions need of the control plane.
 type Options struct {
 	Nodes Nodes
+	// Known hears of the request of each client that has shown its session's token.
+	Known func(context.Context)
 	Log   *slog.Logger
 }
 
