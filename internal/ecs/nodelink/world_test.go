@@ -86,6 +86,7 @@ func newWorldBehind(t *testing.T, j *journaltest.Memory, opts Options) *world {
 		})
 	}
 	opts.Log = slog.New(slog.DiscardHandler)
+	opts.Admitted = connection.Release
 	w.link = New(store, opts)
 	if err := w.link.Reset(t.Context()); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.sessions = New(store, Options{Nodes: w, Log: slog.New(slog.DiscardHandler)})
+	w.sessions = New(store, Options{Nodes: w, Admitted: connection.Release, Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewUnstartedServer(w.sessions)
 	limited := connection.Limit(server.Listener, connection.Limits{Strangers: strangers, Known: 1})
 	server.Listener, server.Config.ConnContext, server.Config.ConnState = limited, limited.Context, limited.State

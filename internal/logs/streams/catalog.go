@@ -32,11 +32,11 @@ func (c *catalog) add(id int, name string) {
 
 func (c *catalog) clone() catalog { return catalog{c.Next, maps.Clone(c.Groups)} }
 
-func (c *catalog) write(dir string) error {
-	if err := file.WriteSealed(filepath.Join(dir, catalogFile), c, true); err != nil {
-		return err
-	}
-	return file.SyncDir(dir)
+func (c *catalog) write(dir string) error { return errors.Join(c.replace(dir), file.SyncDir(dir)) }
+
+// replace is write without the directory's sync.
+func (c *catalog) replace(dir string) error {
+	return file.WriteSealed(filepath.Join(dir, catalogFile), c, true)
 }
 
 // read reads the catalog, which needn't exist while there are no groups.
@@ -101,7 +101,10 @@ func makeGroup(dir string, id int, meta Group) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(path))
 	}
-	return file.SyncDir(dir)
+	if err := file.SyncDir(dir); err != nil {
+		return errors.Join(err, removeGroup(dir, id))
+	}
+	return nil
 }
 
 // removeGroup removes a group's directory. If it's interrupted, the rest doesn't count as a group.

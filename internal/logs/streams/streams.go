@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 )
 
@@ -92,6 +93,8 @@ type Store struct {
 	mu      sync.RWMutex
 	groups  map[string]*group
 	catalog catalog
+
+	syncDir func(dir string) error // tests have it fail
 }
 
 // Open opens the store in dir, and creates it if needed.
@@ -102,7 +105,7 @@ func Open(dir string) (*Store, error) {
 	if err := file.Clean(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, groups: map[string]*group{}}
+	s := &Store{dir: dir, groups: map[string]*group{}, syncDir: file.SyncDir}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("streams: %w", err), s.Close())
 	}
@@ -164,20 +167,30 @@ func (s *Store) CreateGroup(meta Group) error {
 	}
 	id := max(s.catalog.Next, 1)
 	if err := makeGroup(s.dir, id, meta); err != nil {
-		return err
+		return disk.Unwritable(err)
 	}
 	next := s.catalog.clone()
 	next.add(id, meta.Name)
-	if err := next.write(s.dir); err != nil {
-		return errors.Join(err, removeGroup(s.dir, id))
+	isTaken, failed := s.setCatalog(next)
+	if !isTaken {
+		return errors.Join(failed, removeGroup(s.dir, id))
 	}
-	s.catalog = next
 	g, err := s.openGroup(id)
 	if err != nil {
 		return err
 	}
 	s.groups[meta.Name] = g
-	return nil
+	return failed
+}
+
+// setCatalog replaces the catalog. Where it was taken and there's an error all the same, a restart has the new one, and a power failure may
+// bring the old one back: then the directories of both must be there.
+func (s *Store) setCatalog(next catalog) (isTaken bool, err error) {
+	if err := next.replace(s.dir); err != nil {
+		return false, disk.Unwritable(err)
+	}
+	s.catalog = next
+	return true, disk.Unwritable(s.syncDir(s.dir))
 }
 
 // DeleteGroup deletes a group and its events.
@@ -193,11 +206,14 @@ func (s *Store) DeleteGroup(name string) error {
 	}
 	next := s.catalog.clone()
 	delete(next.Groups, g.id)
-	if err := next.write(s.dir); err != nil { // after this the group is gone, even if we crash
-		return err
+	isTaken, failed := s.setCatalog(next)
+	if !isTaken {
+		return failed
 	}
-	s.catalog = next
 	delete(s.groups, name)
+	if failed != nil {
+		return errors.Join(failed, g.close()) // the next start removes what is left
+	}
 	return errors.Join(g.close(), removeGroup(s.dir, g.id))
 }
 

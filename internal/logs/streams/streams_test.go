@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file/filetest"
 	"github.com/pintle/pintle/internal/wal"
 	"github.com/pintle/pintle/internal/wal/waltest"
@@ -82,6 +83,43 @@ func TestGroupsAndStreamsOutliveARestart(t *testing.T) {
 	streams, err := s.Streams("g")
 	if err != nil || len(streams) != 1 || streams[0].First != 3 || streams[0].LastIngestion != 5 || streams[0].CreatedAt != 1 {
 		t.Errorf("streams are %+v, %v", streams, err)
+	}
+}
+
+// TestACatalogInDoubt: where nobody knows whether the catalog's change is on disk, what a restart finds is what was so before it, whichever
+// catalog it has, and nothing that was acknowledged is lost.
+func TestACatalogInDoubt(t *testing.T) {
+	for _, goesBack := range []bool{false, true} {
+		dir := t.TempDir()
+		s := withGroup(t, dir, "a")
+		path := filepath.Join(dir, catalogFile)
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.syncDir = func(string) error {
+			if goesBack { // as after a power failure
+				os.WriteFile(path, before, 0o600) //nolint:errcheck // the test fails
+			}
+			return errors.New("a failed sync")
+		}
+		if err := s.DeleteGroup("g"); !disk.IsUnwritable(err) {
+			t.Fatal(err)
+		}
+		acknowledged := s.Append("g", "a", 5, []Event{event(3, "x")}) == nil
+		if err := s.CreateGroup(Group{Name: "h"}); !disk.IsUnwritable(err) {
+			t.Fatal(err)
+		}
+		s.Close()
+		s = open(t, dir)
+		if acknowledged || goesBack {
+			if _, _, err := s.Read(t.Context(), "g", Range{}); err != nil {
+				t.Errorf("went back: %v: a group that was there: %v", goesBack, err)
+			}
+		}
+		if err := s.CreateGroup(Group{Name: "h"}); err != nil && !errors.Is(err, ErrExists) {
+			t.Errorf("went back: %v: %v", goesBack, err)
+		}
 	}
 }
 

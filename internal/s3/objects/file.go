@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/file"
 )
 
@@ -78,10 +79,10 @@ func (s *Store) Write(r io.Reader) (f *File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := out.Sync(); err != nil {
-		return nil, err
+	if err := errors.Join(out.Sync(), file.SyncDir(filepath.Dir(path))); err != nil {
+		return nil, disk.Unwritable(err)
 	}
-	return &File{Size: size, Modified: s.now(), name: name, sums: sums}, file.SyncDir(filepath.Dir(path))
+	return &File{Size: size, Modified: s.now(), name: name, sums: sums}, nil
 }
 
 // create creates a file in a directory that is durable.
@@ -104,7 +105,7 @@ func (s *Store) makeDir(dir string) error {
 		return err
 	}
 	if err := file.SyncDir(s.dir); err != nil {
-		return err
+		return disk.Unwritable(err)
 	}
 	s.dirs[dir] = true
 	return nil
