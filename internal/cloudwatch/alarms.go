@@ -32,7 +32,7 @@ func (s *Service) PutMetricAlarm(ctx context.Context, in *cloudwatch.PutMetricAl
 		checkAlarm(in.AlarmName, in.AlarmDescription, in.OKActions, in.AlarmActions, in.InsufficientDataActions),
 		checkTags(in.Tags),
 		checkMetricAlarm(in),
-		s.checkAccounts(in.Metrics),
+		s.checkAccounts("Metrics", in.Metrics),
 	)
 	if err != nil {
 		return nil, err

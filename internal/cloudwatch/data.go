@@ -26,7 +26,7 @@ const (
 // The next page's token holds the number of data points returned so far.
 func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
 	query, limit, given, err := checkData(in)
-	if err := cmp.Or(err, s.checkAccounts(in.MetricDataQueries), checkLabelOptions(in.LabelOptions)); err != nil {
+	if err := cmp.Or(err, s.checkAccounts("MetricDataQueries", in.MetricDataQueries), checkLabelOptions(in.LabelOptions)); err != nil {
 		return nil, err
 	}
 	before := given
@@ -140,11 +140,11 @@ func checkData(in *cloudwatch.GetMetricDataInput) (query *metricquery.Query, lim
 }
 
 // checkAccounts refuses metrics of other accounts: none is linked.
-func (s *Service) checkAccounts(queries []types.MetricDataQuery) error {
+func (s *Service) checkAccounts(parameter string, queries []types.MetricDataQuery) error {
 	for i, q := range queries {
 		if q.AccountId != nil && *q.AccountId != s.opts.ID {
 			return validationError("The value %s for parameter %s.AccountId is invalid: this account is %s, and no other is linked.",
-				*q.AccountId, member("MetricDataQueries", i), s.opts.ID)
+				*q.AccountId, member(parameter, i), s.opts.ID)
 		}
 	}
 	return nil

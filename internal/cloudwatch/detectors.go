@@ -66,7 +66,7 @@ func (s *Service) detector(
 		return nil, invalid("The value %s for parameter SingleMetricAnomalyDetector.AccountId is invalid: no other account is linked.",
 			*single.AccountId)
 	case math != nil:
-		if err := s.checkAccounts(math.MetricDataQueries); err != nil {
+		if err := s.checkAccounts("MetricMathAnomalyDetector.MetricDataQueries", math.MetricDataQueries); err != nil {
 			return nil, err
 		}
 		d := &state.AnomalyDetector{AnomalyDetector: types.AnomalyDetector{MetricMathAnomalyDetector: math}}

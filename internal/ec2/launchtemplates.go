@@ -210,10 +210,11 @@ func (s *Service) CreateLaunchTemplateVersion(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	if aws.ToBool(in.ResolveAlias) {
-		err = s.resolveAliases(ctx, []types.LaunchTemplateVersion{out})
+	shown := []types.LaunchTemplateVersion{out}
+	if aws.ToBool(in.ResolveAlias) && s.resolveAliases(ctx, shown) == nil { // one that can't be resolved is shown as it is: the version is made
+		out = shown[0]
 	}
-	return &ec2.CreateLaunchTemplateVersionOutput{LaunchTemplateVersion: &out}, err
+	return &ec2.CreateLaunchTemplateVersionOutput{LaunchTemplateVersion: &out}, nil
 }
 
 // addVersion adds the version that a call gives to a template.

@@ -59,6 +59,13 @@ func TestResolveAlias(t *testing.T) {
 		t.Fatal(err)
 	}
 	for resolve, want := range map[bool]string{false: image, true: imageOf(image[len(byParameter):])} {
+		made, err := s.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
+			LaunchTemplateName: aws.String("alias"), SourceVersion: aws.String("1"), ResolveAlias: &resolve,
+			LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: "c5.large"},
+		})
+		if err != nil || *made.LaunchTemplateVersion.LaunchTemplateData.ImageId != want {
+			t.Errorf("a new version with ResolveAlias %t: got %v, %v", resolve, made, err)
+		}
 		out, err := s.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{
 			LaunchTemplateName: aws.String("alias"), ResolveAlias: &resolve,
 		})
