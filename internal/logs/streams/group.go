@@ -287,10 +287,12 @@ func (g *group) keepStreams() (kept *wal.Group) {
 const metaFile = "group.json"
 
 func writeMeta(dir string, meta Group) error {
-	if err := file.WriteSealed(filepath.Join(dir, metaFile), meta, true); err != nil {
-		return err
-	}
-	return file.SyncDir(dir)
+	return errors.Join(replaceDescription(dir, meta), file.SyncDir(dir))
+}
+
+// replaceDescription is writeMeta without the directory's sync.
+func replaceDescription(dir string, meta Group) error {
+	return file.WriteSealed(filepath.Join(dir, metaFile), meta, true)
 }
 
 // readMeta reads a group's description, which exists as long as the group.

@@ -232,11 +232,11 @@ func (s *Store) UpdateGroup(name string, change func(*Group) error) error {
 	if err := change(&meta); err != nil {
 		return err
 	}
-	if err := writeMeta(g.dir, meta); err != nil {
-		return err
+	if err := replaceDescription(g.dir, meta); err != nil {
+		return disk.Unwritable(err)
 	}
-	g.meta = meta
-	return nil
+	g.meta = meta // as a restart has it, whatever comes of the sync
+	return disk.Unwritable(s.syncDir(g.dir))
 }
 
 // Groups lists the groups by name.

@@ -123,6 +123,21 @@ func TestACatalogInDoubt(t *testing.T) {
 	}
 }
 
+// TestADescriptionInDoubt: a group is at once what a restart makes of it.
+func TestADescriptionInDoubt(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir)
+	s.syncDir = func(string) error { return errors.New("a failed sync") }
+	if err := s.UpdateGroup("g", func(g *Group) error { g.CreatedAt = 2; return nil }); !disk.IsUnwritable(err) {
+		t.Fatal(err)
+	}
+	before := s.Groups()
+	s.Close()
+	if after := open(t, dir).Groups(); len(after) != 1 || before[0].CreatedAt != after[0].CreatedAt {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	s := withGroup(t, t.TempDir(), "a")
 	for what, err := range map[string]error{
