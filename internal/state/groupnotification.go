@@ -83,6 +83,9 @@ func eventOf(a *GroupActivity) (event, instance string) {
 	return "", ""
 }
 
+// notifyFor is how long a notification is tried to be told, where the topic can't take it.
+const notifyFor = 24 * time.Hour
+
 // notifyGroup owes the end of an activity to the topics that its group tells of it.
 func (tx *Tx) notifyGroup(a *GroupActivity, now time.Time) {
 	g := tx.AutoScalingGroups.Get(aws.ToString(a.AutoScalingGroupName))
@@ -127,6 +130,7 @@ func (tx *Tx) notifyGroup(a *GroupActivity, now time.Time) {
 				Source:      *a.AutoScalingGroupARN,
 				Subject:     GroupSubject(event, g.Name()),
 				Body:        string(body),
+				Until:       now.Add(notifyFor),
 			}}, now)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -15,6 +16,9 @@ import (
 // subject is the subject of all messages about stacks.
 const subject = "AWS CloudFormation Notification"
 
+// patience is how long an event is tried to be told, where the topic can't take it.
+const patience = 24 * time.Hour
+
 // notify owes an event to the topics that are told of the stack, in the order of the events.
 func notify(tx *state.Tx, s *state.Stack, e *types.StackEvent) {
 	src := cmp.Or(s.Target, s.Source)
@@ -23,7 +27,13 @@ func notify(tx *state.Tx, s *state.Stack, e *types.StackEvent) {
 	}
 	for _, topic := range src.NotificationARNs {
 		tx.Owe(state.Delivery{
-			Debt: delivery.Debt{Destination: topic, Source: *s.StackId, Subject: subject, Body: notification(e)},
+			Debt: delivery.Debt{
+				Destination: topic,
+				Source:      *s.StackId,
+				Subject:     subject,
+				Body:        notification(e),
+				Until:       e.Timestamp.Add(patience),
+			},
 			Line: *s.StackId + " " + topic,
 		}, *e.Timestamp)
 	}

@@ -18,6 +18,8 @@ import (
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	secretstypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
@@ -82,6 +84,18 @@ func TestNeeds(t *testing.T) {
 		{"no tags", "sqs", "CreateQueue", &sqs.CreateQueueInput{QueueName: str("q"), Tags: map[string]string{}}, []string{
 			"sqs:CreateQueue arn:aws:sqs:us-east-1:000000000000:q",
 		}},
+		{"a topic that is made", "sns", "CreateTopic", &sns.CreateTopicInput{Name: str("t"), Tags: []snstypes.Tag{{Key: str("a")}}}, []string{
+			"sns:CreateTopic arn:aws:sns:us-east-1:000000000000:t", "sns:TagResource arn:aws:sns:us-east-1:000000000000:t",
+		}},
+		{
+			"a subscription's topic", "sns", "Unsubscribe", &sns.UnsubscribeInput{SubscriptionArn: str("arn:aws:sns:us-east-1:000000000000:t:id")},
+			[]string{"sns:Unsubscribe arn:aws:sns:us-east-1:000000000000:t"},
+		},
+		{
+			"a message to a target", "sns", "Publish", &sns.PublishInput{TargetArn: str("arn:aws:sns:us-east-1:000000000000:t")},
+			[]string{"sns:Publish arn:aws:sns:us-east-1:000000000000:t"},
+		},
+		{"a message to nobody", "sns", "Publish", &sns.PublishInput{}, []string{"sns:Publish *"}},
 		{"nothing in particular", "ecs", "ListClusters", &ecs.ListClustersInput{}, []string{"ecs:ListClusters *"}},
 		{"an action of another name", "s3", "ListObjectsV2", &s3.ListObjectsV2Input{Bucket: str("b")}, []string{"s3:ListBucket arn:aws:s3:::b"}},
 		{
