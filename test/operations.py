@@ -402,9 +402,9 @@ refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDe
     deploymentConfiguration={"minimumHealthyPercent": 100, "maximumPercent": 100})
 refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, schedulingStrategy="DAEMON")
 refused("ClientException", ecs.create_service, serviceName="w", taskDefinition="nothing", desiredCount=1)
-no = refused("UnsupportedFeatureException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1,
+no = refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1,
     loadBalancers=[{"targetGroupArn": "t", "containerName": "main", "containerPort": 80}])
-assert "loadBalancers" in no["Error"]["Message"], no
+assert "container port 80" in no["Error"]["Message"], no
 wait(ecs, "services_stable", services=["web"])
 arns = ecs.list_tasks(serviceName="web")["taskArns"]
 assert len(arns) == 2 and ecs.list_tasks(startedBy=web["deployments"][0]["id"])["taskArns"] == arns, arns

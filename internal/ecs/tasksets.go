@@ -28,6 +28,7 @@ func checkExternal(in *ecs.CreateServiceInput) error {
 	}
 	return refuseForExternal([]field{
 		{"taskDefinition", in.TaskDefinition != nil},
+		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"launchType", in.LaunchType != ""},
 		{"capacityProviderStrategy", len(in.CapacityProviderStrategy) > 0},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
@@ -41,6 +42,7 @@ func checkExternal(in *ecs.CreateServiceInput) error {
 func checkExternalUpdate(in *ecs.UpdateServiceInput) error {
 	return refuseForExternal([]field{
 		{"taskDefinition", in.TaskDefinition != nil},
+		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"capacityProviderStrategy", in.CapacityProviderStrategy != nil},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
