@@ -1694,7 +1694,7 @@ rule = dict(ecrRepositoryPrefix="quay")
 assert ecr.create_pull_through_cache_rule(**rule, upstreamRegistryUrl="quay.io")["upstreamRegistry"] == "quay"
 refused("PullThroughCacheRuleAlreadyExistsException", ecr.create_pull_through_cache_rule, **rule, upstreamRegistryUrl="quay.io")
 refused("UnsupportedUpstreamRegistryException", ecr.create_pull_through_cache_rule, ecrRepositoryPrefix="own", upstreamRegistryUrl="registry.example.com")
-refused("ValidationException", ecr.update_pull_through_cache_rule, **rule, credentialArn="arn:aws:secretsmanager:us-east-1:000000000000:secret:other")
+refused("InvalidParameterException", ecr.update_pull_through_cache_rule, **rule, credentialArn="arn:aws:secretsmanager:us-east-1:000000000000:secret:other")
 secret = secrets.create_secret(Name="ecr-pullthroughcache/quay", SecretString='{"username": "me", "accessToken": "token"}')["ARN"]
 assert ecr.update_pull_through_cache_rule(**rule, credentialArn=secret)["credentialArn"] == secret
 listed = [r for p in ecr.get_paginator("describe_pull_through_cache_rules").paginate() for r in p["pullThroughCacheRules"]]

@@ -30,6 +30,7 @@ import (
 type writing struct {
 	authorize.Need
 	service string // such as s3.amazonaws.com
+	role    string // the ARN of a role as which it's written, whose permission will do; empty for none
 	source  string // the ARN of what makes it write, as aws:SourceArn has it
 }
 
@@ -40,13 +41,15 @@ func (g gate) writings(in any) (all []writing) {
 	case *cloudwatchlogs.CreateExportTaskInput:
 		object := path.Join(aws.ToString(in.Destination), aws.ToString(in.DestinationPrefix)) + "/*"
 		all = append(all, writing{
-			authorize.Need{Action: "s3:PutObject", Resource: "arn:aws:s3:::" + object},
-			"logs.amazonaws.com", owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
+			Need:    authorize.Need{Action: "s3:PutObject", Resource: "arn:aws:s3:::" + object},
+			service: "logs.amazonaws.com",
+			source:  owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
 		})
 	case *cloudwatchlogs.PutSubscriptionFilterInput:
 		all = append(all, writing{
-			authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(in.DestinationArn)},
-			"logs.amazonaws.com", owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
+			Need:    authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(in.DestinationArn)},
+			service: "logs.amazonaws.com",
+			source:  owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
 		})
 	case *awssns.SubscribeInput:
 		if aws.ToString(in.Protocol) == "sqs" {
@@ -66,41 +69,51 @@ func (g gate) writings(in any) (all []writing) {
 		}
 		for _, q := range in.NotificationConfiguration.QueueConfigurations {
 			all = append(all, writing{
-				authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(q.QueueArn)},
-				"s3.amazonaws.com", "arn:aws:s3:::" + aws.ToString(in.Bucket),
+				Need:    authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(q.QueueArn)},
+				service: "s3.amazonaws.com",
+				source:  "arn:aws:s3:::" + aws.ToString(in.Bucket),
 			})
 		}
 		for _, t := range in.NotificationConfiguration.TopicConfigurations {
-			all = append(all, toTopics([]string{aws.ToString(t.TopicArn)}, "s3", "arn:aws:s3:::"+aws.ToString(in.Bucket))...)
+			all = append(all, toDestinations([]string{aws.ToString(t.TopicArn)}, "s3", "arn:aws:s3:::"+aws.ToString(in.Bucket))...)
 		}
 	}
 	return append(all, g.publications(in)...)
 }
 
-// publications returns what a call has services publish to topics on its caller's behalf.
+// publications returns what a call has services tell topics and queues on its caller's behalf.
 func (g gate) publications(in any) (all []writing) {
 	owner := g.plane.account()
 	switch in := in.(type) {
 	case *autoscaling.PutNotificationConfigurationInput:
-		all = append(all, toTopics([]string{aws.ToString(in.TopicARN)}, "autoscaling", g.groupARN(in.AutoScalingGroupName))...)
+		all = append(all, toDestinations([]string{aws.ToString(in.TopicARN)}, "autoscaling", g.groupARN(in.AutoScalingGroupName))...)
 	case *autoscaling.PutLifecycleHookInput:
-		all = append(all, toTopics([]string{aws.ToString(in.NotificationTargetARN)}, "autoscaling", g.groupARN(in.AutoScalingGroupName))...)
+		all = append(all, g.byHook(in.NotificationTargetARN, in.RoleARN, in.AutoScalingGroupName)...)
 	case *autoscaling.CreateAutoScalingGroupInput:
 		for _, h := range in.LifecycleHookSpecificationList {
-			all = append(all, toTopics([]string{aws.ToString(h.NotificationTargetARN)}, "autoscaling", g.groupARN(in.AutoScalingGroupName))...)
+			all = append(all, g.byHook(h.NotificationTargetARN, h.RoleARN, in.AutoScalingGroupName)...)
 		}
 	case *cloudwatch.PutMetricAlarmInput:
 		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
-		all = append(all, toTopics(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
+		all = append(all, toDestinations(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
 	case *cloudwatch.PutCompositeAlarmInput:
 		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
-		all = append(all, toTopics(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
+		all = append(all, toDestinations(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
 	case *cloudformation.CreateStackInput:
-		all = append(all, toTopics(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
+		all = append(all, toDestinations(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
 	case *cloudformation.UpdateStackInput:
-		all = append(all, toTopics(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
+		all = append(all, toDestinations(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
 	case *cloudformation.CreateChangeSetInput:
-		all = append(all, toTopics(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
+		all = append(all, toDestinations(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
+	}
+	return all
+}
+
+// byHook returns what a lifecycle hook of a group tells, as its role.
+func (g gate) byHook(target, role, group *string) []writing {
+	all := toDestinations([]string{aws.ToString(target)}, "autoscaling", g.groupARN(group))
+	for i := range all {
+		all[i].role = aws.ToString(role)
 	}
 	return all
 }
@@ -113,12 +126,19 @@ func (g gate) groupARN(name *string) string {
 	return g.plane.account().ARN("autoscaling", "autoScalingGroup:*:autoScalingGroupName/"+aws.ToString(name))
 }
 
-// toTopics returns that a service publishes to topics. Other destinations aren't looked at here.
-func toTopics(destinations []string, service, source string) (all []writing) {
+// toDestinations returns that a service tells topics and queues. Other destinations aren't looked at here.
+func toDestinations(destinations []string, service, source string) (all []writing) {
 	for _, arn := range destinations {
-		if strings.HasPrefix(arn, sns.ARNPrefix) {
-			all = append(all, writing{authorize.Need{Action: "sns:Publish", Resource: arn}, service + ".amazonaws.com", source})
+		need := authorize.Need{Resource: arn}
+		switch {
+		case strings.HasPrefix(arn, sns.ARNPrefix):
+			need.Action = "sns:Publish"
+		case strings.HasPrefix(arn, "arn:aws:sqs:"):
+			need.Action = "sqs:SendMessage"
+		default:
+			continue
 		}
+		all = append(all, writing{Need: need, service: service + ".amazonaws.com", source: source})
 	}
 	return all
 }
@@ -134,7 +154,7 @@ func (g gate) stackARN(nameOrID *string) string {
 
 // toQueue returns that a topic sends its messages to a queue.
 func toQueue(queue, topic string) writing {
-	return writing{authorize.Need{Action: "sqs:SendMessage", Resource: queue}, "sns.amazonaws.com", topic}
+	return writing{Need: authorize.Need{Action: "sqs:SendMessage", Resource: queue}, service: "sns.amazonaws.com", source: topic}
 }
 
 // toDeadLetters returns that a topic sends what it can't deliver to the queue of a redrive policy. One that can't be read is refused later.
@@ -148,16 +168,26 @@ func toDeadLetters(policy, topic string) []writing {
 	return []writing{toQueue(redrive.Queue, topic)}
 }
 
-// checkWritings refuses a call that has written what neither its caller may write, nor the service by the policy of the bucket or queue.
+// checkWritings refuses a call that has written what neither its caller may write, nor the role that it passes, nor the service by the policy of
+// the bucket, queue or topic.
 func (g gate) checkWritings(ctx context.Context, c call.Call, in any, who iam.Permissions, known policy.Context) error {
 	for _, w := range g.writings(in) {
 		d := g.decide(ctx, w.Need, who, known)
-		if d.Effect == policy.Allowed || g.lets(ctx, w, known) {
+		if d.Effect == policy.Allowed || g.lets(ctx, w, known) || g.roleMay(ctx, w) {
 			continue
 		}
 		return refusal.New("AccessDeniedException", "%s", authorize.Message(c.Service, c.Principal, w.Need, d))
 	}
 	return nil
+}
+
+// roleMay reports whether the role as which something is written may do so. That the caller may pass it is asked elsewhere.
+func (g gate) roleMay(ctx context.Context, w writing) bool {
+	if w.role == "" {
+		return false
+	}
+	who := g.plane.IAM.PermissionsOf(call.Identity{Principal: w.role, Role: w.role})
+	return who.Unlimited || g.decide(ctx, w.Need, who, who.Context).Effect == policy.Allowed
 }
 
 // lets reports whether the policy of a bucket or a queue lets a service write.

@@ -693,12 +693,14 @@ func TestWritingsOfServices(t *testing.T) {
 		})
 		return err
 	}
-	calls["an alarm's action"] = func() error {
-		_, err := cloudwatch.NewFromConfig(c).PutMetricAlarm(t.Context(), &cloudwatch.PutMetricAlarmInput{
-			AlarmName: aws.String("a"), Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: "Sum", Period: aws.Int32(60),
-			EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: "GreaterThanThreshold", AlarmActions: []string{*news.TopicArn},
-		})
-		return err
+	for _, destination := range []string{*news.TopicArn, queueARN} {
+		calls["an alarm's action at "+destination] = func() error {
+			_, err := cloudwatch.NewFromConfig(c).PutMetricAlarm(t.Context(), &cloudwatch.PutMetricAlarmInput{
+				AlarmName: aws.String("a"), Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: "Sum", Period: aws.Int32(60),
+				EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: "GreaterThanThreshold", AlarmActions: []string{destination},
+			})
+			return err
+		}
 	}
 	check := func(when string, allowed bool) {
 		t.Helper()
@@ -717,7 +719,8 @@ func TestWritingsOfServices(t *testing.T) {
 				action + `", "Resource": "` + resource + `"` + condition + `}]}`)
 		}
 		_, err := sqs.NewFromConfig(owner).SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: queue.QueueUrl, Attributes: map[string]string{
-			"Policy": *text(queueARN, "sqs:SendMessage", `["logs.amazonaws.com", "s3.amazonaws.com", "sns.amazonaws.com"]`),
+			"Policy": *text(queueARN, "sqs:SendMessage",
+				`["logs.amazonaws.com", "s3.amazonaws.com", "sns.amazonaws.com", "cloudwatch.amazonaws.com"]`),
 		}})
 		if err != nil {
 			t.Fatal(err)
