@@ -1825,6 +1825,7 @@ elb.add_tags(ResourceArns=[rule["RuleArn"]], Tags=[{"Key": "b", "Value": "2"}, {
 elb.remove_tags(ResourceArns=[rule["RuleArn"]], TagKeys=["c"])
 got = elb.describe_tags(ResourceArns=[balancer["LoadBalancerArn"], rule["RuleArn"]])["TagDescriptions"]
 assert [d["Tags"] for d in got] == [[{"Key": "a", "Value": "1"}], [{"Key": "b", "Value": "2"}]], got
+assert "MinimumLoadBalancerCapacity" not in elb.describe_capacity_reservation(**lb)
 assert {"Name": "target-groups", "Max": "3000"} in elb.describe_account_limits()["Limits"]
 assert elb.describe_ssl_policies(Names=["ELBSecurityPolicy-2016-08"])["SslPolicies"][0]["SslProtocols"][0] == "TLSv1.2"
 refused("ResourceInUse", elb.delete_target_group, **tg)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -55,6 +56,22 @@ func TestTerraformTopics(t *testing.T) {
 		if n := p.AWS("sns", what, "--query", query, "--output", "text"); n != "0" {
 			t.Errorf("%s: %s are left", what, n)
 		}
+	}
+}
+
+// TestTerraformBalancer is TestTerraform for a load balancer with its listener, rules and target group.
+func TestTerraformBalancer(t *testing.T) {
+	t.Parallel()
+	plugins := findTerraform(t)
+	p := Up(t, "c5.large")
+	applyAndDestroy(p, plugins, "terraform/balancer", func() {
+		where := strings.Fields(p.AWS("elbv2", "describe-load-balancers", "--query", "LoadBalancers[0].[State.Code,DNSName]", "--output", "text"))
+		if len(where) != 2 || where[0] != "active" {
+			t.Errorf("it is %v", where)
+		}
+	})
+	if n := p.AWS("elbv2", "describe-target-groups", "--query", "length(TargetGroups)", "--output", "text"); n != "0" {
+		t.Errorf("%s target groups are left", n)
 	}
 }
 

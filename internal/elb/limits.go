@@ -52,3 +52,13 @@ func kindOfARN(arn string) string {
 	kind, _, _ := strings.Cut(parts[5], "/")
 	return kind
 }
+
+// DescribeCapacityReservation is here for clients that ask: nothing is reserved, since a proxy takes what there is.
+func (s *Service) DescribeCapacityReservation(
+	_ context.Context, in *api.DescribeCapacityReservationInput,
+) (*api.DescribeCapacityReservationOutput, error) {
+	if _, err := findLoadBalancer(s.store.View(), in.LoadBalancerArn); err != nil {
+		return nil, err
+	}
+	return &api.DescribeCapacityReservationOutput{CapacityReservationState: []types.ZonalCapacityReservationState{}}, nil
+}

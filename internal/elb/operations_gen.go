@@ -19,6 +19,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DeleteTargetGroup", s.DeleteTargetGroup),
 		call.Op("DeregisterTargets", s.DeregisterTargets),
 		call.Op("DescribeAccountLimits", s.DescribeAccountLimits),
+		call.Op("DescribeCapacityReservation", s.DescribeCapacityReservation),
 		call.Op("DescribeListenerAttributes", s.DescribeListenerAttributes),
 		call.Op("DescribeListenerCertificates", s.DescribeListenerCertificates),
 		call.Op("DescribeListeners", s.DescribeListeners),

@@ -69,8 +69,12 @@ func (s *step) register() {
 		if *t.LastStatus != "RUNNING" || *t.DesiredStatus != "RUNNING" {
 			continue
 		}
+		wanted := s.loadBalancers(t)
+		if len(wanted) == 0 {
+			continue
+		}
 		has := s.registered(t)
-		for _, b := range s.loadBalancers(t) {
+		for _, b := range wanted {
 			group := aws.ToString(b.TargetGroupArn)
 			isThere := func(target *state.Target) bool { return target.Group == group && s.isFor(t, &b, target) }
 			if slices.ContainsFunc(has, isThere) {

@@ -1,0 +1,99 @@
+# A load balancer with what belongs to it, for TestTerraformBalancer.
+terraform {
+  required_providers {
+    aws = { source = "hashicorp/aws" }
+  }
+}
+
+provider "aws" {
+  region = "us-east-1"
+}
+
+data "aws_vpc" "default" { default = true }
+
+data "aws_subnets" "default" {
+  filter {
+    name   = "vpc-id"
+    values = [data.aws_vpc.default.id]
+  }
+}
+
+resource "aws_lb" "web" {
+  name               = "web"
+  load_balancer_type = "application"
+  subnets            = slice(sort(data.aws_subnets.default.ids), 0, 2)
+  idle_timeout       = 30
+  tags               = { project = "models" }
+}
+
+resource "aws_lb_target_group" "models" {
+  name                 = "models"
+  port                 = 80
+  protocol             = "HTTP"
+  target_type          = "ip"
+  vpc_id               = data.aws_vpc.default.id
+  deregistration_delay = 5
+  health_check {
+    path     = "/health"
+    interval = 10
+    timeout  = 5
+    matcher  = "200-299"
+  }
+  stickiness {
+    type            = "lb_cookie"
+    cookie_duration = 60
+  }
+}
+
+resource "aws_lb_target_group_attachment" "model" {
+  target_group_arn = aws_lb_target_group.models.arn
+  target_id        = "127.0.0.1"
+  port             = 9
+}
+
+resource "aws_lb_listener" "web" {
+  load_balancer_arn = aws_lb.web.arn
+  port              = 80
+  protocol          = "HTTP"
+  default_action {
+    type             = "forward"
+    target_group_arn = aws_lb_target_group.models.arn
+  }
+}
+
+resource "aws_lb_listener_rule" "fixed" {
+  listener_arn = aws_lb_listener.web.arn
+  priority     = 10
+  action {
+    type = "fixed-response"
+    fixed_response {
+      content_type = "text/plain"
+      message_body = "fixed"
+      status_code  = "200"
+    }
+  }
+  condition {
+    path_pattern { values = ["/fixed"] }
+  }
+  condition {
+    http_header {
+      http_header_name = "X-Version"
+      values           = ["1", "2"]
+    }
+  }
+}
+
+resource "aws_lb_listener_rule" "old" {
+  listener_arn = aws_lb_listener.web.arn
+  priority     = 20
+  action {
+    type = "redirect"
+    redirect {
+      path        = "/new"
+      status_code = "HTTP_301"
+    }
+  }
+  condition {
+    host_header { values = ["old.example.com"] }
+  }
+}
