@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -61,7 +62,12 @@ func (g *Registry) find(x *exchange) (i *state.Image, text []byte, err error) {
 		}
 		return i, nil, err
 	}
-	cached, text, err := g.opts.Upstream.Manifest(x.Context(), rule, x.name, x.rest, func() error { return g.admit(x) })
+	if err := g.mayImport(x); err != nil && i == nil {
+		return nil, nil, err
+	} else if err != nil {
+		return i, nil, nil
+	}
+	cached, text, err := g.opts.Upstream.Manifest(x.Context(), rule, x.name, x.rest, func(ctx context.Context) error { return g.admit(ctx, x.name) })
 	if err != nil && i != nil && x.Context().Err() == nil {
 		g.opts.Failed(fmt.Errorf("%s:%s stays as it is: %w", x.name, x.rest, err))
 		return i, nil, nil
@@ -83,19 +89,23 @@ func (g *Registry) isCurrent(x *exchange, i *state.Image) bool {
 	return t == nil || t.Checked == nil || g.ecr.Since(*t.Checked) < checkEvery
 }
 
-// admit lets an image of another registry in, and makes the repository if there is none.
-func (g *Registry) admit(x *exchange) error {
+// mayImport asks whether a caller may have an image come from another registry, and the repository made if there is none.
+func (g *Registry) mayImport(x *exchange) error {
 	if err := g.opts.Allow(x.Context(), "BatchImportUpstreamImage", x.pulls()); err != nil {
 		return err
 	}
 	if g.ecr.Check(x.name) == nil {
 		return nil
 	}
-	in := &ecr.CreateRepositoryInput{RepositoryName: &x.name}
-	if err := g.opts.Allow(x.Context(), "CreateRepository", in); err != nil {
-		return err
+	return g.opts.Allow(x.Context(), "CreateRepository", &ecr.CreateRepositoryInput{RepositoryName: &x.name})
+}
+
+// admit makes the repository of an image of another registry, if there is none.
+func (g *Registry) admit(ctx context.Context, name string) error {
+	if g.ecr.Check(name) == nil {
+		return nil
 	}
-	_, err := g.ecr.CreateRepository(x.Context(), in)
+	_, err := g.ecr.CreateRepository(ctx, &ecr.CreateRepositoryInput{RepositoryName: &name})
 	if exists := new(types.RepositoryAlreadyExistsException); errors.As(err, &exists) {
 		return nil
 	}

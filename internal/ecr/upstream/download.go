@@ -102,6 +102,14 @@ func (d *download) take() bool {
 
 // copy copies a layer from its registry into its repository.
 func (c *Cache) copy(ctx context.Context, from *origin, d *download) error {
+	if err := c.receive(ctx, from, d); err != nil {
+		return err
+	}
+	return c.ecr.FinishLayer(ctx, d.repository, d.upload, d.digest)
+}
+
+// receive takes in a layer's bytes.
+func (c *Cache) receive(ctx context.Context, from *origin, d *download) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := time.AfterFunc(stall, func() { cancel(fmt.Errorf("the registry sent nothing for %v", stall)) })
@@ -125,7 +133,7 @@ func (c *Cache) copy(ctx context.Context, from *origin, d *download) error {
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	return c.ecr.FinishLayer(ctx, d.repository, d.upload, d.digest)
+	return nil
 }
 
 type readerFunc func([]byte) (int, error)

@@ -33,9 +33,10 @@ var guarded = plaintext.Guard{RoundTripper: remote.DefaultTransport}
 const (
 	// stall is how long a registry may send nothing.
 	stall = time.Minute
-	// maxImages is how many images may be on their way, and maxDownloads how many layers of one.
+	// maxImages is how many images may be on their way, and maxDownloads how many layers of one: so many that whoever has an image's first
+	// layers needn't wait for them.
 	maxImages    = 64
-	maxDownloads = 3
+	maxDownloads = 16
 )
 
 // The errors of images that don't come.
@@ -54,14 +55,21 @@ type Cache struct {
 
 	mu      sync.Mutex
 	ctx     context.Context      // Run's; nil before and after
-	images  int                  // on their way
+	images  map[string]image     // on their way, by repository and reference
 	coming  map[string]*download // layers, by repository and digest
 	running sync.WaitGroup
 }
 
+// image is an image on its way.
+type image struct {
+	*state.Image
+
+	manifest []byte
+}
+
 // New returns a cache that stores what it brings in a service's repositories.
 func New(s *ecr.Service, b *blobs.Store, log *slog.Logger) *Cache {
-	return &Cache{ecr: s, blobs: b, log: log, coming: map[string]*download{}}
+	return &Cache{ecr: s, blobs: b, log: log, images: map[string]image{}, coming: map[string]*download{}}
 }
 
 // Run lets images come until ctx ends.
@@ -114,39 +122,41 @@ func (c *Cache) credentials(ctx context.Context, rule *state.PullThroughRule) (a
 }
 
 // Manifest returns an image as the other registry has it now, and its manifest. If its layers aren't here they begin to come. admit is called
-// before anything is stored.
+// before anything is stored, for all who ask for the image at the moment.
 func (c *Cache) Manifest(
-	ctx context.Context, rule *state.PullThroughRule, repository, reference string, admit func() error,
+	ctx context.Context, rule *state.PullThroughRule, repository, reference string, admit func(context.Context) error,
 ) (*state.Image, []byte, error) {
-	type found struct {
-		image *state.Image
-		text  []byte
+	key := state.InRepository(repository, reference)
+	c.mu.Lock()
+	i, isComing := c.images[key]
+	c.mu.Unlock()
+	if isComing {
+		return i.Image, i.manifest, nil
 	}
-	answer := c.asking.DoChan(state.InRepository(repository, reference), func() (any, error) {
+	answer := c.asking.DoChan(key, func() (any, error) {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), stall) // others may wait for it, too
 		defer cancel()
-		i, text, err := c.ask(asking, rule, repository, reference, admit)
-		return found{i, text}, err
+		return c.ask(asking, rule, repository, reference, admit)
 	})
 	select {
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	case r := <-answer:
-		f := r.Val.(found)
-		return f.image, f.text, r.Err
+		i := r.Val.(image)
+		return i.Image, i.manifest, r.Err
 	}
 }
 
 func (c *Cache) ask(
-	ctx context.Context, rule *state.PullThroughRule, repository, reference string, admit func() error,
-) (*state.Image, []byte, error) {
+	ctx context.Context, rule *state.PullThroughRule, repository, reference string, admit func(context.Context) error,
+) (image, error) {
 	source, err := name.NewRepository(rule.URL + "/" + rule.Upstream(repository))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrNotThere, err)
+		return image{}, fmt.Errorf("%w: %w", ErrNotThere, err)
 	}
 	auth, err := c.credentials(ctx, rule)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return image{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	p := ecr.Pushed{Repository: repository, IsCached: true}
 	var ref name.Reference = source.Digest(reference)
@@ -156,31 +166,32 @@ func (c *Cache) ask(
 	}
 	d, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuth(auth), remote.WithTransport(guarded))
 	if refused := new(transport.Error); errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
-		return nil, nil, ErrNotThere
+		return image{}, ErrNotThere
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return image{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	p.Manifest = d.Manifest
 	p.MediaType = string(d.MediaType)
 	i, err := ecr.Parse(p.Manifest, p.MediaType)
 	if err != nil {
-		return nil, nil, err
+		return image{}, err
 	}
-	if err := admit(); err != nil {
-		return nil, nil, err
+	if err := admit(ctx); err != nil {
+		return image{}, err
 	}
 	if !i.IsList() {
 		missing, err := c.missing(p, i)
 		if err != nil {
-			return nil, nil, err
+			return image{}, err
 		}
 		if len(missing) > 0 {
-			return i, p.Manifest, c.begin(p, &origin{source, auth}, missing)
+			coming := image{i, p.Manifest}
+			return coming, c.begin(reference, coming, p, &origin{source, auth}, missing)
 		}
 	}
 	i, _, err = c.ecr.Push(ctx, p)
-	return i, p.Manifest, err
+	return image{i, p.Manifest}, err
 }
 
 // missing lists the blobs of an image that its repository doesn't have.
@@ -204,35 +215,37 @@ func (c *Cache) missing(p ecr.Pushed, i *state.Image) (all []v1.Descriptor, err 
 }
 
 // begin has the blobs of an image come, and puts the image once they have.
-func (c *Cache) begin(p ecr.Pushed, from *origin, missing []v1.Descriptor) error {
+func (c *Cache) begin(reference string, i image, p ecr.Pushed, from *origin, missing []v1.Descriptor) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx == nil || c.images >= maxImages {
+	if c.ctx == nil || len(c.images) >= maxImages {
 		return ErrBusy
 	}
 	downloads, err := c.downloadsLocked(p.Repository, missing)
 	if err != nil {
 		return err
 	}
-	c.images++
+	key := state.InRepository(p.Repository, reference)
+	c.images[key] = i
 	ctx := c.ctx
 	c.running.Go(func() {
 		err := c.bring(ctx, p, from, downloads)
 		if err != nil && ctx.Err() == nil {
-			c.log.Warn("cannot bring an image from its registry", "repository", p.Repository, "image", p.Tag, "from", from.repository, "error", err)
+			c.log.Warn("cannot bring an image from its registry", "repository", p.Repository, "image", reference, "from", from.repository, "error", err)
 		}
 		c.mu.Lock()
-		c.images--
+		delete(c.images, key)
 		c.mu.Unlock()
 	})
 	return nil
 }
 
+// bring fetches an image's layers and puts the image. A layer that fails leaves the others alone, for which other images may wait.
 func (c *Cache) bring(ctx context.Context, p ecr.Pushed, from *origin, downloads []*download) error {
-	g, fetching := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(maxDownloads)
 	for _, d := range downloads {
-		g.Go(func() error { return c.fetch(fetching, from, d) })
+		g.Go(func() error { return c.fetch(ctx, from, d) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
