@@ -219,6 +219,7 @@ func (t *task) tryPull(ctx context.Context, image string, auth *runtime.Registry
 			return err
 		})
 		if err == nil {
+			t.engine.images.grow()
 			return digest, nil
 		}
 		if digest, ok := t.engine.standIn(ctx, image, err); ok && ctx.Err() == nil {

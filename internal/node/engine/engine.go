@@ -99,7 +99,7 @@ func Open(opts Options) (*Engine, error) {
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	images, err := openImages(opts.Dir)
+	images, err := openImages(opts.Dir, opts.Runtime, opts.Log)
 	if err != nil {
 		return nil, err
 	}

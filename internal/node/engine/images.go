@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/node/runtime"
 )
 
 // PullBehavior says when a task's images are pulled. The values are those of ECS_IMAGE_PULL_BEHAVIOR.
@@ -28,39 +30,76 @@ const (
 type imageKeeper interface {
 	// ImagesSize is what images take on the disk, in bytes.
 	ImagesSize(ctx context.Context) (int64, error)
-	// RemoveImage removes an image that no container has. It's no error if the image has gone.
+	// RemoveImage removes an image. It's no error if the image has gone, and runtime.ErrImageInUse if something still has it.
 	RemoveImage(ctx context.Context, ref string) error
 }
 
-// minImageAge is how long an image stays after its last use, as with Amazon's agent.
-const minImageAge = time.Hour
+// imageLister is an imageKeeper that knows which images it has, and when each was used last.
+type imageLister interface {
+	Images() (map[string]time.Time, error)
+}
+
+const (
+	// minImageAge is how long an image stays after its last use, as with Amazon's agent.
+	minImageAge = time.Hour
+	// removeTimeout is how long an image may take to go. Tasks that want it wait meanwhile.
+	removeTimeout = time.Minute
+)
 
 // images remembers which images tasks have used, and when.
 type images struct {
 	path string
 
-	mu    sync.Mutex           // held while an image goes, so that no task starts with it meanwhile
-	used  map[string]time.Time // by reference
-	grown bool                 // whether they may take more than the budget
+	mu    sync.Mutex
+	used  map[string]time.Time     // by reference
+	going map[string]chan struct{} // images that are being removed; closed when that is over
+	grown bool                     // whether they may take more than the budget
 }
 
-// openImages reads what the last agent remembered.
-func openImages(dir string) (*images, error) {
-	i := &images{path: filepath.Join(dir, "images", "used.json"), used: map[string]time.Time{}, grown: true}
+// openImages reads what the last agent remembered. Without that, images are the runtime's, if it knows them.
+func openImages(dir string, rt runtime.Runtime, log *slog.Logger) (*images, error) {
+	i := &images{
+		path:  filepath.Join(dir, "images", "used.json"),
+		used:  map[string]time.Time{},
+		going: map[string]chan struct{}{},
+		grown: true,
+	}
 	if err := os.MkdirAll(filepath.Dir(i.path), 0o700); err != nil {
 		return nil, err
 	}
-	err := file.ReadJSON(i.path, &i.used)
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
+	if err := file.ReadJSON(i.path, &i.used); err != nil && !errors.Is(err, os.ErrNotExist) {
+		log.Warn("it isn't known any more when images were used", "file", i.path, "error", err)
+		i.used = map[string]time.Time{}
+	}
+	lister, ok := rt.(imageLister)
+	if !ok {
+		return i, nil
+	}
+	stored, err := lister.Images()
+	for ref, used := range stored {
+		if _, known := i.used[ref]; !known {
+			i.used[ref] = used
+		}
 	}
 	return i, err
 }
 
-// use notes that a task uses an image from now on, and reports whether one has used it before.
-func (i *images) use(ref string) (known bool, err error) {
+// use notes that a task uses an image from now on, and reports whether one has used it before. While the image is being removed it waits.
+func (i *images) use(ctx context.Context, ref string) (known bool, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	for i.going[ref] != nil {
+		gone := i.going[ref]
+		i.mu.Unlock()
+		select {
+		case <-gone:
+		case <-ctx.Done():
+		}
+		i.mu.Lock()
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
 	last, known := i.used[ref]
 	i.used[ref] = time.Now().UTC()
 	i.grown = true
@@ -82,15 +121,31 @@ func (i *images) unused(taken map[string]bool) []string {
 // remove removes an image, unless a task has begun to use it.
 func (i *images) remove(ref string, do func() error) error {
 	i.mu.Lock()
-	defer i.mu.Unlock()
-	if time.Since(i.used[ref]) < minImageAge {
+	last, known := i.used[ref]
+	if !known || time.Since(last) < minImageAge || i.going[ref] != nil {
+		i.mu.Unlock()
 		return nil
 	}
-	if err := do(); err != nil {
+	gone := make(chan struct{})
+	i.going[ref] = gone
+	i.mu.Unlock()
+	err := do()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.going, ref)
+	close(gone)
+	if err != nil {
 		return err
 	}
 	delete(i.used, ref)
 	return file.WriteJSON(i.path, i.used, false)
+}
+
+// grow notes that an image has come.
+func (i *images) grow() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.grown = true
 }
 
 // mayExceed reports whether the images may take more than the budget, and settle notes that they don't.
@@ -112,26 +167,37 @@ func (e *Engine) tidyImages(ctx context.Context) error {
 	if !ok || e.opts.ImageBudget == 0 || e.opts.Pull == PullPreferCached || !e.images.mayExceed() {
 		return nil
 	}
+	var failed error
 	unused := e.images.unused(e.imagesInUse())
 	for {
 		size, err := keeper.ImagesSize(ctx)
 		if err != nil {
-			return err
+			return errors.Join(failed, err)
 		}
 		if size <= e.opts.ImageBudget {
 			e.images.settle()
-			return nil
+			return failed
 		}
 		if len(unused) == 0 {
-			return nil
+			return failed
 		}
-		ref := unused[0]
+		if err := e.removeImage(ctx, keeper, unused[0]); err != nil && !errors.Is(err, runtime.ErrImageInUse) {
+			failed = errors.Join(failed, err)
+		}
 		unused = unused[1:]
-		if err := e.images.remove(ref, func() error { return keeper.RemoveImage(ctx, ref) }); err != nil {
-			return err
-		}
-		e.opts.Log.Info("removed an image to make room", "image", ref)
 	}
+}
+
+func (e *Engine) removeImage(ctx context.Context, keeper imageKeeper, ref string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	return e.images.remove(ref, func() error {
+		err := keeper.RemoveImage(ctx, ref)
+		if err == nil {
+			e.opts.Log.Info("removed an image to make room", "image", ref)
+		}
+		return err
+	})
 }
 
 // imagesInUse are the images of all containers that are still here.
@@ -147,7 +213,7 @@ func (e *Engine) imagesInUse() map[string]bool {
 
 // needsNoPull reports whether an image is here and needn't be pulled, and returns its digest.
 func (e *Engine) needsNoPull(ctx context.Context, ref string) (digest string, ok bool) {
-	known, err := e.images.use(ref)
+	known, err := e.images.use(ctx, ref)
 	if err != nil { // of a full disk, say; then it's removed too soon at worst
 		e.opts.Log.Warn("cannot note that an image is used", "image", ref, "error", err)
 	}

@@ -1,13 +1,19 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pintle/pintle/internal/node/runtime"
 )
 
 // TestPullBehaviors: which of a task's images are pulled, and what counts where that fails.
@@ -105,4 +111,61 @@ func TestImagesFitTheirBudget(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestImagesWithoutMemory: what is known of images may be lost: the agent starts all the same, and removes those that its runtime knows.
+func TestImagesWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dir := newWorld(), t.TempDir()
+		w.stored = map[string]bool{"old": true, "older": true}
+		if err := os.MkdirAll(filepath.Join(dir, "images"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "images", "used.json"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := w.start(t, dir, func(o *Options) { o.ImageBudget = 1 })
+		defer a.kill()
+		later(2 * time.Minute)
+		if !w.stored["old"] || w.stored["older"] {
+			t.Errorf("left are %v", w.stored)
+		}
+	})
+}
+
+// TestAnImageThatStays: one that can't be removed keeps no other one from going.
+func TestAnImageThatStays(t *testing.T) {
+	for _, why := range []error{runtime.ErrImageInUse, errors.New("no")} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.stored = map[string]bool{"old": true, "older": true}
+			w.stays = map[string]error{"older": why}
+			a := w.start(t, t.TempDir(), func(o *Options) { o.ImageBudget = 1 })
+			defer a.kill()
+			later(2 * time.Minute)
+			if w.stored["old"] || !w.stored["older"] {
+				t.Errorf("%v: left are %v", why, w.stored)
+			}
+		})
+	}
+}
+
+// TestUseWaits: a task waits for an image that is being removed, and for no other one.
+func TestUseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, err := openImages(t.TempDir(), nil, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.used["a"] = time.Now().Add(-2 * time.Hour)
+		go i.remove("a", func() error { time.Sleep(time.Minute); return nil }) //nolint:errcheck // it can't fail
+		synctest.Wait()
+		began := time.Now()
+		if known, err := i.use(t.Context(), "b"); known || err != nil || time.Since(began) != 0 {
+			t.Errorf("another one: %v, %v after %v", known, err, time.Since(began))
+		}
+		if known, err := i.use(t.Context(), "a"); known || err != nil || time.Since(began) != time.Minute {
+			t.Errorf("it: %v, %v after %v", known, err, time.Since(began))
+		}
+	})
 }

@@ -80,7 +80,7 @@ func TestContainersOfAnotherRuntime(t *testing.T) {
 		if err := rec.write(filepath.Join(dir, "t.json")); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Open(Options{Dir: dir, Runtime: &agent{}})
+		_, err := Open(Options{Dir: dir, Runtime: &agent{world: newWorld()}})
 		if (err == nil) != test.opens {
 			t.Errorf("with a container that is %q with %s: %v", test.status, test.runtime, err)
 		}

@@ -38,6 +38,7 @@ type world struct {
 	pulls      atomic.Int32
 	pulledWith *runtime.RegistryAuth // by the last pull
 	stored     map[string]bool       // images that are here
+	stays      map[string]error      // those that don't go, and why
 }
 
 type fakeContainer struct {
@@ -224,7 +225,26 @@ func (a *agent) ImagesSize(context.Context) (int64, error) {
 }
 
 func (a *agent) RemoveImage(_ context.Context, image string) error {
-	return a.do(func() error { delete(a.stored, image); return nil })
+	return a.do(func() error {
+		if err := a.stays[image]; err != nil {
+			return err
+		}
+		delete(a.stored, image)
+		return nil
+	})
+}
+
+// Images knows two images that were used long ago.
+func (a *agent) Images() (map[string]time.Time, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := map[string]time.Time{}
+	for image, ago := range map[string]time.Duration{"old": 2 * time.Hour, "older": 3 * time.Hour} {
+		if a.stored[image] {
+			all[image] = time.Now().Add(-ago)
+		}
+	}
+	return all, nil
 }
 
 func (a *agent) Create(_ context.Context, spec *runtime.Spec) error {

@@ -281,6 +281,7 @@ var (
 	ErrNotFound      = errors.New("no such container")
 	ErrImageNotFound = errors.New("no such image")
 	ErrImageName     = errors.New("invalid reference format") // no image can have this name
+	ErrImageInUse    = errors.New("the image is in use")
 	ErrUnsupported   = errors.New("not supported by this runtime")
 	ErrUnavailable   = errors.New("the container engine cannot be reached") // it may be restarting
 	ErrCannotStart   = errors.New("the container cannot start")             // Create's, for what others find out when they start it

@@ -145,13 +145,22 @@ func (r *Runtime) ImagesSize(ctx context.Context) (int64, error) {
 	return use.Images.TotalSize, err
 }
 
-// RemoveImage removes an image's name, and the image with the last of its names. One that a container has stays, whoever made that.
+// RemoveImage removes an image's names, and the image with the last of them. One that a container has stays, whoever made that.
 func (r *Runtime) RemoveImage(ctx context.Context, ref string) error {
-	_, err := r.api.ImageRemove(ctx, imageName(ref), client.ImageRemoveOptions{PruneChildren: true})
-	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
-		return nil
+	names := []string{imageName(ref)}
+	if isPinnedInECR(ref) {
+		names = append(names, ref) // which it was pulled by
 	}
-	return err
+	for _, name := range names {
+		_, err := r.api.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+		if errdefs.IsConflict(err) {
+			return fmt.Errorf("%w: %w", runtime.ErrImageInUse, err)
+		}
+		if err != nil && !errdefs.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // pullWatched pulls an image, unless the engine reports no progress for a while.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/node/runtime"
 )
 
 // layersFile, in a container's directory, lists the layers that the container has mounted.
@@ -24,16 +25,37 @@ func LayersOf(dir string) (names []string, err error) {
 // inUse is how long an image stays that was used: another agent of this machine may be about to make a container of it.
 const inUse = 10 * time.Minute
 
-// Remove removes an image, unless it was used just now. Its layers go with the next Prune, if nothing else has them.
+// Remove removes an image, unless it was used just now, which is runtime.ErrImageInUse. Its layers go with the next Prune, if nothing else has them.
 func (s *Store) Remove(ref string) error {
 	info, err := os.Stat(s.path(ref))
-	if err == nil && time.Since(info.ModTime()) > inUse {
+	if err == nil && time.Since(info.ModTime()) < inUse {
+		return runtime.ErrImageInUse
+	}
+	if err == nil {
 		err = os.Remove(s.path(ref))
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return err
+}
+
+// Images are the stored images, by reference, with when each was used last.
+func (s *Store) Images() (map[string]time.Time, error) {
+	paths, err := file.Glob(filepath.Join(s.dir, "images"), "*.json")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]time.Time{}
+	for _, path := range paths {
+		var img Image
+		info, err := os.Stat(path)
+		if err := errors.Join(err, file.ReadJSON(path, &img)); err != nil {
+			return nil, err
+		}
+		all[img.Ref] = info.ModTime().UTC()
+	}
+	return all, nil
 }
 
 // Prune removes the layers that neither an image nor a container has, whose layers are given. While a pull goes on it does nothing.
@@ -118,11 +140,10 @@ func (s *Store) layerSize(name string) (int64, error) {
 		return known.(int64), nil
 	}
 	size, err := diskUse(filepath.Join(s.layers(), name))
-	if err != nil {
-		return 0, err
+	if err == nil && s.has(name) { // else it's going, and may come again
+		s.sizes.Store(name, size)
 	}
-	s.sizes.Store(name, size)
-	return size, nil
+	return size, err
 }
 
 // diskUse is what a directory's files take on the disk. One that is gone takes nothing.

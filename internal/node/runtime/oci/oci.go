@@ -382,7 +382,10 @@ func (r *Runtime) ImagesSize(context.Context) (int64, error) {
 	return r.images.Size(mounted)
 }
 
-// RemoveImage removes an image that no container has.
+// Images are the stored images, with when each was used last.
+func (r *Runtime) Images() (map[string]time.Time, error) { return r.images.Images() }
+
+// RemoveImage removes an image. What containers have of it stays with them.
 func (r *Runtime) RemoveImage(_ context.Context, ref string) error {
 	if err := r.images.Remove(ref); err != nil {
 		return err
