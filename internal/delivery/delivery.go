@@ -80,13 +80,14 @@ type Options struct {
 // All is for Owed, and takes every debt.
 func All(Debt) bool { return true }
 
-// The loop's limits: how many debts it reads at once, how many deliveries run at the same time, in all, to others' machines and to one
-// destination, and how long it waits after failures, from the first to the longest delay.
+// The loop's limits: how many debts it reads at once, how many deliveries run at the same time, in all, to others' machines, to one
+// destination and to one on another's machine, and how long it waits after failures, from the first to the longest delay.
 const (
 	batch             = 256
 	maxInFlight       = 64
 	maxRemote         = 48
 	maxPerDestination = 16
+	maxPerRemote      = 4
 	minDelay          = time.Second
 	maxDelay          = 5 * time.Minute
 	maxDoublings      = 20
@@ -195,7 +196,10 @@ func (l *Loop) wait(ctx context.Context, next time.Time, changed <-chan struct{}
 func (l *Loop) begin(d Debt) bool {
 	route := pair{d.Source, d.Destination}
 	if _, running := l.inFlight[d.ID]; running || len(l.inFlight) == maxInFlight ||
-		l.perDestination[d.Destination] == maxPerDestination || l.busyPairs[route] || d.isRemote() && l.remote == maxRemote {
+		l.perDestination[d.Destination] == maxPerDestination || l.busyPairs[route] {
+		return false
+	}
+	if d.isRemote() && (l.remote == maxRemote || l.perDestination[d.Destination] == maxPerRemote) {
 		return false
 	}
 	if d.isRemote() {

@@ -171,6 +171,10 @@ func (s *Service) publication(topicARN string, e *types.PublishBatchRequestEntry
 	if !utf8.ValidString(p.Message) {
 		return nil, invalid("Message Reason: it isn't UTF-8")
 	}
+	if p.Duplicate == "" && strings.HasSuffix(topicARN, fifoSuffix) {
+		sum := sha256.Sum256([]byte(p.Message))
+		p.Content = hex.EncodeToString(sum[:])
+	}
 	if err := readStructure(p, e.MessageStructure); err != nil {
 		return nil, err
 	}
@@ -339,8 +343,7 @@ func (s *Service) number(tx *state.Tx, t *state.Topic, p *state.Publication) (to
 			return nil, false, invalid(
 				"The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 		}
-		sum := sha256.Sum256([]byte(p.Message))
-		p.Duplicate = hex.EncodeToString(sum[:])
+		p.Duplicate = p.Content
 	}
 	group := ""
 	if attributeOf(t, "FifoThroughputScope") == "MessageGroup" {

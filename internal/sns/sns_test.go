@@ -380,6 +380,24 @@ func TestAcknowledgedIsDelivered(t *testing.T) {
 	verify(t, w, &all[2])
 }
 
+// TestContentOfStructures: of messages that have a text for each protocol the whole counts as their content, and not what some protocols get.
+func TestContentOfStructures(t *testing.T) {
+	w := newWorld(t)
+	topic := w.topic(t, "f.fifo", map[string]string{"FifoTopic": "true", "ContentBasedDeduplication": "true"})
+	w.subscribe(t, topic, "q.fifo", map[string]string{"RawMessageDelivery": "true"})
+	ids := map[string]bool{}
+	for _, text := range []string{"a", "b", "b"} {
+		out := w.publish(t, &sns.PublishInput{
+			TopicArn: topic, Message: aws.String(`{"default":"x","sqs":"` + text + `"}`), MessageGroupId: aws.String("g"), MessageStructure: aws.String("json"),
+		})
+		ids[*out.MessageId] = true
+	}
+	w.deliver(t)
+	if len(ids) != 2 || len(w.sent["q.fifo"]) != 2 {
+		t.Errorf("%d messages were taken, and the queue got %d", len(ids), len(w.sent["q.fifo"]))
+	}
+}
+
 // TestFIFO: messages have growing numbers, a duplicate within five minutes is told what the first was, and a group's messages wait for
 // each other where a queue can't take one.
 func TestFIFO(t *testing.T) {

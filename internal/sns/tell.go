@@ -41,6 +41,9 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 		err := s.send(ctx, t, sub, p, sub.Endpoint)
 		return s.outcome(ctx, letter{t, sub, p}, err, ofQueues(d.Tries), isLasting(err))
 	}
+	if s.now().Sub(p.At) > longestRetry {
+		return s.outcome(ctx, letter{t, sub, p}, errTooLate, 0, true)
+	}
 	err := s.post(ctx, t, sub, p)
 	retries := deliveryOf(t, sub).HealthyRetryPolicy
 	over := isLasting(err) || d.Tries >= *retries.NumRetries
@@ -50,6 +53,12 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 	}
 	return s.outcome(ctx, letter{t, sub, p}, err, after, over)
 }
+
+// longestRetry is how long a message is tried at a URL, however many tries its policy has left: what a listener doesn't take must not pile up.
+// AWS lets policies' delays add up to as much.
+const longestRetry = time.Hour
+
+var errTooLate = errors.New("the listener didn't take it within an hour")
 
 // tellTopic publishes what a service reports to a topic, such as an alarm.
 func (s *Service) tellTopic(ctx context.Context, d delivery.Debt) error {

@@ -65,7 +65,9 @@ type Publication struct {
 	Group      string                                 `json:",omitempty"`
 	Duplicate  string                                 `json:",omitempty"` // the deduplication id
 	Sequence   string                                 `json:",omitempty"` // its number in a FIFO topic
-	At         time.Time
+	// Content is the hash of the message as it was sent, in whatever structure. It's known until the message is numbered.
+	Content string `json:"-"`
+	At      time.Time
 }
 
 // For returns the message for a protocol.
