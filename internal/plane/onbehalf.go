@@ -19,7 +19,6 @@ import (
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/authorize"
 	"github.com/pintle/pintle/internal/iam/policy"
-	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
@@ -130,10 +129,10 @@ func (g gate) groupARN(name *string) string {
 func toDestinations(destinations []string, service, source string) (all []writing) {
 	for _, arn := range destinations {
 		need := authorize.Need{Resource: arn}
-		switch {
-		case strings.HasPrefix(arn, sns.ARNPrefix):
+		switch parts := strings.SplitN(arn, ":", 4); {
+		case len(parts) == 4 && parts[0] == "arn" && parts[2] == "sns":
 			need.Action = "sns:Publish"
-		case strings.HasPrefix(arn, "arn:aws:sqs:"):
+		case len(parts) == 4 && parts[0] == "arn" && parts[2] == "sqs":
 			need.Action = "sqs:SendMessage"
 		default:
 			continue
@@ -183,11 +182,11 @@ func (g gate) checkWritings(ctx context.Context, c call.Call, in any, who iam.Pe
 
 // roleMay reports whether the role as which something is written may do so. That the caller may pass it is asked elsewhere.
 func (g gate) roleMay(ctx context.Context, w writing) bool {
-	if w.role == "" {
+	if g.plane.IAM.RoleID(w.role) == "" {
 		return false
 	}
 	who := g.plane.IAM.PermissionsOf(call.Identity{Principal: w.role, Role: w.role})
-	return who.Unlimited || g.decide(ctx, w.Need, who, who.Context).Effect == policy.Allowed
+	return !who.Unlimited && g.decide(ctx, w.Need, who, who.Context).Effect == policy.Allowed
 }
 
 // lets reports whether the policy of a bucket or a queue lets a service write.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
@@ -649,7 +650,7 @@ func TestWritingsOfServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	createRole(t, p, "limited", `{"Effect": "Allow", "Action": ["logs:*", "s3:PutBucketNotification", "sns:Subscribe", "sns:SetSubscriptionAttributes",
-		"cloudformation:CreateStack", "cloudwatch:PutMetricAlarm"], "Resource": "*"}`)
+		"cloudformation:CreateStack", "cloudwatch:PutMetricAlarm", "autoscaling:CreateAutoScalingGroup"], "Resource": "*"}`)
 	c := asTask(t, p, "limited")
 	const queueARN = "arn:aws:sqs:us-east-1:000000000000:q"
 	calls := map[string]func() error{
@@ -701,6 +702,17 @@ func TestWritingsOfServices(t *testing.T) {
 			})
 			return err
 		}
+	}
+	_, err = autoscaling.NewFromConfig(asTask(t, p, "limited")).CreateAutoScalingGroup(t.Context(), &autoscaling.CreateAutoScalingGroupInput{
+		AutoScalingGroupName: aws.String("g"), MinSize: aws.Int32(0), MaxSize: aws.Int32(0), LaunchConfigurationName: aws.String("l"),
+		AvailabilityZones: []string{"us-east-1a"},
+		LifecycleHookSpecificationList: []asgtypes.LifecycleHookSpecification{{
+			LifecycleHookName: aws.String("h"), LifecycleTransition: aws.String("autoscaling:EC2_INSTANCE_LAUNCHING"),
+			NotificationTargetARN: aws.String(queueARN), RoleARN: aws.String("arn:aws:iam::000000000000:role/limited"),
+		}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "iam:PassRole") {
+		t.Errorf("a hook with a role that the caller can't pass: %v", err)
 	}
 	check := func(when string, allowed bool) {
 		t.Helper()
