@@ -245,7 +245,9 @@ func callPintle(ctx context.Context, config aws.Config, method, url string, body
 		return nil, err
 	}
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, key, r, hex.EncodeToString(sum[:]), "pintle", config.Region, time.Now()); err != nil {
+	hash := hex.EncodeToString(sum[:])
+	r.Header.Set("X-Amz-Content-Sha256", hash) // so that all is checked before the body is read
+	if err := v4.NewSigner().SignHTTP(ctx, key, r, hash, "pintle", config.Region, time.Now()); err != nil {
 		return nil, err
 	}
 	resp, err := config.HTTPClient.Do(r)

@@ -181,7 +181,10 @@ func drain(ctx context.Context, p *plane.Plane, agents []*node.Agent) error {
 	ending, cancel := context.WithTimeout(ctx, drainTimeout+2*killTimeout)
 	defer cancel()
 	g.Go(func() error { return p.StopMachines(ending) })
-	return errors.Join(g.Wait(), p.StopBalancer(ending))
+	err := g.Wait()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	return errors.Join(err, p.StopBalancer(stopping))
 }
 
 // endAtOnce waits for a second signal, and ends the process with what it leaves behind named. Its data stands a kill at any time.

@@ -171,8 +171,8 @@ func (s *Service) ListCertificates(_ context.Context, in *api.ListCertificatesIn
 		BadLimit: func(n int) error { return invalid("maxItems must be between 1 and 1000, not %d", n) },
 		BadToken: func() error { return invalid("The nextToken isn't one that this operation returned") },
 	}
-	if in.Includes != nil || in.SortBy != "" {
-		return nil, invalid("Includes and SortBy are not supported by Pintle")
+	if in.Includes != nil || in.SortBy != "" || in.SortOrder != "" || len(in.CertificateKeyPairOrigins) > 0 {
+		return nil, invalid("Includes, SortBy, SortOrder and CertificateKeyPairOrigins are not supported by Pintle")
 	}
 	v := s.store.View()
 	rows := slices.Collect(v.Certificates.All())

@@ -18,8 +18,11 @@ func checkLoadBalancers(all []types.LoadBalancer) error {
 	if len(all) > maxTargetGroups {
 		return invalidParameter("load balancers can have at most %d items.", maxTargetGroups)
 	}
-	for _, b := range all {
+	for i, b := range all {
 		switch {
+		case slices.ContainsFunc(all[:i], func(other types.LoadBalancer) bool { return sameTarget(other, b) }):
+			return invalidParameter("loadBalancers has the target group %s with container %s and port %d twice.",
+				aws.ToString(b.TargetGroupArn), aws.ToString(b.ContainerName), aws.ToInt32(b.ContainerPort))
 		case aws.ToString(b.LoadBalancerName) != "":
 			return invalidParameter("loadBalancers.loadBalancerName %q is of a Classic Load Balancer, which is not supported by Pintle: "+
 				"give a targetGroupArn.", *b.LoadBalancerName)
@@ -34,6 +37,12 @@ func checkLoadBalancers(all []types.LoadBalancer) error {
 		}
 	}
 	return nil
+}
+
+// sameTarget reports whether two load balancers would register a task as the same target.
+func sameTarget(a, b types.LoadBalancer) bool {
+	return aws.ToString(a.TargetGroupArn) == aws.ToString(b.TargetGroupArn) && aws.ToString(a.ContainerName) == aws.ToString(b.ContainerName) &&
+		aws.ToInt32(a.ContainerPort) == aws.ToInt32(b.ContainerPort)
 }
 
 // resolveLoadBalancers checks load balancers against a task definition, and against the target groups that there are.

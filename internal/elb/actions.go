@@ -130,6 +130,9 @@ func completeCondition(c *types.RuleCondition) error {
 	if hasConfig == nil {
 		return invalid("Condition field '%s' must be one of '[path-pattern,host-header,http-header,http-request-method,query-string,source-ip]'", field)
 	}
+	if s := c.SourceIpConfig; s != nil && s.IpAddressType != "" {
+		return notSupported("A source's IpAddressType '" + string(s.IpAddressType) + "'")
+	}
 	for other, has := range conditionConfigs {
 		if other != field && has(c) {
 			return invalid("A condition of field '%s' cannot have the configuration of '%s'", field, other)

@@ -352,6 +352,9 @@ func (s *Service) SetSubnets(ctx context.Context, in *api.SetSubnetsInput) (*api
 
 // SetSecurityGroups puts a load balancer into other security groups.
 func (s *Service) SetSecurityGroups(ctx context.Context, in *api.SetSecurityGroupsInput) (*api.SetSecurityGroupsOutput, error) {
+	if e := in.EnforceSecurityGroupInboundRulesOnPrivateLinkTraffic; e != "" {
+		return nil, notSupported("EnforceSecurityGroupInboundRulesOnPrivateLinkTraffic '" + string(e) + "', which is about PrivateLink,")
+	}
 	row, err := s.changeLoadBalancer(ctx, in.LoadBalancerArn, func(tx *state.Tx, b *state.LoadBalancer) (err error) {
 		if b.Type == types.LoadBalancerTypeEnumNetwork && len(b.SecurityGroups) == 0 {
 			return badConfiguration("You cannot set security groups on a network load balancer that was created without any")

@@ -18,6 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/elb/routing"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
@@ -59,17 +60,22 @@ func (p *Plane) listenerCertificate(arn string) (routing.Certificate, bool) {
 	return routing.Certificate{ARN: arn, Certificate: row.Certificate + "\n" + row.Chain, PrivateKey: key}, true
 }
 
-// verifyBalancer returns who has signed a balancer process's request.
-func (p *Plane) verifyBalancer(r *http.Request, body []byte) (call.Call, error) {
-	by := call.Call{Service: "pintle"}
+// verifyBalancer checks who has signed a balancer process's request.
+func (p *Plane) verifyBalancer(r *http.Request) (by func([]byte) (call.Call, error), whole bool, err error) {
 	if p.verifier == nil {
-		return by, nil
+		return func([]byte) (call.Call, error) { return call.Call{Service: "pintle"}, nil }, true, nil
 	}
-	signed := sign.HeadOf(r)
-	signed.Body = body
-	caller, err := p.verifier.Verify(r.Context(), "pintle", signed)
-	by.Identity = caller.Identity
-	return by, err
+	claim, err := p.verifier.Check(r.Context(), "pintle", sign.HeadOf(r), r.ContentLength)
+	if err != nil {
+		return nil, false, err
+	}
+	return func(body []byte) (call.Call, error) {
+		caller, err := claim.Verify(r.Context(), body)
+		if err == nil {
+			connection.Know(r.Context())
+		}
+		return call.Call{Service: "pintle", Identity: caller.Identity}, err
+	}, claim.StatesBody(), nil
 }
 
 // localBalancer is the process that carries load balancers out on this machine. It outlives the control plane, which finds it again by the
@@ -77,7 +83,7 @@ func (p *Plane) verifyBalancer(r *http.Request, body []byte) (call.Call, error) 
 type localBalancer struct{ plane *Plane }
 
 func (b localBalancer) dir() string  { return filepath.Join(b.plane.options.Data, "balancer") }
-func (b localBalancer) lock() string { return filepath.Join(b.dir(), "balancer.lock") }
+func (b localBalancer) lock() string { return balancerLock(b.plane.options.Data) }
 func (b localBalancer) told() string { return filepath.Join(b.dir(), "endpoint.json") }
 
 // run has a process while there are load balancers.
@@ -167,11 +173,14 @@ func (b localBalancer) start() error {
 }
 
 // StopBalancer ends the process that carries load balancers out on this machine, and waits until it has ended.
-func (p *Plane) StopBalancer(ctx context.Context) error {
-	b := localBalancer{p}
+func (p *Plane) StopBalancer(ctx context.Context) error { return stopBalancer(ctx, p.options.Data) }
+
+// stopBalancer ends the process of a data directory.
+func stopBalancer(ctx context.Context, data string) error {
+	lock := balancerLock(data)
 	told := 0
-	for ctx.Err() == nil {
-		pid, runs := file.Holder(b.lock())
+	for {
+		pid, runs := file.Holder(lock)
 		if !runs {
 			return nil
 		}
@@ -183,11 +192,13 @@ func (p *Plane) StopBalancer(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+			return fmt.Errorf("the load balancers' process %d does not end", pid)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("the load balancers' process %d does not end", told)
 }
+
+func balancerLock(data string) string { return filepath.Join(data, "balancer", "balancer.lock") }
 
 // runBalancer runs the process for load balancers on this machine, if there is to be one.
 func (p *Plane) runBalancer(ctx context.Context) error {

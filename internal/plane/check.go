@@ -47,6 +47,9 @@ func CheckUnused(dir string) error {
 	return lock.Close()
 }
 
+// balancerEnd is how long the load balancers' process of a directory that is set aside may take to end.
+const balancerEnd = 40 * time.Second
+
 // SetAside renames a data directory that nobody is using, so that the next Open begins with nothing. It returns the new name, or "" if there
 // was no directory.
 func SetAside(dir string, now time.Time) (aside string, err error) {
@@ -58,6 +61,11 @@ func SetAside(dir string, now time.Time) (aside string, err error) {
 		return "", err
 	}
 	defer lock.Close() //nolint:errcheck // nothing was written
+	ending, cancel := context.WithTimeout(context.Background(), balancerEnd)
+	defer cancel()
+	if err := stopBalancer(ending, dir); err != nil { // or it would go on beside the next one
+		return "", err
+	}
 	aside = dir + now.UTC().Format(".before-20060102T150405Z")
 	if err := os.Rename(dir, aside); err != nil {
 		return "", fmt.Errorf("set %s aside: %w; remove its files yourself if it is a mount point", dir, err)

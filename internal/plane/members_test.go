@@ -93,7 +93,7 @@ func (s *sources) unreadOf(typ, of reflect.Type, seen map[reflect.Type]bool, yie
 }
 
 // elsewhere are packages that answer no calls, so that what they read has no effect.
-var elsewhere = []string{"node", "worker", "sidecar", "wire", "bootstrap", "sim", "console", "elb"}
+var elsewhere = []string{"node", "worker", "sidecar", "wire", "bootstrap", "sim", "console"}
 
 // readSources finds the members that are read.
 func readSources(t *testing.T) *sources {
@@ -266,7 +266,7 @@ var unread = []struct{ because, members string }{
 	{"Pintle hides nothing that these would show", `
 		*.IncludeManagedResources *.Unmask ec2.DescribeImagesInput.IncludeDeprecated ec2.DescribeImagesInput.IncludeDisabled
 		ec2.DescribeAvailabilityZonesInput.AllAvailabilityZones ec2.DescribeRegionsInput.AllRegions
-		ec2.DescribeInstanceTypesInput.IncludeUnsupportedInRegion`},
+		ec2.DescribeInstanceTypesInput.IncludeUnsupportedInRegion elasticloadbalancingv2.DescribeTargetHealthInput.Include`},
 	{"there are none of what the call lists, however it narrows them down", `
 		cloudwatchlogs.DescribeAccountPoliciesInput.AccountIdentifiers cloudwatchlogs.DescribeAccountPoliciesInput.PolicyName
 		cloudwatchlogs.DescribeAccountPoliciesInput.PolicyType ec2.DescribeAddressesAttributeInput.Attribute
@@ -276,10 +276,11 @@ var unread = []struct{ because, members string }{
 		iam.ListServiceSpecificCredentialsInput.ServiceName iam.ListSigningCertificatesInput.MaxItems
 		iam.ListVirtualMFADevicesInput.AssignmentStatus iam.ListVirtualMFADevicesInput.MaxItems`},
 	{"the call is always refused", `
+		acm.RequestCertificateInput.*
 		secretsmanager.RotateSecretInput.ClientRequestToken secretsmanager.RotateSecretInput.ExternalSecretRotationMetadata
 		secretsmanager.RotateSecretInput.ExternalSecretRotationRoleArn secretsmanager.RotateSecretInput.RotateImmediately
 		secretsmanager.RotateSecretInput.RotationRules`},
-	{"AWS ignores it, too", "cloudwatchlogs.FilterLogEventsInput.Interleaved cloudwatchlogs.PutLogEventsInput.SequenceToken"},
+	{"AWS ignores it, too", "elasticloadbalancingv2.Certificate.IsDefault cloudwatchlogs.FilterLogEventsInput.Interleaved cloudwatchlogs.PutLogEventsInput.SequenceToken"},
 	{"it says how a thing is done that Pintle does in one way: at once, without a pause, or not at all", `
 		autoscaling.CancelInstanceRefreshInput.WaitForTransitioningInstances autoscaling.CreateAutoScalingGroupInput.SkipZonalShiftValidation
 		autoscaling.UpdateAutoScalingGroupInput.SkipZonalShiftValidation autoscaling.AvailabilityZoneImpairmentPolicy.ImpairedZoneHealthCheckBehavior
@@ -289,7 +290,11 @@ var unread = []struct{ because, members string }{
 		secretsmanager.CreateSecretInput.ForceOverwriteReplicaSecret sts.AssumeRoleInput.MinimumSessionTokenSize`},
 	{"it's of a part that is refused: other members of it are read to see whether it was asked for", `
 		ec2.ReplaceRouteInput.LocalTarget ecs.DeploymentEarlySuccessCriteria.HealthyPercent
-		ecs.DeploymentEarlySuccessCriteria.SourceServiceRevisionCleanup`},
+		ecs.DeploymentEarlySuccessCriteria.SourceServiceRevisionCleanup elasticloadbalancingv2.MutualAuthenticationAttributes.*
+		elasticloadbalancingv2.ModifyRuleInput.ResetTransforms`},
+	{"it's kept with the whole of what has it", `
+		ecs.NetworkBinding.BindIP ecs.NetworkBinding.ContainerPortRange ecs.NetworkBinding.HostPortRange ecs.NetworkBinding.Protocol
+		elasticloadbalancingv2.Action.Order s3.QueueConfiguration.Id`},
 	{"it's kept and shown, and of no use without load balancers, Service Connect and Spot instances", `
 		applicationautoscaling.StepScalingPolicyConfiguration.MetricAggregationType autoscaling.InstancesDistribution.SpotMaxPrice
 		ecs.PortMapping.AppProtocol ecs.PortMapping.Name`},

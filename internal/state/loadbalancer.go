@@ -192,16 +192,27 @@ func (v *View) LoadBalancersOf() map[string][]string {
 	return users
 }
 
-// RegisterTarget registers a target. One that drains comes back; one that is registered stays as it is.
-func (tx *Tx) RegisterTarget(t Target) {
+// RegisterTarget registers a target, and reports whether it wasn't. One that drains comes back; one that is registered stays as it is. One of
+// a task that runs isn't given to another task, which must wait: two tasks can't be told apart at one address.
+func (tx *Tx) RegisterTarget(t Target) bool {
 	old := tx.Targets.Get(t.Key())
-	if old != nil && old.Draining == nil && (t.Task == "" && t.AutoScalingGroup == "" || old.Task == t.Task && old.AutoScalingGroup == t.AutoScalingGroup) {
-		return
+	if old != nil && old.Draining == nil {
+		sameOwner := old.Task == t.Task && old.AutoScalingGroup == t.AutoScalingGroup
+		if sameOwner || t.Task == "" && t.AutoScalingGroup == "" || t.Task != "" && tx.isRunning(old.Task) {
+			return false
+		}
 	}
 	tx.Targets.Put(&t)
 	if old != nil && old.Task != t.Task {
 		tx.letStop(old.Task)
 	}
+	return true
+}
+
+// isRunning reports whether a task is there that is to run.
+func (tx *Tx) isRunning(task string) bool {
+	t := tx.Tasks.Get(task)
+	return t != nil && *t.DesiredStatus == "RUNNING" && *t.LastStatus != "STOPPED"
 }
 
 // DeleteTarget forgets a target, which has drained or was lost. If it's the last of a task that waits for that, the task may stop now.

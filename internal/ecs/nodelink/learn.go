@@ -47,7 +47,7 @@ func stopOnFaulty(tx *state.Tx, row *state.ContainerInstance, now time.Time) {
 	reason := map[*state.Task]string{}
 	for t := range tx.Tasks.By(state.TasksByInstance, *row.ContainerInstanceArn) {
 		i := slices.IndexFunc(t.GPUs, func(g state.HeldGPU) bool { return reasons[g.ID] != "" })
-		if i >= 0 && shouldRun(t) {
+		if i >= 0 && shouldRun(t) && !t.Deregistering {
 			id := t.GPUs[i].ID
 			stopped = append(stopped, t)
 			reason[t] = "GPU " + id + " is unhealthy: " + reasons[id] + "."

@@ -84,7 +84,7 @@ func (s *step) register() {
 			if id == "" {
 				continue // its node hasn't told yet, or the group is gone
 			}
-			s.tx.RegisterTarget(state.Target{
+			isNew := s.tx.RegisterTarget(state.Target{
 				Group:      group,
 				ID:         id,
 				Port:       port,
@@ -92,7 +92,9 @@ func (s *step) register() {
 				Task:       *t.TaskArn,
 				Service:    *s.row.ServiceArn,
 			})
-			counts[group]++
+			if isNew {
+				counts[group]++
+			}
 		}
 	}
 	for _, group := range sorted(counts) {

@@ -235,3 +235,36 @@ func TestRefusedLoadBalancers(t *testing.T) {
 		}
 	})
 }
+
+// TestTwoTasksAtOneAddress: what a task that runs is registered as isn't given to another, which waits until the first one is gone.
+func TestTwoTasksAtOneAddress(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.balance()
+		w.define("v1", withPort)
+		w.create(2, behind)
+		w.after(time.Minute)
+		var first, second *state.Target
+		for target := range w.store.View().Targets.All() {
+			first, second = second, target
+		}
+		w.update(func(tx *state.Tx) { // the second task tells what the first one has
+			tx.DeleteTarget(second)
+			stolen := *first
+			stolen.Task = second.Task
+			if tx.RegisterTarget(stolen) {
+				t.Error("it was given away")
+			}
+		})
+		if got := w.store.View().Targets.Get(first.Key()); got.Task != first.Task {
+			t.Errorf("it is %s's", got.Task)
+		}
+		w.update(func(tx *state.Tx) {
+			tx.StopTask(tx.Tasks.Get(first.Task), types.TaskStopCodeUserInitiated, "", time.Now())
+			stolen := *first
+			stolen.Task = second.Task
+			if !tx.RegisterTarget(stolen) {
+				t.Error("it wasn't given on")
+			}
+		})
+	})
+}

@@ -60,6 +60,7 @@ func New(store *state.Store, o Options) *Loop {
 func (l *Loop) Run(ctx context.Context) error {
 	for {
 		v := l.store.Watch()
+		v.Targets.Watch()
 		if err := l.step(ctx, v); err != nil {
 			return err
 		}

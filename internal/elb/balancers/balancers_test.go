@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 		w.counts = append(w.counts, c...)
 	}})
 	mux := http.NewServeMux()
-	for path, h := range w.loop.Handlers(func(*http.Request, []byte) (call.Call, error) { return call.Call{}, nil }) {
+	for path, h := range w.loop.Handlers(signedBy(call.Call{})) {
 		mux.Handle(path, h)
 	}
 	w.server = httptest.NewServer(mux)
@@ -69,6 +69,13 @@ func newWorld(t *testing.T) *world {
 		w.server.Close()
 	})
 	return w
+}
+
+// signedBy says that all requests come from the same caller.
+func signedBy(by call.Call) Verify {
+	return func(*http.Request) (func([]byte) (call.Call, error), bool, error) {
+		return func([]byte) (call.Call, error) { return by, nil }, true, nil
+	}
 }
 
 func (w *world) set(away bool) {
@@ -409,7 +416,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"a node", call.Call{Identity: call.Identity{Node: true, Principal: "arn:aws:iam::000000000000:user/node/x"}}, 200, false},
 		{"a user", call.Call{Identity: call.Identity{Principal: "arn:aws:iam::000000000000:user/x"}}, 403, false},
 	} {
-		handlers := l.Handlers(func(*http.Request, []byte) (call.Call, error) { return c.by, nil })
+		handlers := l.Handlers(signedBy(c.by))
 		r := httptest.NewRequest(http.MethodPost, report.ConfigurationPath, bytes.NewReader([]byte("{}")))
 		r.Header.Set("Content-Type", "application/json")
 		out := httptest.NewRecorder()
@@ -420,5 +427,34 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 	if len(l.current.Balancers.Balancers[0].Listeners) != 2 {
 		t.Error("a node's answer has changed the owner's")
+	}
+}
+
+// TestBodiesOfStrangers: of a request that nobody has signed nothing is read, and little of one whose signature can't be checked without it.
+func TestBodiesOfStrangers(t *testing.T) {
+	l := New(statetest.Open(t), Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	for _, c := range []struct {
+		whole  bool
+		refuse error
+		size   int
+		code   int
+		read   bool
+	}{
+		{refuse: errors.New("no"), size: 100, code: 403},
+		{size: maxUnchecked, code: 400, read: true},
+		{size: maxUnchecked + 1, code: 413, read: true},
+		{whole: true, size: maxUnchecked + 1, code: 400, read: true},
+	} {
+		handlers := l.Handlers(func(*http.Request) (func([]byte) (call.Call, error), bool, error) {
+			return func([]byte) (call.Call, error) { return call.Call{}, nil }, c.whole, c.refuse
+		})
+		body := bytes.NewReader(bytes.Repeat([]byte("x"), c.size)) // which is no JSON
+		r := httptest.NewRequest(http.MethodPost, report.ReportPath, body)
+		r.Header.Set("Content-Type", "application/json")
+		out := httptest.NewRecorder()
+		handlers[report.ReportPath].ServeHTTP(out, r)
+		if read := body.Len() < c.size; out.Code != c.code || read != c.read {
+			t.Errorf("%+v: %d, read %v", c, out.Code, read)
+		}
 	}
 }

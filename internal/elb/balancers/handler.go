@@ -25,8 +25,12 @@ func (l *Loop) knows(id string) bool {
 // maxProcess is how long a process's id may be.
 const maxProcess = 128
 
-// Verify returns who has signed a request with this body.
-type Verify func(r *http.Request, body []byte) (call.Call, error)
+// Verify checks a request's signature before its body is read, and returns what then tells who signed. whole says that all was checked but
+// that the body is the one that the request states.
+type Verify func(r *http.Request) (by func(body []byte) (call.Call, error), whole bool, err error)
+
+// maxUnchecked is the largest body that is read of a request which doesn't state its hash.
+const maxUnchecked = 4 << 10
 
 // Handlers returns the handlers that processes post to, by path.
 func (l *Loop) Handlers(verify Verify) map[string]http.Handler {
@@ -44,18 +48,31 @@ func admitted(verify Verify, serve func(context.Context, http.ResponseWriter, ca
 			http.Error(w, "post application/json", http.StatusUnsupportedMediaType)
 			return
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, report.MaxBody))
+		check, whole, err := verify(r)
+		if err != nil {
+			refuseBalancer(w)
+			return
+		}
+		most := int64(maxUnchecked)
+		if whole {
+			most = report.MaxBody
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 			return
 		}
-		by, err := verify(r, body)
+		by, err := check(body)
 		if err != nil || !by.IsOwner() && !by.Node {
-			http.Error(w, "balancers sign with the owner's key or a node's", http.StatusForbidden)
+			refuseBalancer(w)
 			return
 		}
 		serve(r.Context(), w, by, body)
 	})
+}
+
+func refuseBalancer(w http.ResponseWriter) {
+	http.Error(w, "balancers sign with the owner's key or a node's", http.StatusForbidden)
 }
 
 func (l *Loop) serveConfiguration(ctx context.Context, w http.ResponseWriter, by call.Call, body []byte) {

@@ -135,6 +135,9 @@ func (v *Verifier) Check(ctx context.Context, service string, head Signed, lengt
 	return claim, nil
 }
 
+// StatesBody reports whether the request states its body's hash, so that all was checked but that the body has it.
+func (c *Claim) StatesBody() bool { return c.stated != "" }
+
 // Verify checks the rest of the signature, now that the body is known, and returns who signed.
 func (c *Claim) Verify(ctx context.Context, body []byte) (Caller, error) {
 	hash, err := c.v.hash(ctx, body)
