@@ -75,6 +75,9 @@ func OpenBridge(ctx context.Context, dir string, subnet netip.Prefix) (*Networks
 	if err := guardBridge(subnet); err != nil {
 		return nil, fmt.Errorf("the bridge's rules (nftables): %w", err)
 	}
+	if err := acceptPublished(ctx); err != nil {
+		return nil, fmt.Errorf("the bridge's published ports: %w", err)
+	}
 	return Open(ctx, dir, bridge(subnet))
 }
 
