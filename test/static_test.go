@@ -390,6 +390,11 @@ func TestUserDataIsRun(t *testing.T) {
 		return p.AWS("cloudformation", "describe-stack-events", "--stack-name", name, "--query",
 			"StackEvents[].[LogicalResourceId,ResourceStatus,ResourceStatusReason]", "--output", "text")
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("the stack's events:\n" + events("good"))
+		}
+	})
 	deploy("good", "echo done > "+p.dir+"/command")
 	Eventually(t, "the stack", func() bool { return status("good") == "CREATE_COMPLETE" })
 	if all := events("good"); strings.Count(all, "Received SUCCESS signal with UniqueId i-") != 1 {
