@@ -354,7 +354,7 @@ Resources:
   Group:
     Type: AWS::AutoScaling::AutoScalingGroup
     CreationPolicy:
-      ResourceSignal: {Count: 1, Timeout: PT2M}
+      ResourceSignal: {Count: 1, Timeout: PT10M}
     Metadata:
       AWS::CloudFormation::Init:
         config:

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -87,15 +86,9 @@ func findTerraform(t *testing.T) string {
 	return plugins
 }
 
-// terraformTurn lets one test at a time run Terraform: its provider takes both processors of a small machine for minutes, and whatever else must be
-// done within a time isn't then.
-var terraformTurn sync.Mutex
-
 // applyAndDestroy applies a folder's configuration, plans it again without a difference, after a SIGKILL too, and destroys it.
 func applyAndDestroy(p *Pintle, plugins, folder string, check func()) {
 	p.t.Helper()
-	terraformTurn.Lock()
-	defer terraformTurn.Unlock()
 	dir := p.t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
 		p.t.Fatal(err)
