@@ -25,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
@@ -1319,6 +1320,29 @@ func TestTagTwice(t *testing.T) {
 	if got := w.described().Tags; len(got) != 1 || *got[0].Value != "2" {
 		t.Errorf("got %v", got)
 	}
+}
+
+// TestSystemTags: only CloudFormation sets tags whose keys begin with aws:, and nobody changes or deletes them.
+func TestSystemTags(t *testing.T) {
+	w := newWorld(t)
+	const key = "aws:cloudformation:stack-id"
+	in := groupInput("s")
+	in.Tags = []types.Tag{{Key: aws.String(key), Value: aws.String("arn"), PropagateAtLaunch: aws.Bool(true)}}
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a user's call", errOf(w.CreateAutoScalingGroup(t.Context(), in)))
+	w.must(errOf(w.CreateAutoScalingGroup(call.With(t.Context(), call.Call{Service: "autoscaling", Via: "cloudformation"}), in)))
+	tag := func(key string) []types.Tag {
+		return []types.Tag{{ResourceId: aws.String("s"), ResourceType: aws.String("auto-scaling-group"), Key: &key, Value: aws.String("x")}}
+	}
+	refused("a change", errOf(w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: tag(key)})))
+	refused("a deletion", errOf(w.DeleteTags(t.Context(), &api.DeleteTagsInput{Tags: tag(key)})))
+	w.must(errOf(w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: tag("own")})))
+	w.must(errOf(w.DeleteTags(t.Context(), &api.DeleteTagsInput{Tags: tag("own")})))
 }
 
 // TestTagFilters: a tag or group must match all filters, each by any of the filter's values.

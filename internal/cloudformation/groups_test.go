@@ -105,8 +105,15 @@ func TestGroupsResources(t *testing.T) {
 	if p := g.WarmPoolConfiguration; p == nil || *p.MinSize != 2 || p.PoolState != "Running" || !*p.InstanceReusePolicy.ReuseOnScaleIn {
 		t.Errorf("the warm pool is %+v", p)
 	}
-	if len(g.Tags) != 2 || *g.Tags[0].Key != "Name" || !*g.Tags[0].PropagateAtLaunch || *g.Tags[1].Key != "new" {
-		t.Errorf("the group's tags are %v", g.Tags)
+	var tags []string
+	for _, t := range g.Tags {
+		tags = append(tags, fmt.Sprintf("%s %t", *t.Key, *t.PropagateAtLaunch))
+	}
+	slices.Sort(tags)
+	if !slices.Equal(tags, []string{
+		"Name true", "aws:cloudformation:logical-id true", "aws:cloudformation:stack-id true", "aws:cloudformation:stack-name true", "new false",
+	}) {
+		t.Errorf("the group's tags are %q", tags)
 	}
 	if h := g.Hook(was["Hook"]); h == nil || *h.HeartbeatTimeout != 90 {
 		t.Errorf("the hook is %+v", h)
