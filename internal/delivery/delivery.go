@@ -55,7 +55,8 @@ type Teller func(ctx context.Context, d Debt) error
 // ErrGone is wrapped by errors of destinations that don't exist. Retrying is no use.
 var ErrGone = errors.New("the destination is not there")
 
-// Retry is wrapped by errors of tellers that know how long to wait before the next try. Without it, the loop waits longer after each.
+// Retry is wrapped by errors of tellers that know how long to wait before the next try, and that there is one, whatever Until says. Without
+// it, the loop waits longer after each.
 type Retry struct {
 	After time.Duration
 	Err   error
@@ -152,6 +153,9 @@ func (l *Loop) Step(ctx context.Context) error {
 
 // dispatch starts the deliveries that are due, and waits until there may be more to do.
 func (l *Loop) dispatch(ctx context.Context, g *errgroup.Group) error {
+	if len(l.inFlight) == maxInFlight {
+		return l.wait(ctx, time.Time{}, nil)
+	}
 	// What has to wait isn't read, or it would take the place of what needn't. It's considered again when a delivery ends.
 	due, next, changed, err := l.outbox.Owed(ctx, batch, l.begin)
 	if err != nil {
@@ -240,13 +244,14 @@ func (l *Loop) tell(ctx context.Context, d Debt) error {
 		return l.outbox.Settle(ctx, d, nil)
 	}
 	log := l.opts.Log.With("destination", d.Destination[:min(len(d.Destination), maxDestination)], "tries", d.Tries+1, "error", outcome)
-	if errors.Is(outcome, ErrGone) || errors.Is(outcome, ErrForbidden) || !now.Before(d.Until) {
+	retry, again := errors.AsType[*Retry](outcome)
+	if errors.Is(outcome, ErrGone) || errors.Is(outcome, ErrForbidden) || !again && !now.Before(d.Until) {
 		log.Warn("giving up on a message")
 		return l.outbox.Settle(ctx, d, outcome)
 	}
 	log.Info("will retry a message")
 	delay := min(minDelay<<min(d.Tries, maxDoublings), maxDelay)
-	if retry, ok := errors.AsType[*Retry](outcome); ok {
+	if again {
 		delay = retry.After
 	}
 	return l.outbox.Postpone(ctx, d, now.Add(delay))

@@ -1,9 +1,7 @@
 package state
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
@@ -25,28 +23,50 @@ type Delivery struct {
 	Publication string `json:",omitzero"`
 	// Line is what this debt waits in, or "". Of a line only the first debt is told, by the order of their IDs, whatever becomes of it.
 	Line string `json:",omitzero"`
+	// Waits is whether another debt stands before this one in its line, so that it isn't due. When it's the first, it no longer waits.
+	Waits bool `json:",omitzero"`
+}
+
+// dueAt orders debts by when they are due. Those that wait for others have no place in that order.
+func (d *Delivery) dueAt() string {
+	if d.Waits {
+		return ""
+	}
+	return d.Due.UTC().Format("2006-01-02T15:04:05.000000000")
 }
 
 var (
 	deliveriesByPublication = store.Index[*Delivery]{Name: "publication", Value: func(d *Delivery) string { return d.Publication }}
+	deliveriesByDue         = store.Index[*Delivery]{Name: "due", Value: (*Delivery).dueAt}
 	deliveriesByLine        = store.Index[*Delivery]{Name: "line", Value: func(d *Delivery) string { return d.Line }}
 
 	deliveries = &store.Definition[*Delivery]{
 		Name:    "deliveries",
 		Key:     func(d *Delivery) string { return d.ID },
-		Indexes: []store.Index[*Delivery]{deliveriesByPublication, deliveriesByLine},
+		Indexes: []store.Index[*Delivery]{deliveriesByPublication, deliveriesByLine, deliveriesByDue},
 	}
 )
 
+// firstOf returns the first debt of a line, or nil.
+func (v *View) firstOf(line string) *Delivery {
+	for first := range v.Deliveries.After(deliveriesByLine, line, "") {
+		return first
+	}
+	return nil
+}
+
 // isHeld reports whether a debt waits for another one in its line.
-func (v *View) isHeld(d *Delivery) bool {
-	if d.Line == "" {
-		return false
+func (v *View) isHeld(d *Delivery) bool { return d.Line != "" && v.firstOf(d.Line).ID != d.ID }
+
+// moveUp has the first debt of a line no longer wait.
+func (tx *Tx) moveUp(line string) {
+	first := tx.firstOf(line)
+	if first == nil || !first.Waits {
+		return
 	}
-	for first := range v.Deliveries.After(deliveriesByLine, d.Line, "") {
-		return first.ID != d.ID
-	}
-	return false
+	row := *first
+	row.Waits = false
+	tx.Deliveries.Put(&row)
 }
 
 // forgetPublication deletes a topic's message that nobody is owed any more.
@@ -70,6 +90,9 @@ func (tx *Tx) Owe(d Delivery, now time.Time) *Delivery {
 	if d.NotBefore.After(now) {
 		d.Due = d.NotBefore
 	}
+	if first := tx.firstOf(d.Line); d.Line != "" && first != nil {
+		d.Waits = first.ID < d.ID
+	}
 	tx.Deliveries.Put(&d)
 	return &d
 }
@@ -81,6 +104,9 @@ func (tx *Tx) SettleDelivery(id string, outcome error, now time.Time) {
 		return
 	}
 	tx.Deliveries.Delete(id)
+	if row.Line != "" {
+		tx.moveUp(row.Line)
+	}
 	if row.Publication != "" {
 		tx.forgetPublication(row.Publication)
 	}
@@ -121,38 +147,26 @@ func (o Outbox) Owe(ctx context.Context, debts func(now time.Time) []delivery.De
 	return owed, err
 }
 
-// Owed is delivery.Outbox's.
+// Owed implements delivery.Outbox. It reads no further than what is due.
 func (o Outbox) Owed(_ context.Context, limit int, take func(delivery.Debt) bool) (
 	due []delivery.Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error,
 ) {
 	v := o.Store.Watch()
 	now := o.Now()
-	var all []*Delivery
-	for d := range v.Deliveries.All() {
-		if v.isHeld(d) {
-			continue
-		}
+	for d := range v.Deliveries.InOrder(deliveriesByDue) {
 		if d.Due.After(now) {
-			if next.IsZero() || d.Due.Before(next) {
-				next = d.Due
-			}
-			continue
+			next = d.Due
+			break
 		}
-		all = append(all, d)
-	}
-	slices.SortFunc(all, byDue)
-	for _, d := range all {
 		if len(due) == limit {
 			break
 		}
-		if take(d.Debt) {
+		if !v.isHeld(d) && take(d.Debt) {
 			due = append(due, d.Debt)
 		}
 	}
 	return due, next, func(ctx context.Context) <-chan struct{} { return changes(ctx, v) }, nil
 }
-
-func byDue(a, b *Delivery) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID)) }
 
 // changes returns a channel that is closed when what the view has read changes, or ctx ends.
 func changes(ctx context.Context, v *View) <-chan struct{} {
