@@ -1,7 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
@@ -35,15 +37,24 @@ func (d *Delivery) dueAt() string {
 	return d.Due.UTC().Format("2006-01-02T15:04:05.000000000")
 }
 
+// dueAtDestination orders those of each destination so.
+func (d *Delivery) dueAtDestination() string {
+	if d.Waits {
+		return ""
+	}
+	return d.Destination + "\x00" + d.dueAt()
+}
+
 var (
 	deliveriesByPublication = store.Index[*Delivery]{Name: "publication", Value: func(d *Delivery) string { return d.Publication }}
 	deliveriesByDue         = store.Index[*Delivery]{Name: "due", Value: (*Delivery).dueAt}
+	deliveriesByDestination = store.Index[*Delivery]{Name: "destination", Value: (*Delivery).dueAtDestination}
 	deliveriesByLine        = store.Index[*Delivery]{Name: "line", Value: func(d *Delivery) string { return d.Line }}
 
 	deliveries = &store.Definition[*Delivery]{
 		Name:    "deliveries",
 		Key:     func(d *Delivery) string { return d.ID },
-		Indexes: []store.Index[*Delivery]{deliveriesByPublication, deliveriesByLine, deliveriesByDue},
+		Indexes: []store.Index[*Delivery]{deliveriesByPublication, deliveriesByLine, deliveriesByDue, deliveriesByDestination},
 	}
 )
 
@@ -147,12 +158,21 @@ func (o Outbox) Owe(ctx context.Context, debts func(now time.Time) []delivery.De
 	return owed, err
 }
 
+// Many debts may be due that aren't taken, since too much is under way to their destination: a listener that hangs, say. After maxSkipped of
+// them, Owed looks at the first maxPerDestination of each destination only.
+const (
+	maxSkipped        = 1024
+	maxPerDestination = 32
+)
+
 // Owed implements delivery.Outbox. It reads no further than what is due.
 func (o Outbox) Owed(_ context.Context, limit int, take func(delivery.Debt) bool) (
 	due []delivery.Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error,
 ) {
 	v := o.Store.Watch()
 	now := o.Now()
+	changed = func(ctx context.Context) <-chan struct{} { return changes(ctx, v) }
+	skipped := 0
 	for d := range v.Deliveries.InOrder(deliveriesByDue) {
 		if d.Due.After(now) {
 			next = d.Due
@@ -163,9 +183,43 @@ func (o Outbox) Owed(_ context.Context, limit int, take func(delivery.Debt) bool
 		}
 		if !v.isHeld(d) && take(d.Debt) {
 			due = append(due, d.Debt)
+		} else if skipped++; skipped == maxSkipped {
+			more, next := v.owedByDestination(now, limit-len(due), take)
+			return append(due, more...), next, changed, nil
 		}
 	}
-	return due, next, func(ctx context.Context) <-chan struct{} { return changes(ctx, v) }, nil
+	return due, next, changed, nil
+}
+
+// owedByDestination is Owed, but doesn't look behind the first debts of each destination.
+func (v *View) owedByDestination(now time.Time, limit int, take func(delivery.Debt) bool) (due []delivery.Debt, next time.Time) {
+	var all []*Delivery
+	for after, found := "", true; found; {
+		destination, seen := "", 0
+		for d := range v.Deliveries.InOrderAfter(deliveriesByDestination, after) {
+			if seen == maxPerDestination || seen > 0 && d.Destination != destination {
+				break
+			}
+			destination = d.Destination
+			seen++
+			if d.Due.After(now) {
+				if next.IsZero() || d.Due.Before(next) {
+					next = d.Due
+				}
+				break
+			}
+			all = append(all, d)
+		}
+		after = destination + "\x01"
+		found = seen > 0
+	}
+	slices.SortFunc(all, func(a, b *Delivery) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID)) })
+	for _, d := range all {
+		if len(due) < limit && !v.isHeld(d) && take(d.Debt) {
+			due = append(due, d.Debt)
+		}
+	}
+	return due, next
 }
 
 // changes returns a channel that is closed when what the view has read changes, or ctx ends.

@@ -64,6 +64,31 @@ func TestOwed(t *testing.T) {
 	}
 }
 
+// TestOwedBehindABacklog: whoever has no room for many debts of one destination isn't asked about all of them, and hears of the others.
+func TestOwedBehindABacklog(t *testing.T) {
+	s := statetest.Open(t)
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	box := state.Outbox{Store: s, Now: func() time.Time { return now }}
+	statetest.Update(t, s, func(tx *state.Tx) {
+		for i := range 5000 {
+			tx.Owe(state.Delivery{Debt: delivery.Debt{ID: fmt.Sprintf("%06d", i), Destination: "slow"}}, now.Add(-time.Minute))
+		}
+		for i, destination := range []string{"quick", "slower", "zero", ""} {
+			tx.Owe(state.Delivery{Debt: delivery.Debt{ID: destination, Destination: destination}}, now.Add(-time.Duration(i)))
+			tx.Owe(state.Delivery{Debt: delivery.Debt{ID: destination + "later", Destination: destination, NotBefore: now.Add(time.Hour)}}, now)
+		}
+	})
+	asked := 0
+	all, next, _, err := box.Owed(t.Context(), 100, func(d delivery.Debt) bool { asked++; return d.Destination != "slow" })
+	var ids []string
+	for _, d := range all {
+		ids = append(ids, d.ID)
+	}
+	if err != nil || !slices.Equal(ids, []string{"", "zero", "slower", "quick"}) || !next.Equal(now.Add(time.Hour)) || asked > 1500 {
+		t.Errorf("%q are due, and then at %v; %d were asked about; %v", ids, next, asked, err)
+	}
+}
+
 // BenchmarkOwed reads what is due, one debt, from outboxes of more and more that isn't.
 func BenchmarkOwed(b *testing.B) {
 	for _, waiting := range []int{100, 10_000, 100_000} {

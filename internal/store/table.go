@@ -40,6 +40,11 @@ func (t Table[R]) InOrder(index Index[R]) iter.Seq[R] {
 	return each[R](t.view.inOrder(t.table, index.Name))
 }
 
+// InOrderAfter is InOrder for the values after the given one. Watches ignore it.
+func (t Table[R]) InOrderAfter(index Index[R], value string) iter.Seq[R] {
+	return each[R](t.view.inOrderAfter(t.table, index.Name, value))
+}
+
 // After returns the rows that have the value in the index and a key after the given one, ordered by key. Listings continue with
 // it. Watches ignore it.
 func (t Table[R]) After(index Index[R], value, key string) iter.Seq[R] {

@@ -68,6 +68,12 @@ func TestInOrder(t *testing.T) {
 	if !slices.Equal(got, []string{"2", "3", "0"}) {
 		t.Errorf("listed as %v", got)
 	}
+	for row := range things.In(s.View()).InOrderAfter(byGroup, "b") {
+		got = append(got, row.Name)
+	}
+	if !slices.Equal(got, []string{"2", "3", "0", "0", "1"}) {
+		t.Errorf("and behind b as %v", got)
+	}
 }
 
 // TestVersions: each put of a row that is there already counts, over failures and restarts.

@@ -44,10 +44,14 @@ func (v *View) allBy(t *table, index, value string) iter.Seq[any] {
 
 func (v *View) inOrder(t *table, index string) iter.Seq[any] {
 	v.watchAll(t)
+	return v.inOrderAfter(t, index, "")
+}
+
+func (v *View) inOrderAfter(t *table, index, value string) iter.Seq[any] {
 	v.keepLoops()
 	values := v.rows(t).byIndex[t.indexPlace(index)]
 	return func(yield func(any) bool) {
-		for rows := range values.All() {
+		for rows := range values.After(value) {
 			for row := range rows.All() {
 				if !yield(row) {
 					return
