@@ -74,7 +74,7 @@ func TestOwedBehindABacklog(t *testing.T) {
 			tx.Owe(state.Delivery{Debt: delivery.Debt{ID: fmt.Sprintf("%06d", i), Destination: "slow"}}, now.Add(-time.Minute))
 		}
 		for i, destination := range []string{"quick", "slower", "zero", ""} {
-			tx.Owe(state.Delivery{Debt: delivery.Debt{ID: destination, Destination: destination}}, now.Add(-time.Duration(i)))
+			tx.Owe(state.Delivery{Debt: delivery.Debt{ID: destination + "now", Destination: destination}}, now.Add(-time.Duration(i)))
 			tx.Owe(state.Delivery{Debt: delivery.Debt{ID: destination + "later", Destination: destination, NotBefore: now.Add(time.Hour)}}, now)
 		}
 	})
@@ -84,7 +84,7 @@ func TestOwedBehindABacklog(t *testing.T) {
 	for _, d := range all {
 		ids = append(ids, d.ID)
 	}
-	if err != nil || !slices.Equal(ids, []string{"", "zero", "slower", "quick"}) || !next.Equal(now.Add(time.Hour)) || asked > 1500 {
+	if err != nil || !slices.Equal(ids, []string{"now", "zeronow", "slowernow", "quicknow"}) || !next.Equal(now.Add(time.Hour)) || asked > 1500 {
 		t.Errorf("%q are due, and then at %v; %d were asked about; %v", ids, next, asked, err)
 	}
 }
