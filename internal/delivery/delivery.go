@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type Debt struct {
 	NotBefore   time.Time `json:",omitzero"` // when it's due at the earliest
 	// Remote is whether it goes to somebody else's machine, which may hang, though the destination isn't a URL.
 	Remote bool `json:",omitzero"`
+	// Host is that machine's name, if the destination doesn't say it.
+	Host string `json:",omitzero"`
 	// Void debts are never told. While a void one is owed, no other with its ID is, and it takes the place of one that was.
 	Void bool `json:",omitzero"`
 }
@@ -34,6 +37,18 @@ type Debt struct {
 // isRemote reports whether the debt goes to somebody else's machine.
 func (d Debt) isRemote() bool {
 	return d.Remote || strings.HasPrefix(d.Destination, "http://") || strings.HasPrefix(d.Destination, "https://")
+}
+
+// host returns whose machine the debt goes to, or "".
+func (d Debt) host() string {
+	if d.Host != "" || !d.isRemote() {
+		return d.Host
+	}
+	u, err := url.Parse(d.Destination)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // Outbox keeps debts until they are settled. Its methods may be called concurrently.
@@ -82,13 +97,14 @@ type Options struct {
 func All(Debt) bool { return true }
 
 // The loop's limits: how many debts it reads at once, how many deliveries run at the same time, in all, to others' machines, to one
-// destination and to one on another's machine, and how long it waits after failures, from the first to the longest delay.
+// destination, to one on another's machine and to all on that machine, and how long it waits after failures, from the first to the longest delay.
 const (
 	batch             = 256
 	maxInFlight       = 64
 	maxRemote         = 48
 	maxPerDestination = 16
 	maxPerRemote      = 4
+	maxPerHost        = 12
 	minDelay          = time.Second
 	maxDelay          = 5 * time.Minute
 	maxDoublings      = 20
@@ -99,10 +115,11 @@ const (
 type Loop struct {
 	outbox Outbox
 	opts   Options
-	// The deliveries in progress: by id, how many to each destination, how many to others' machines, and between which pairs. Only
-	// dispatch uses them.
+	// The deliveries in progress: by id, how many to each destination, how many to each of others' machines and to all of
+	// them, and between which pairs. Only dispatch uses them.
 	inFlight       map[string]Debt
 	perDestination map[string]int
+	perHost        map[string]int
 	remote         int
 	busyPairs      map[pair]bool
 	ended          chan string
@@ -118,6 +135,7 @@ func New(outbox Outbox, opts Options) *Loop {
 		opts:           opts,
 		inFlight:       map[string]Debt{},
 		perDestination: map[string]int{},
+		perHost:        map[string]int{},
 		busyPairs:      map[pair]bool{},
 		ended:          make(chan string, maxInFlight),
 	}
@@ -203,11 +221,13 @@ func (l *Loop) begin(d Debt) bool {
 		l.perDestination[d.Destination] == maxPerDestination || l.busyPairs[route] {
 		return false
 	}
-	if d.isRemote() && (l.remote == maxRemote || l.perDestination[d.Destination] == maxPerRemote) {
-		return false
-	}
 	if d.isRemote() {
+		host := d.host()
+		if l.remote == maxRemote || l.perDestination[d.Destination] == maxPerRemote || host != "" && l.perHost[host] == maxPerHost {
+			return false
+		}
 		l.remote++
+		l.perHost[host]++
 	}
 	l.inFlight[d.ID] = d
 	l.perDestination[d.Destination]++
@@ -223,6 +243,11 @@ func (l *Loop) end(id string) {
 	delete(l.inFlight, id)
 	if d.isRemote() {
 		l.remote--
+		if host := d.host(); l.perHost[host] == 1 {
+			delete(l.perHost, host)
+		} else {
+			l.perHost[host]--
+		}
 	}
 	delete(l.busyPairs, pair{d.Source, d.Destination})
 	if l.perDestination[d.Destination]--; l.perDestination[d.Destination] == 0 {
