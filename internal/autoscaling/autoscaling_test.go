@@ -1053,6 +1053,16 @@ func TestHookTarget(t *testing.T) {
 	if of().NotificationTargetARN != nil || of().RoleARN != nil {
 		t.Errorf("the target is %v still", *of().NotificationTargetARN)
 	}
+	for _, foreign := range []string{
+		strings.Replace(queue, "000000000000", "000000000001", 1),
+		strings.Replace(queue, "arn:aws:", "arn:aws-cn:", 1),
+		strings.Replace(queue, "us-east-1", "eu-west-1", 1),
+	} {
+		in.NotificationTargetARN = &foreign
+		if err := errOf(w.PutLifecycleHook(t.Context(), in)); err == nil || len(w.sent) != 1 {
+			t.Errorf("a hook on %s: %v, sent is %v", foreign, err, w.sent)
+		}
+	}
 	create := groupInput("hooked")
 	create.LifecycleHookSpecificationList = []types.LifecycleHookSpecification{{
 		LifecycleHookName:     aws.String("h"),
@@ -1060,6 +1070,11 @@ func TestHookTarget(t *testing.T) {
 		NotificationTargetARN: aws.String(queue),
 		RoleARN:               aws.String("role"),
 	}}
+	create.VPCZoneIdentifier = aws.String("subnet-00000000000000000")
+	if err := errOf(w.CreateAutoScalingGroup(t.Context(), create)); err == nil || len(w.sent) != 1 {
+		t.Errorf("a group in no subnet: %v, sent is %v", err, w.sent)
+	}
+	create.VPCZoneIdentifier = nil
 	w.must(errOf(w.CreateAutoScalingGroup(t.Context(), create)))
 	if len(w.sent) != 2 || w.sent[1]["AutoScalingGroupName"] != "hooked" {
 		t.Errorf("the queue was told %v", w.sent)
@@ -1089,6 +1104,20 @@ func TestNotifications(t *testing.T) {
 	if len(w.sent) != 2 || w.sent[0]["Event"] != state.NotifyTest || w.sent[0]["Subject"] != `Auto Scaling: test notification for group "g"` {
 		t.Errorf("the topic was told %v", w.sent)
 	}
+	w.update(func(tx *state.Tx) {
+		g := tx.AutoScalingGroups.Get("g").Clone()
+		g.Notifications = make([]state.GroupNotification, maxNotified)
+		tx.AutoScalingGroups.Put(g)
+	})
+	if _, full := errors.AsType[*types.LimitExceededFault](put(topic, state.NotifyLaunch)); !full || len(w.sent) != 2 {
+		t.Errorf("with its fill of topics the group sent %v", w.sent)
+	}
+	w.update(func(tx *state.Tx) {
+		g := tx.AutoScalingGroups.Get("g").Clone()
+		g.Notifications = nil
+		tx.AutoScalingGroups.Put(g)
+	})
+	w.must(put(topic, state.NotifyTerminate, state.NotifyLaunchError))
 	described := func() (all []string) {
 		out, err := w.DescribeNotificationConfigurations(t.Context(), &api.DescribeNotificationConfigurationsInput{AutoScalingGroupNames: []string{"g"}})
 		w.must(err)

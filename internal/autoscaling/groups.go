@@ -38,7 +38,8 @@ func (s *Service) CreateAutoScalingGroup(
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNew(s.store.View(), g); err != nil {
+	v := s.store.View()
+	if err := cmp.Or(checkNew(v, g), place(v, g.Clone(), in.VPCZoneIdentifier, in.AvailabilityZones)); err != nil {
 		return nil, err
 	}
 	for i := range g.Hooks {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +30,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/gpu"
@@ -772,11 +772,26 @@ func TestCopiedDirectory(t *testing.T) {
 func portOf(t *testing.T, dir string) int {
 	t.Helper()
 	var id identity
-	b, err := os.ReadFile(filepath.Join(dir, "instance.json"))
-	if err != nil || json.Unmarshal(b, &id) != nil || id.MetadataPort == 0 {
-		t.Fatalf("%s, %v", b, err)
+	if err := file.ReadSealed(filepath.Join(dir, "instance.json"), &id); err != nil || id.MetadataPort == 0 {
+		t.Fatalf("%+v, %v", id, err)
 	}
 	return id.MetadataPort
+}
+
+// TestADamagedIdentity: a node that doesn't know any more whose its containers are must not begin as another one.
+func TestADamagedIdentity(t *testing.T) {
+	p, b := newPlane(t), newFakeRuntime()
+	for _, content := range []string{"", `{"Cluster":"default","Owner":"arn:a`, "{}\ncrc32c 00000000\n"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "instance.json")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := New(Config{Cluster: "default", DataDir: dir, InstanceType: "p3.8xlarge", Runtime: b, ECS: p, Logs: noLogs{}}).Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), path+" is damaged") || len(p.registers) > 0 {
+			t.Errorf("with %q the agent ends with %v", content, err)
+		}
+	}
 }
 
 func TestForgottenNodeRegistersAgain(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 	_ "time/tzdata" // scheduled actions have time zones, even if the system has no zone data
 
@@ -248,8 +247,11 @@ func reachable(a *net.TCPAddr) string {
 
 // queueURL returns the URL of the queue with an ARN on this control plane.
 func (p *Plane) queueURL(arn string) string {
-	parts := strings.Split(arn, ":")
-	return p.Endpoint() + "/" + p.options.Account + "/" + parts[len(parts)-1]
+	name, ours := p.account().ResourceOf("sqs", "", arn)
+	if !ours {
+		return p.Endpoint()
+	}
+	return p.Endpoint() + "/" + p.options.Account + "/" + name
 }
 
 // Run serves until ctx ends. It closes everything when it returns.
