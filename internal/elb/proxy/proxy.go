@@ -215,6 +215,13 @@ func (p *Proxy) Serves(listener string, port int) bool {
 	return d != nil && d.route.Load().listener.ARN == listener
 }
 
+// IsOpen reports whether the proxy listens at a port.
+func (p *Proxy) IsOpen(port int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.doors[port] != nil
+}
+
 // TargetHealth is the health of a group's target.
 type TargetHealth struct {
 	Group  string // its ARN
