@@ -112,6 +112,40 @@ func TestBehindLoadBalancer(t *testing.T) {
 	})
 }
 
+// TestDeletedTargetGroup: tasks whose target group is gone run, but the service doesn't become steady, and says why, once.
+func TestDeletedTargetGroup(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.balance()
+		w.define("v1", withPort)
+		w.create(1, behind)
+		expect(t, w.after(time.Minute), 1, 0, 1, inProgress)
+		w.checked(elb.TargetHealthStateEnumHealthy, "")
+		expect(t, w.after(time.Second), 1, 0, 1, completed)
+		w.update(func(tx *state.Tx) {
+			for _, target := range slices.Collect(tx.Targets.All()) {
+				tx.DeleteTarget(target)
+			}
+			tx.TargetGroups.Delete(group)
+		})
+		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(2)})
+		w.after(time.Hour)
+		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(3)})
+		w.after(time.Hour)
+		var last []string
+		for _, e := range events(w.service()) {
+			if strings.Contains(e, "failed to register targets") || strings.Contains(e, steady) {
+				last = append(last, e)
+			}
+		}
+		want := "(service s) failed to register targets in (target-group ID) with (error One or more target groups not found)"
+		if len(last) != 2 || !slices.Contains(last, want) {
+			t.Errorf("%q", last)
+		}
+		w.change(&awsecs.UpdateServiceInput{LoadBalancers: []types.LoadBalancer{}})
+		expect(t, w.after(time.Hour), 3, 0, 1, completed)
+	})
+}
+
 // TestUnhealthyTargetsAreReplaced: once the grace period is over. They count as failures, so the circuit breaker trips.
 func TestUnhealthyTargetsAreReplaced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
