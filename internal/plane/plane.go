@@ -124,6 +124,7 @@ type Plane struct {
 	CloudFormation         *cloudformation.Service
 	CloudControl           *cloudcontrol.Service
 	balancers              *balancers.Loop
+	balancer               *localBalancer
 	stacks                 *stacks.Loop
 	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
@@ -182,6 +183,7 @@ type Plane struct {
 func Open(ctx context.Context, o Options) (*Plane, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	p := &Plane{options: o, log: newSparingly(o.Log), now: time.Now}
+	p.balancer = newLocalBalancer(p)
 	if o.Simulated != nil {
 		p.now = o.Simulated.Now
 	}

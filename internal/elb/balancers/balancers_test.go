@@ -398,6 +398,22 @@ func TestWhoIsLost(t *testing.T) {
 	if store.View().Balancers.Get("a").Lost != nil {
 		t.Error("it's back")
 	}
+	now = now.Add(lost + time.Second)
+	step()
+	if n := len(l.processes); n != 2 {
+		t.Errorf("%d processes, while two are shown as lost", n)
+	}
+	err = store.Update(t.Context(), func(tx *state.Tx) error {
+		tx.Balancers.Delete("a") // as the sweeper does
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step()
+	if l.processes["a"] != nil || l.processes["b"] == nil {
+		t.Error("it's not forgotten: ", l.processes)
+	}
 }
 
 // TestWhoMayAsk: strangers, tasks and users get nothing, and nodes no private keys.
