@@ -98,6 +98,9 @@ func (c *upCmd) containerFlags() []string {
 	if c.ImageBudget != 0 {
 		all = append(all, "--image-budget="+strconv.FormatInt(c.ImageBudget, 10))
 	}
+	if c.PeerPulls {
+		all = append(all, "--peer-pulls")
+	}
 	if c.StrictLogs {
 		all = append(all, "--strict")
 	}
