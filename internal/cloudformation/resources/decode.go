@@ -108,7 +108,7 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 		to.Set(reflect.New(to.Type().Elem()))
 		d.value(path, from, to.Elem())
 	case reflect.Interface:
-		to.Set(reflect.ValueOf(from))
+		d.any(path, from, to)
 	case reflect.Struct:
 		if at, ok := to.Addr().Interface().(*time.Time); ok {
 			d.time(path, from, at)
@@ -125,6 +125,17 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 		d.list(path, from, to)
 	default:
 		d.scalar(path, from, to)
+	}
+}
+
+// any puts a value into a field that takes any. The SDK's unions and documents take only its own types; Pintle uses none of them.
+func (d *decoder) any(path string, from any, to reflect.Value) {
+	switch value := reflect.ValueOf(from); {
+	case !value.IsValid():
+	case value.Type().AssignableTo(to.Type()):
+		to.Set(value)
+	default:
+		d.fault(path, "Pintle does not support this property")
 	}
 }
 

@@ -10,9 +10,13 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -198,11 +202,12 @@ func (k *kind[P]) ID(s Step, properties map[string]any) string {
 	return k.id(s, of[P](properties))
 }
 
-func (k *kind[P]) Exists(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
+func (k *kind[P]) Exists(ctx context.Context, s Step, id string, properties map[string]any) (is bool, err error) {
+	defer caught(&err)
 	if k.read == nil {
 		return false, nil
 	}
-	_, err := k.read(ctx, s, id, of[P](properties))
+	_, err = k.read(ctx, s, id, of[P](properties))
 	if isMissing(err) {
 		return false, nil
 	}
@@ -210,6 +215,7 @@ func (k *kind[P]) Exists(ctx context.Context, s Step, id string, properties map[
 }
 
 func (k *kind[P]) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
+	defer caught(&err)
 	p := of[P](properties)
 	if k.find != nil && !s.Since.IsZero() {
 		if id, err := k.find(ctx, s, p); err != nil {
@@ -221,37 +227,42 @@ func (k *kind[P]) Create(ctx context.Context, s Step, properties map[string]any)
 	return k.create(ctx, s, p)
 }
 
-func (k *kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) error {
+func (k *kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
+	defer caught(&err)
 	if k.update == nil {
 		return nil
 	}
 	return k.update(ctx, s, id, of[P](nil), of[P](properties))
 }
 
-func (k *kind[P]) Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error) {
+func (k *kind[P]) Read(ctx context.Context, s Step, id string, properties map[string]any) (made Made, err error) {
+	defer caught(&err)
 	if k.read == nil {
 		return Made{Ref: id}, nil
 	}
-	made, err := k.read(ctx, s, id, of[P](properties))
+	made, err = k.read(ctx, s, id, of[P](properties))
 	if made.Ref == "" {
 		made.Ref = id
 	}
 	return made, err
 }
 
-func (k *kind[P]) Update(ctx context.Context, s Step, id string, before, after map[string]any) error {
+func (k *kind[P]) Update(ctx context.Context, s Step, id string, before, after map[string]any) (err error) {
+	defer caught(&err)
 	return k.update(ctx, s, id, of[P](before), of[P](after))
 }
 
-func (k *kind[P]) Settled(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
+func (k *kind[P]) Settled(ctx context.Context, s Step, id string, properties map[string]any) (is bool, err error) {
+	defer caught(&err)
 	if k.settled == nil {
 		return true, nil
 	}
 	return k.settled(ctx, s, id, of[P](properties))
 }
 
-func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) error {
-	err := k.delete(ctx, s, id, of[P](properties))
+func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
+	defer caught(&err)
+	err = k.delete(ctx, s, id, of[P](properties))
 	switch {
 	case isMissing(err):
 		return nil
@@ -259,6 +270,33 @@ func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[
 		return ErrPending // what depends on it may be on its way out, without the template saying so
 	}
 	return err
+}
+
+// caught turns a panic of a type's function into an error: a bug in one type fails one resource, not the process with all that it serves.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = &bug{value: p, at: panickedAt()}
+	}
+}
+
+// bug is what a type's function panicked with.
+type bug struct {
+	value any
+	at    string
+}
+
+func (b *bug) Error() string { return fmt.Sprintf("Internal Failure: a bug in Pintle, please report it: %v (%s)", b.value, b.at) }
+
+// panickedAt returns the place that panicked, such as iam_group.go:43. Deferred functions call it.
+func panickedAt() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // without those of caught and of this
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") || !more {
+			return filepath.Base(f.File) + ":" + strconv.Itoa(f.Line)
+		}
+	}
 }
 
 // maxDependent is how long a deletion waits for what depends on a resource to go.
