@@ -35,6 +35,9 @@ import (
 type Type interface {
 	// Check checks a resource's properties. The error is worded as CloudFormation's.
 	Check(resource string, properties map[string]any) error
+	// CheckDesired names what is wrong with a desired state. Cloud Control doesn't take a Boolean for text, or the other way round, as
+	// CloudFormation does.
+	CheckDesired(properties map[string]any) (faults []string)
 	// Attributes are the names that Fn::GetAtt gets. One such as Outputs.* stands for all that begin so.
 	Attributes() []string
 	// After are the types whose resources are made before this type's, and deleted after them, though no reference may lead to them.
@@ -154,15 +157,22 @@ func of[P any](properties map[string]any) P {
 }
 
 func (k *kind[P]) Check(resource string, properties map[string]any) error {
-	p := reflect.New(reflect.TypeFor[P]().Elem())
-	faults := decode(properties, p.Elem())
-	if len(faults) == 0 && k.check != nil {
-		faults = k.check(p.Interface().(P))
-	}
+	faults := k.faults(new(decoder), properties)
 	if len(faults) == 0 {
 		return nil
 	}
 	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
+}
+
+func (k *kind[P]) CheckDesired(properties map[string]any) []string { return k.faults(&decoder{strict: true}, properties) }
+
+func (k *kind[P]) faults(d *decoder, properties map[string]any) []string {
+	p := reflect.New(reflect.TypeFor[P]().Elem())
+	faults := d.decode(properties, p.Elem())
+	if len(faults) > 0 || k.check == nil {
+		return faults
+	}
+	return k.check(p.Interface().(P))
 }
 
 func (k *kind[P]) Attributes() []string { return k.attributes }
