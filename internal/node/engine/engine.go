@@ -238,6 +238,12 @@ func (e *Engine) orphansAmong(found map[string]runtime.Container) map[string]run
 			delete(found, id)
 		}
 	}
+	for id, c := range found {
+		if c.Unknown { // it may be another node's of this machine
+			e.opts.Log.Error("a container's files are damaged, and no task of this node has it: look whose it is, and remove it", "container", id)
+			delete(found, id)
+		}
+	}
 	return found
 }
 

@@ -220,6 +220,7 @@ type Exit struct {
 // Container is a container that List found.
 type Container struct {
 	ID        string // the Spec's
+	Unknown   bool   // whose it is isn't known, since its specification is damaged
 	RuntimeID string // the runtime's own; empty if it has none
 	ImageID   string // likewise
 	Labels    map[string]string
