@@ -209,6 +209,19 @@ func (tx *Tx) RegisterTarget(t Target) bool {
 	return true
 }
 
+// MemberTarget returns what a member of an Auto Scaling group is in one of the group's target groups, or nil.
+func (v *View) MemberTarget(i *Instance, group string) *Target {
+	g := v.TargetGroups.Get(group)
+	if g == nil {
+		return nil
+	}
+	t := v.Targets.Get(TargetKey(group, *i.InstanceId, aws.ToInt32(g.Port)))
+	if t == nil || t.AutoScalingGroup != i.Member.Group {
+		return nil
+	}
+	return t
+}
+
 // isRunning reports whether a task is there that is to run.
 func (tx *Tx) isRunning(task string) bool {
 	t := tx.Tasks.Get(task)
