@@ -26,6 +26,11 @@ type LoadBalancer struct {
 	Tags       []types.Tag       `json:",omitempty"`
 }
 
+// AccessLogs returns where the access log goes, and whether there is to be one.
+func (b *LoadBalancer) AccessLogs() (bucket, prefix string, enabled bool) {
+	return b.Attributes["access_logs.s3.bucket"], b.Attributes["access_logs.s3.prefix"], b.Attributes["access_logs.s3.enabled"] == "true"
+}
+
 // Active returns the load balancer as it is once a process carries it out.
 func (b *LoadBalancer) Active() *LoadBalancer {
 	c := *b
