@@ -391,7 +391,7 @@ func TestCreateRefuses(t *testing.T) {
 			m.InstancesDistribution = &types.InstancesDistribution{OnDemandPercentageAboveBaseCapacity: aws.Int32(0)}
 			spec(in, m)
 		}),
-		badGroup("a load balancer's health check", invalidCode, "HealthCheckType", func(in in) { in.HealthCheckType = aws.String("ELB") }),
+		badGroup("health checks of VPC Lattice", invalidCode, "HealthCheckType", func(in in) { in.HealthCheckType = aws.String("VPC_LATTICE") }),
 		badGroup("an unknown termination policy", invalidCode, "Random", func(in in) { in.TerminationPolicies = []string{"Random"} }),
 		badGroup("a launch configuration and a template", invalidCode, "Valid requests must contain either launchTemplate",
 			func(in in) { in.LaunchConfigurationName = aws.String("old") }),
@@ -400,7 +400,7 @@ func TestCreateRefuses(t *testing.T) {
 		badGroup("a zone of another region", invalidCode, "eu-west-1a",
 			func(in in) { in.AvailabilityZones = []string{"us-east-1a", "eu-west-1a"} }),
 		badGroup("an instance", invalidCode, "InstanceId", func(in in) { in.InstanceId = aws.String(free) }),
-		badGroup("a target group", invalidCode, "TargetGroupARNs", func(in in) { in.TargetGroupARNs = []string{"arn"} }),
+		badGroup("no target group", invalidCode, "TargetGroupARNs", func(in in) { in.TargetGroupARNs = []string{"arn"} }),
 		badGroup("a placement group", invalidCode, "PlacementGroup", func(in in) { in.PlacementGroup = aws.String("near") }),
 		badGroup("balanced zones alone", invalidCode, "AvailabilityZoneDistribution", func(in in) {
 			in.AvailabilityZoneDistribution = &types.AvailabilityZoneDistribution{
@@ -806,6 +806,7 @@ func TestPolicyRefuses(t *testing.T) {
 			}
 		}),
 		put("a metric that Pintle lacks", "does not measure ASGAverageNetworkIn", predefined(types.MetricTypeASGAverageNetworkIn), same),
+		put("requests without a label", "ResourceLabel", predefined(types.MetricTypeALBRequestCountPerTarget), same),
 		put("no such metric", `not "CPU"`, predefined("CPU"), same),
 		put("a label for the CPU metric", "ResourceLabel", predefined(types.MetricTypeASGAverageCPUUtilization), func(in in) {
 			in.TargetTrackingConfiguration.PredefinedMetricSpecification.ResourceLabel = aws.String("app/a/1/targetgroup/b/2")
@@ -1475,6 +1476,15 @@ func TestPoliciesOfMetrics(t *testing.T) {
 	w := newWorld(t)
 	w.must(errOf(w.PutScalingPolicy(t.Context(), tracking("load"))))
 	w.must(errOf(w.PutScalingPolicy(t.Context(), predefined(types.MetricTypeASGAverageCPUUtilization))))
+	requests := predefined(types.MetricTypeALBRequestCountPerTarget)
+	requests.PolicyName = aws.String("requests")
+	requests.TargetTrackingConfiguration.PredefinedMetricSpecification.ResourceLabel = aws.String("app/web/1/targetgroup/models/2")
+	out, err := w.PutScalingPolicy(t.Context(), requests)
+	w.must(err)
+	if a := w.alarms[*out.Alarms[0].AlarmName]; *a.Namespace != "AWS/ApplicationELB" || *a.MetricName != "RequestCountPerTarget" ||
+		a.Statistic != "Sum" || *a.Dimensions[0].Value != "app/web/1" || *a.Dimensions[1].Value != "targetgroup/models/2" {
+		t.Errorf("%+v", a)
+	}
 	for name, change := range map[string]func(*types.CustomizedMetricSpecification){
 		"statistic": func(m *types.CustomizedMetricSpecification) { m.Statistic = types.MetricStatisticMaximum },
 		"dimension": func(m *types.CustomizedMetricSpecification) {

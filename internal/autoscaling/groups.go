@@ -54,6 +54,9 @@ func (s *Service) CreateAutoScalingGroup(
 		if err := place(tx.View, g, in.VPCZoneIdentifier, in.AvailabilityZones); err != nil {
 			return err
 		}
+		if err := checkTargetGroups(tx.View, g, g.TargetGroupARNs); err != nil {
+			return err
+		}
 		tx.AutoScalingGroups.Put(g)
 		return nil
 	})
@@ -78,8 +81,6 @@ func (s *Service) newGroup(ctx context.Context, in *api.CreateAutoScalingGroupIn
 		member{"AvailabilityZoneDistribution", !bestEffort(in.AvailabilityZoneDistribution)},
 		member{"AvailabilityZoneImpairmentPolicy", shiftsZones(in.AvailabilityZoneImpairmentPolicy)},
 		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0},
-		member{"TargetGroupARNs", len(in.TargetGroupARNs) > 0},
-		member{"TrafficSources", len(in.TrafficSources) > 0},
 		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0},
 		member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
 		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil},
@@ -94,6 +95,11 @@ func (s *Service) newGroup(ctx context.Context, in *api.CreateAutoScalingGroupIn
 		return nil, err
 	}
 	g := &state.AutoScalingGroup{AutoScalingGroup: s.describe(name, in)}
+	sources, err := targetGroups(in.TrafficSources)
+	if err != nil {
+		return nil, err
+	}
+	g.TargetGroupARNs = merged(in.TargetGroupARNs, sources)
 	if len(g.AvailabilityZones)+len(g.Subnets()) == 0 {
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
 	}
@@ -172,7 +178,7 @@ func unsupported(members ...member) error {
 	for _, m := range members {
 		if m.given {
 			return invalid("%s: Pintle's groups do not support it. Their instances come from launch templates "+
-				"or launch configurations, and they have no load balancers.", m.name)
+				"or launch configurations, and their load balancers have target groups.", m.name)
 		}
 	}
 	return nil
@@ -200,8 +206,9 @@ func check(v *state.View, g *state.AutoScalingGroup) error {
 		return invalid("Desired capacity:%d must be between the specified min size:%d and max size:%d", desired, low, high)
 	case *g.DefaultCooldown < 0 || aws.ToInt32(g.HealthCheckGracePeriod) < 0 || aws.ToInt32(g.DefaultInstanceWarmup) < -1:
 		return invalid("DefaultCooldown, HealthCheckGracePeriod and DefaultInstanceWarmup must not be negative")
-	case *g.HealthCheckType != "EC2":
-		return invalid("HealthCheckType must be EC2, not %q: Pintle's groups have no load balancers.", *g.HealthCheckType)
+	}
+	if err := checkHealthCheckType(*g.HealthCheckType); err != nil {
+		return err
 	}
 	given := 0
 	for _, is := range []bool{g.LaunchTemplate != nil, g.LaunchConfigurationName != nil, g.MixedInstancesPolicy != nil} {
@@ -502,8 +509,11 @@ func withLists(g *types.AutoScalingGroup) {
 	g.SuspendedProcesses = notNil(g.SuspendedProcesses)
 	g.Tags = notNil(g.Tags)
 	g.LoadBalancerNames = []string{}
-	g.TargetGroupARNs = []string{}
+	g.TargetGroupARNs = notNil(g.TargetGroupARNs)
 	g.TrafficSources = []types.TrafficSourceIdentifier{}
+	for _, arn := range g.TargetGroupARNs {
+		g.TrafficSources = append(g.TrafficSources, types.TrafficSourceIdentifier{Identifier: &arn, Type: aws.String(elbv2)})
+	}
 }
 
 // matcher returns a function that applies a call's filters: tag-key, tag-value and tag:KEY. All filters must match, each by any value.

@@ -27,6 +27,8 @@ func (p *Plane) newBalancers() *balancers.Loop {
 		Options: configuration.Options{CookieKey: p.cookieKey(), Certificate: p.listenerCertificate},
 		Now:     p.now,
 		Counted: p.countRequests,
+		Buckets: p.s3(),
+		Account: p.account(),
 		Log:     p.log,
 	})
 }

@@ -136,7 +136,7 @@ func (p *Plane) buildServices() {
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
 	p.buildRegistry()
 	p.ACM = acm.New(p.State, acm.Options{Account: owner, Vault: p.vault})
-	p.ELB = elb.New(p.State, elb.Options{Account: owner})
+	p.ELB = elb.New(p.State, elb.Options{Account: owner, Buckets: p.s3()})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.buildStacks()

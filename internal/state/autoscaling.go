@@ -50,7 +50,19 @@ func (g *AutoScalingGroup) Clone() *AutoScalingGroup {
 	c.Tags = slices.Clone(g.Tags)
 	c.SuspendedProcesses = slices.Clone(g.SuspendedProcesses)
 	c.EnabledMetrics = slices.Clone(g.EnabledMetrics)
+	c.TargetGroupARNs = slices.Clone(g.TargetGroupARNs)
 	return &c
+}
+
+// ChecksTargets reports whether instances that fail their load balancers' health checks are replaced.
+func (g *AutoScalingGroup) ChecksTargets() bool {
+	return slices.Contains(strings.Split(aws.ToString(g.HealthCheckType), ","), "ELB")
+}
+
+// IsInGrace reports whether an instance's health checks don't count yet. The period begins when the instance enters service.
+func (g *AutoScalingGroup) IsInGrace(m *Member, now time.Time) bool {
+	grace := time.Duration(aws.ToInt32(g.HealthCheckGracePeriod)) * time.Second
+	return grace > 0 && (m.InServiceAt == nil || now.Before(m.InServiceAt.Add(grace)))
 }
 
 // IsSuspended reports whether one of the group's processes is suspended.

@@ -53,6 +53,9 @@ type Member struct {
 	Waits *LifecycleAction `json:",omitzero"`
 	// FromPool means that the instance came into service from the group's warm pool.
 	FromPool bool `json:",omitzero"`
+	// TargetGroups are the group's target groups that the instance is registered with, drains in, or was to be kept out of. Nobody changes the
+	// list that a row has.
+	TargetGroups []string `json:",omitempty"`
 	// Draining means that its container instance was set to DRAINING before the machine goes.
 	Draining bool `json:",omitzero"`
 }

@@ -252,6 +252,7 @@ func (x *exchange) send(t *target, r *http.Request) (*http.Response, error) {
 	}
 	x.progress()
 	x.record.TargetStatus = resp.StatusCode
+	x.record.Waited = begun.Sub(x.start)
 	x.record.TargetTime = time.Since(begun)
 	resp.Body = x.watch(resp.Body, t)
 	return resp, nil
