@@ -224,6 +224,9 @@ func remaining(p *plane.Plane, agents []*node.Agent) (lines []string) {
 	for id, pid := range p.Machines() {
 		lines = append(lines, fmt.Sprintf("machine %s with its tasks (process %d)", id, pid))
 	}
+	if pid := p.BalancerProcess(); pid != 0 {
+		lines = append(lines, fmt.Sprintf("the load balancers' process (process %d)", pid))
+	}
 	slices.Sort(lines)
 	return lines
 }

@@ -270,11 +270,11 @@ func (a *Agent) Kill(ctx context.Context) error {
 
 // Containers lists the node's running containers.
 func (a *Agent) Containers(ctx context.Context) (running []runtime.Container, err error) {
-	owner := a.loadIdentity().Owner
-	if owner == "" {
-		return nil, nil
+	id, err := a.loadIdentity()
+	if err != nil || id.Owner == "" {
+		return nil, err
 	}
-	all, err := a.config.Runtime.List(ctx, owner)
+	all, err := a.config.Runtime.List(ctx, id.Owner)
 	for _, c := range all {
 		if c.Status == runtime.Running {
 			running = append(running, c)

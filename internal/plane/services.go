@@ -113,6 +113,7 @@ func (p *Plane) buildServices() {
 		Client:   p.hookClient(),
 		Endpoint: p.Endpoint(),
 		Vault:    p.vault,
+		Log:      p.log,
 	})
 	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), Topics: p.sns(), QueueURL: p.queueURL})
 	p.Logs = logs.New(p.streams, logs.Options{

@@ -39,6 +39,7 @@ type world struct {
 	*service.Service
 	t        *testing.T
 	server   *httptest.Server
+	store    *state.Store
 	upstream *upstream.Cache
 
 	mu     sync.Mutex
@@ -58,7 +59,8 @@ func newWorld(t *testing.T, upstreams ...string) *world {
 	w.server = httptest.NewUnstartedServer(nil)
 	w.server.Start()
 	t.Cleanup(w.server.Close)
-	w.Service = service.New(statetest.Open(t), service.Options{
+	w.store = statetest.Open(t)
+	w.Service = service.New(w.store, service.Options{
 		Account:  accounttest.New(time.Now),
 		MAC:      func(text string) []byte { sum := sha256.Sum256([]byte("key" + text)); return sum[:] },
 		Blobs:    store,
