@@ -119,6 +119,7 @@ func (c *nodeFlags) define(f flags) {
 		&c.PeerAddress, "peer-address", "",
 		"With --peer-pulls: where other nodes reach this one, HOST:PORT; default a free port of the address that it has towards the control plane.",
 	)
+	f.placeholder("peer-address", "HOST:PORT")
 	f.BoolVar(
 		&c.BlockIMDS, "awsvpc-block-imds", false,
 		"Keep tasks in network mode awsvpc from the instance metadata service, 169.254.169.254.",

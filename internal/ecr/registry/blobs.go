@@ -42,12 +42,12 @@ func (g *Registry) blob(x *exchange) error {
 
 // sendBlob answers with a layer that is here.
 func (g *Registry) sendBlob(x *exchange) error {
-	f, _, err := g.ecr.OpenLayer(x.name, x.rest)
+	f, size, err := g.ecr.OpenLayer(x.name, x.rest)
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it was read only
-	if g.sendToPeer(x) {
+	if g.sendToPeer(x, size) {
 		return nil
 	}
 	x.describeBlob()
@@ -55,10 +55,13 @@ func (g *Registry) sendBlob(x *exchange) error {
 	return nil
 }
 
+// minPeerLayer is how large a layer is that comes faster from a peer: another connection takes longer than a small one, such as a configuration.
+const minPeerLayer = 64 << 10
+
 // sendToPeer sends a node that may have a layer to another one that has it, or is about to.
-func (g *Registry) sendToPeer(x *exchange) bool {
+func (g *Registry) sendToPeer(x *exchange, size int64) bool {
 	token := x.Header.Get(acs.PeerToken)
-	if g.opts.Peers == nil || x.Method != http.MethodGet || token == "" {
+	if g.opts.Peers == nil || x.Method != http.MethodGet || token == "" || size < minPeerLayer {
 		return false
 	}
 	source := g.opts.Peers.Source(token, x.rest, x.Header.Get(acs.PeerFailed) != "")
@@ -90,7 +93,7 @@ func (g *Registry) sendComing(x *exchange) error {
 		return g.sendBlob(x)
 	}
 	defer layer.Close() //nolint:errcheck // it was read only
-	if g.sendToPeer(x) {
+	if g.sendToPeer(x, layer.Size) {
 		return nil
 	}
 	x.describeBlob()

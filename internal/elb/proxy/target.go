@@ -74,6 +74,7 @@ type target struct {
 	address string
 	// transport has connections to this target alone, so that they can be cut.
 	transport   *http.Transport
+	lane        *lane
 	outstanding atomic.Int64
 	draining    atomic.Bool
 	stop        context.CancelFunc // ends the checks
@@ -98,6 +99,7 @@ func (p *Proxy) newTarget(g *routing.Group, config routing.Target) *target {
 		health: routing.Registered(), conns: map[net.Conn]bool{},
 	}
 	t.transport = t.newTransport(g)
+	t.lane = &lane{dial: t.dial}
 	p.work.Go(func() { t.checkUntil(ctx) })
 	return t
 }
@@ -118,9 +120,9 @@ func (t *target) newTransport(g *routing.Group) *http.Transport {
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as AWS: targets have certificates of their own making
 		TLSHandshakeTimeout:    dialTimeout,
 		DisableCompression:     true, // answers pass as they are
-		MaxIdleConnsPerHost:    256,
-		IdleConnTimeout:        55 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        maxIdleTime,
+		MaxResponseHeaderBytes: maxResponseHeader,
 		ExpectContinueTimeout:  time.Second,
 	}
 }
