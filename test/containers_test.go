@@ -85,6 +85,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("MemoryLimit", c.memoryLimit)
 	t.Run("Port", c.port)
 	t.Run("Volume", c.volume)
+	t.Run("DataSets", c.dataSets)
 	t.Run("Stop", c.stop)
 	t.Run("Inside", c.inside)
 	t.Run("Shell", c.shell)

@@ -57,6 +57,8 @@ type nodeFlags struct {
 	Keep        time.Duration
 	ImagePull   string
 	ImageBudget int64
+	DataSets    string
+	DataBudget  int64
 }
 
 // keepStopped is how long what stopped tasks leave is kept, as by Amazon's agent.
@@ -107,6 +109,14 @@ func (c *nodeFlags) define(f flags) {
 		&c.ImageBudget, "image-budget", 0,
 		"How much images may take on the disk before those are removed that tasks didn't use for longest; default half of the file system that "+
 			"they are on.",
+	)
+	f.path(
+		&c.DataSets, "dataset-cache", "DIRECTORY", "",
+		"Directory for what volumes of the driver pintle-s3 show of S3; default datasets in --data. Agents on one machine may share it.",
+	)
+	f.bytes(
+		&c.DataBudget, "dataset-budget", 0,
+		"How much of S3 may be kept there before objects go that tasks didn't use for longest; default a quarter of the file system.",
 	)
 	f.BoolVar(
 		&c.BlockIMDS, "awsvpc-block-imds", false,
@@ -238,7 +248,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err := c.runUserData(ctx, config, log); err != nil {
 		return err
 	}
-	err = c.serve(ctx, a, log)
+	err = c.serve(ctx, m, a, log)
 	if !c.Ephemeral || ctx.Err() == nil {
 		return err
 	}
@@ -344,12 +354,12 @@ func (c *agentCmd) switchOff(a *node.Agent) error {
 }
 
 // serve runs the node until ctx ends. An ephemeral node stops its tasks first.
-func (c *agentCmd) serve(ctx context.Context, a *node.Agent, log *slog.Logger) error {
+func (c *agentCmd) serve(ctx context.Context, m machine, a *node.Agent, log *slog.Logger) error {
 	serving, stop := context.WithCancel(context.Background())
 	defer stop()
 	g, serving := errgroup.WithContext(serving)
 	g.Go(func() error { defer stop(); return ignore(a.Run(serving)) })
-	g.Go(func() error { return serveMetrics(serving, c.Metrics, []*node.Agent{a}, log) })
+	g.Go(func() error { return serveMetrics(serving, c.Metrics, m.dataSets, []*node.Agent{a}, log) })
 	g.Go(func() error {
 		defer stop()
 		select {
@@ -397,6 +407,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Images = ecr.NewFromConfig(config)
 	objects := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	c.Objects = objects
+	c.DataSets = m.dataSets
 	c.Transcripts = objects
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)

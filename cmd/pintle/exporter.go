@@ -11,17 +11,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pintle/pintle/internal/node"
+	"github.com/pintle/pintle/internal/node/dataset"
 )
 
-// serveMetrics serves the nodes' GPUs to Prometheus at /metrics, until ctx ends. If the address is taken, for example by a dcgm-exporter,
+// serveMetrics serves the nodes' GPUs and the cache of data sets to Prometheus at /metrics, until ctx ends. If the address is taken, for example by a dcgm-exporter,
 // it only logs that, so that the node can run tasks.
-func serveMetrics(ctx context.Context, address string, nodes []*node.Agent, log *slog.Logger) error {
+func serveMetrics(ctx context.Context, address string, cache *dataset.Cache, nodes []*node.Agent, log *slog.Logger) error {
 	if address == "" {
 		return nil
 	}
 	registry := prometheus.NewRegistry()
 	for _, n := range nodes {
 		registry.MustRegister(n)
+	}
+	if cache != nil {
+		registry.MustRegister(node.DataSetMetrics{Cache: cache})
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {

@@ -167,6 +167,13 @@ type DockerVolumeConfiguration struct {
 	Labels        map[string]string `json:"labels,omitempty"`
 }
 
+// S3Driver is the driver of volumes that show what lies in S3, for reading. Its only option, S3Source, says where: s3://bucket/prefix. It's
+// Pintle's own; to Amazon's agent it's a driver that must be installed.
+const (
+	S3Driver = "pintle-s3"
+	S3Source = "source"
+)
+
 // EFSVolumeConfiguration is a file system of Amazon EFS. TransitEncryption is ENABLED or DISABLED.
 type EFSVolumeConfiguration struct {
 	FileSystemID          string                  `json:"fileSystemId,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/pattern"
 )
@@ -101,6 +102,11 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 	if what := needsExecutionRole(td); what != "" && aws.ToString(td.ExecutionRoleArn) == "" {
 		return clientError("When you are specifying %s, you must also specify a value for 'executionRoleArn'.", what)
 	}
+	showsS3 := func(v types.Volume) bool { return isDataSet(v.DockerVolumeConfiguration) }
+	if aws.ToString(td.TaskRoleArn) == "" && slices.ContainsFunc(td.Volumes, showsS3) {
+		return clientError("When you are specifying a volume of the driver %s, you must also specify a value for 'taskRoleArn', which must "+
+			"be allowed to read it.", acs.S3Driver)
+	}
 	return checkSizes(td)
 }
 
@@ -180,7 +186,37 @@ func checkVolumes(volumes []types.Volume) error {
 			if d.Scope != types.ScopeShared && d.Autoprovision != nil {
 				return clientError("Volume %q: autoprovision is for volumes of scope shared.", name)
 			}
+			if err := checkDataSet(name, d); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// isDataSet reports whether a volume shows what lies in S3.
+func isDataSet(d *types.DockerVolumeConfiguration) bool {
+	return d != nil && aws.ToString(d.Driver) == acs.S3Driver
+}
+
+// checkDataSet refuses what a volume that shows a prefix of S3 can't have.
+func checkDataSet(name string, d *types.DockerVolumeConfiguration) error {
+	if !isDataSet(d) {
+		return nil
+	}
+	source := d.DriverOpts[acs.S3Source]
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(source, "s3://"), "/")
+	switch {
+	case !strings.HasPrefix(source, "s3://") || bucket == "":
+		return clientError("Volume %q: the driver %s needs driverOpts with %s, of the form s3://bucket/prefix, not %q.",
+			name, acs.S3Driver, acs.S3Source, source)
+	case len(d.DriverOpts) > 1:
+		return clientError("Volume %q: the driver %s has no driverOpts but %s.", name, acs.S3Driver, acs.S3Source)
+	case d.Scope == types.ScopeShared:
+		return clientError("Volume %q: volumes of the driver %s have the scope task; all tasks of a node share what was fetched.",
+			name, acs.S3Driver)
+	case len(d.Labels) > 0:
+		return clientError("Volume %q: volumes of the driver %s have no labels.", name, acs.S3Driver)
 	}
 	return nil
 }

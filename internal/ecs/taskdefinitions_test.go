@@ -71,6 +71,18 @@ func ofVolume(v types.Volume) func(*ecs.RegisterTaskDefinitionInput) {
 	}
 }
 
+// dataSet adds a volume that shows what lies in S3, and the role that reads it.
+func dataSet(source string, change func(*types.DockerVolumeConfiguration)) func(*ecs.RegisterTaskDefinitionInput) {
+	d := &types.DockerVolumeConfiguration{Driver: aws.String("pintle-s3"), DriverOpts: map[string]string{"source": source}}
+	change(d)
+	return both(
+		ofVolume(types.Volume{DockerVolumeConfiguration: d}),
+		func(in *ecs.RegisterTaskDefinitionInput) { in.TaskRoleArn = aws.String("reader") },
+	)
+}
+
+func asItIs(*types.DockerVolumeConfiguration) {}
+
 func withLogs(l types.LogConfiguration) func(*ecs.RegisterTaskDefinitionInput) {
 	return ofContainer(func(c *types.ContainerDefinition) { c.LogConfiguration = &l })
 }
@@ -149,6 +161,7 @@ func TestRequiredAttributes(t *testing.T) {
 			ofVolume(types.Volume{DockerVolumeConfiguration: &types.DockerVolumeConfiguration{Driver: aws.String("rexray/ebs:1")}}),
 			e + "docker-plugin.rexray/ebs.1",
 		},
+		{"a data set", dataSet("s3://b/p", asItIs), "com.amazonaws.ecs.capability.task-iam-role " + e + "docker-plugin.pintle-s3"},
 		{"EFS", ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-1")}}), e + "efs"},
 		{
 			"EFS, encrypted",
@@ -406,6 +419,20 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 		"a buffer without a size": {withOptions("fluentd", "max-buffer-size", "big"), client, "option 'max-buffer-size' should be"},
 		"another driver's option": {
 			withOptions("json-file", "awslogs-region", "us-east-1"), client, "Log driver json-file disallows options: awslogs-region",
+		},
+		"a data set of no bucket": {dataSet("s3:///p", asItIs), client, "driverOpts with source, of the form s3://bucket/prefix"},
+		"a data set elsewhere":    {dataSet("/etc", asItIs), client, "driverOpts with source, of the form s3://bucket/prefix"},
+		"a data set without a role": {
+			both(dataSet("s3://b", asItIs), func(in *ecs.RegisterTaskDefinitionInput) { in.TaskRoleArn = nil }), client, "taskRoleArn",
+		},
+		"a data set with other options": {
+			dataSet("s3://b", func(d *types.DockerVolumeConfiguration) { d.DriverOpts["o"] = "rw" }), client, "no driverOpts but source",
+		},
+		"a shared data set": {
+			dataSet("s3://b", func(d *types.DockerVolumeConfiguration) { d.Scope = types.ScopeShared }), client, "scope task",
+		},
+		"a data set with labels": {
+			dataSet("s3://b", func(d *types.DockerVolumeConfiguration) { d.Labels = map[string]string{"a": "b"} }), client, "labels",
 		},
 		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
 		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), client, "EBS"},

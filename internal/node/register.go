@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/kernel"
 	"github.com/pintle/pintle/internal/node/network"
@@ -244,18 +245,22 @@ var firelensCapabilities = []string{
 
 // routesLogs reports whether the node's containers can have files of this machine, as a log router's configuration and socket, and the
 // agent may write to a socket that belongs to whoever the router runs as.
-func (a *Agent) routesLogs() bool {
-	if a.config.Runtime.Name() == "process" || os.Geteuid() != 0 {
-		return false
-	}
-	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
-	return !ok || local.IsLocal()
-}
+func (a *Agent) routesLogs() bool { return a.mounts() && os.Geteuid() == 0 }
 
 // enforcesGroups reports whether the rules of security groups hold in the networks of the node's tasks.
 func (a *Agent) enforcesGroups() bool {
+	return a.mounts() && os.Geteuid() == 0 && network.CanRestrict()
+}
+
+// mounts reports whether containers can have files of this machine mounted.
+func (a *Agent) mounts() bool {
 	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
-	return a.config.Runtime.Name() != "process" && os.Geteuid() == 0 && (!ok || local.IsLocal()) && network.CanRestrict()
+	return a.config.Runtime.Name() != "process" && (!ok || local.IsLocal())
+}
+
+// hasDataSets reports whether tasks can have volumes that show what lies in S3.
+func (a *Agent) hasDataSets() bool {
+	return a.config.DataSets != nil && a.config.Objects != nil && a.mounts()
 }
 
 // architectures maps Go's names to ECS's.
@@ -280,6 +285,9 @@ func (a *Agent) fetches() (all []string) {
 	}
 	if a.config.Objects != nil {
 		all = append(all, "ecs.capability.env-files.s3")
+	}
+	if a.hasDataSets() {
+		all = append(all, "ecs.capability.docker-plugin."+acs.S3Driver)
 	}
 	return all
 }

@@ -39,6 +39,8 @@ type Options struct {
 	// Registry gets a token of a registry of ECR's with the credentials of a task's execution role, or the node's if that is nil; nil if the
 	// node can't.
 	Registry func(ctx context.Context, role *acs.IAMRoleCredentials, from acs.ECRAuthData) (*runtime.RegistryAuth, error)
+	// DataSets brings what lies in S3 to this machine; nil if the node can't.
+	DataSets DataSets
 	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
 	// checked. SimulatedGPUs says that they name no hardware.
 	CPU           int64
@@ -149,6 +151,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	e.adopt(ctx, found)
 	e.removeOrphans(ctx, found)
+	e.removeOrphanDataSets()
 	e.sweep(ctx)
 	e.mu.Lock()
 	e.ctx = nil // tasks from now on are the next agent's

@@ -186,6 +186,10 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 			out.Source = v.Host.SourcePath
 			return out, nil
 		}
+		if isDataSet(v) {
+			out.Source, out.ReadOnly = t.engine.opts.DataSets.Path(t.dataSet(v)), true
+			return out, nil
+		}
 		out.Volume = true
 		if name, own := t.ownVolume(v); own {
 			out.Source = name
@@ -208,7 +212,7 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 // ownVolume returns the node's name for a volume that ends with its task.
 func (t *task) ownVolume(v acs.Volume) (name string, own bool) {
 	d := v.DockerVolumeConfiguration
-	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" {
+	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" || isDataSet(v) {
 		return "", false
 	}
 	return "ecs-" + t.id() + "-" + v.Name, true
