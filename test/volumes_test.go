@@ -66,7 +66,7 @@ func (c *containers) dataSets(t *testing.T) {
 	tasks = append(tasks, third)
 	for _, task := range tasks {
 		log := c.awaitLog(task, "looked")
-		if !strings.Contains(log, "1048576\n") || !strings.Contains(log, "hello weights\n") || strings.Count(log, "Read-only file system") != 2 {
+		if !strings.Contains(log, "1048576") || !strings.Contains(log, "hello weights") || strings.Count(log, "Read-only file system") != 2 {
 			t.Errorf("a task says:\n%s", log)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -74,7 +75,7 @@ func (a *Agent) register(ctx context.Context) error {
 	if err := a.claim(id); err != nil {
 		return err
 	}
-	in := a.registration()
+	in := a.registration(ctx)
 	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))
 	if err != nil {
 		return err
@@ -196,7 +197,7 @@ func isRefused(err error) bool {
 // machinePorts are reserved for the machine: SSH, the Docker engine's and Amazon's agent's.
 var machinePorts = []string{"22", "2375", "2376", "51678", "51679"}
 
-func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
+func (a *Agent) registration(ctx context.Context) *ecs.RegisterContainerInstanceInput {
 	in := &ecs.RegisterContainerInstanceInput{
 		Cluster: &a.config.Cluster,
 		TotalResources: []types.Resource{
@@ -211,6 +212,9 @@ func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
 		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: aws.String(d.ID), Type: types.PlatformDeviceTypeGpu})
 	}
 	attributes := a.attributes()
+	for _, driver := range a.volumeDrivers(ctx) {
+		attributes["ecs.capability.docker-plugin."+strings.ReplaceAll(driver, ":", ".")] = "" // attributes' names have no colons
+	}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		at := types.Attribute{Name: aws.String(name)}
 		if v := attributes[name]; v != "" {
@@ -250,6 +254,22 @@ func (a *Agent) routesLogs() bool { return a.mounts() && os.Geteuid() == 0 }
 // enforcesGroups reports whether the rules of security groups hold in the networks of the node's tasks.
 func (a *Agent) enforcesGroups() bool {
 	return a.mounts() && os.Geteuid() == 0 && network.CanRestrict()
+}
+
+// volumeDrivers lists the drivers that the runtime has for volumes besides Docker's own. An engine that doesn't answer now is asked again by the
+// next agent.
+func (a *Agent) volumeDrivers(ctx context.Context) []string {
+	engine, ok := a.config.Runtime.(interface {
+		VolumeDrivers(context.Context) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	drivers, err := engine.VolumeDrivers(ctx)
+	if err != nil {
+		a.log.Warn("tasks with volumes of the engine's plugins aren't placed here", "error", err)
+	}
+	return drivers
 }
 
 // mounts reports whether containers can have files of this machine mounted.

@@ -46,7 +46,7 @@ func (o *object) locate(s Source) error {
 	}
 	for segment := range strings.SplitSeq(rest, "/") {
 		if segment == "" || segment == "." || segment == ".." || len(segment) > maxName || strings.ContainsRune(segment, 0) {
-			return fmt.Errorf("s3://%s: the key %q can't be a path: its parts must be names of 1 to %d bytes, and not . or ..",
+			return fmt.Errorf("s3://%s: the key %q can't be a path: its parts must be names of 1 to %d bytes, without . and .. alone",
 				s.Bucket, o.key, maxName)
 		}
 	}
