@@ -66,12 +66,12 @@ func rootfs(t *testing.T) string {
 
 // TestDocker and TestRunc run tasks in real containers through the AWS CLI.
 func TestDocker(t *testing.T) {
-	testContainers(t, UpSigned(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t)))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t)))
 }
 
 func TestRunc(t *testing.T) {
 	t.Parallel()
-	testContainers(t, UpSigned(t, "g4dn.xlarge", "--runtime", "oci"))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci"))
 }
 
 // containers runs tasks of one image in real containers.

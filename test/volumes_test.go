@@ -34,22 +34,35 @@ func (p *Pintle) put(t *testing.T, bucket, key, text string) {
 	p.AWS("s3api", "put-object", "--bucket", bucket, "--key", key, "--body", path)
 }
 
-// dataSets checks that tasks read what lies in S3 through the node's cache, once for all, with their role's permission alone, across a kill
-// of the agent, and that nothing is left of it.
+// mountWeights registers a task that mounts a data set, looks at it, and goes on until it's stopped.
+func (c *containers) mountWeights(t *testing.T, family, source string) {
+	c.register(t, family, "trap 'exit 7' TERM; wc -c < /w/a; cat /w/sub/b; touch /w/x; rm /w/a; echo looked; while :; do sleep 0.1; done",
+		toLogs+`,"mountPoints":[{"sourceVolume":"w","containerPath":"/w"}]`, fmt.Sprintf(
+			`,"taskRoleArn":"arn:aws:iam::000000000000:role/reader","volumes":[{"name":"w","dockerVolumeConfiguration":{"driver":"pintle-s3",
+			"scope":"task","driverOpts":{"source":%q}}}]`, source))
+}
+
+// failsToStart checks that a task fails to start, and why.
+func (c *containers) failsToStart(t *testing.T, family string, says ...string) {
+	t.Helper()
+	task, _ := c.run(t, family, `{}`)
+	c.Await(task, "STOPPED")
+	why := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].[stopCode,stoppedReason]", "--output", "text")
+	for _, s := range append(says, "TaskFailedToStart\tResourceInitializationError: failed to set up volume w: ") {
+		if !strings.Contains(why, s) {
+			t.Errorf("%s stops with %q, which doesn't say %q", family, why, s)
+		}
+	}
+}
+
+// dataSets checks that tasks read what lies in S3 through the node's cache, once for all, across a kill of the agent, and that nothing is
+// left of it.
 func (c *containers) dataSets(t *testing.T) {
 	c.AWS("s3api", "create-bucket", "--bucket", "weights")
 	c.put(t, "weights", "m/a", strings.Repeat("0123456789abcdef", 1<<16))
 	c.put(t, "weights", "m/sub/b", "hello weights\n")
-	c.AWS("iam", "create-role", "--role-name", "nobody", "--assume-role-policy-document",
-		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ecs-tasks.amazonaws.com"},"Action":"sts:AssumeRole"}]}`)
-	definition := func(family, role string) {
-		c.register(t, family, "trap 'exit 7' TERM; wc -c < /w/a; cat /w/sub/b; touch /w/x; rm /w/a; echo looked; while :; do sleep 0.1; done",
-			toLogs+`,"mountPoints":[{"sourceVolume":"w","containerPath":"/w"}]`, fmt.Sprintf(
-				`,"taskRoleArn":"arn:aws:iam::000000000000:role/%s","volumes":[{"name":"w","dockerVolumeConfiguration":{"driver":"pintle-s3",
-				"scope":"task","driverOpts":{"source":"s3://weights/m"}}}]`, role))
-	}
-	definition("reads", "reader")
-	definition("pries", "nobody")
+	c.mountWeights(t, "reads", "s3://weights/m")
+	c.mountWeights(t, "errs", "s3://weights/mm")
 	var tasks []string
 	for range 2 {
 		task, _ := c.run(t, "reads", `{}`)
@@ -57,9 +70,6 @@ func (c *containers) dataSets(t *testing.T) {
 	}
 	c.awaitLog(tasks[1], "looked")
 	cache := filepath.Join(c.data, "machine/datasets")
-	if n := links(t, cache); n != 3 {
-		t.Errorf("the weights have %d links with two tasks, not 3", n)
-	}
 	c.Kill()
 	c.Start()
 	third, _ := c.run(t, "reads", `{}`)
@@ -70,12 +80,10 @@ func (c *containers) dataSets(t *testing.T) {
 			t.Errorf("a task says:\n%s", log)
 		}
 	}
-	pries, _ := c.run(t, "pries", `{}`)
-	c.Await(pries, "STOPPED")
-	why := c.AWS("ecs", "describe-tasks", "--tasks", pries, "--query", "tasks[0].[stopCode,stoppedReason]", "--output", "text")
-	if !strings.Contains(why, "TaskFailedToStart\tResourceInitializationError: failed to set up volume w: ") || !strings.Contains(why, "AccessDenied") {
-		t.Errorf("a task that may not read stops with %q", why)
+	if n := links(t, cache); n != 4 {
+		t.Errorf("the weights have %d links with three tasks, not 4", n)
 	}
+	c.failsToStart(t, "errs", "there is no object under s3://weights/mm/")
 	for _, task := range tasks {
 		c.AWS("ecs", "stop-task", "--task", task)
 		c.Await(task, "STOPPED")
@@ -85,6 +93,36 @@ func (c *containers) dataSets(t *testing.T) {
 	}
 	if left := mounted(t, cache); len(left) > 0 {
 		t.Errorf("%v is still mounted", left)
+	}
+}
+
+// TestDataSetsNeedTheTaskRolesPermission: a task whose role may not read an object gets it neither from S3 nor from the node's cache.
+func TestDataSetsNeedTheTaskRolesPermission(t *testing.T) {
+	t.Parallel()
+	c := &containers{UpSigned(t, "c5.large", "--runtime", "oci"), "rootfs:" + rootfs(t)}
+	c.AWS("s3api", "create-bucket", "--bucket", "weights")
+	c.put(t, "weights", "m/a", "secret")
+	c.AWS("iam", "create-role", "--role-name", "reader", "--assume-role-policy-document",
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"ecs-tasks.amazonaws.com"},"Action":"sts:AssumeRole"}}`)
+	allow := func(action, resource string) {
+		c.AWS("iam", "put-role-policy", "--role-name", "reader", "--policy-name", action[3:], "--policy-document", fmt.Sprintf(
+			`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":%q,"Resource":%q}}`, action, resource))
+	}
+	c.mountWeights(t, "pries", "s3://weights/m")
+	c.failsToStart(t, "pries", "AccessDenied", "s3:ListBucket")
+	allow("s3:ListBucket", "arn:aws:s3:::weights")
+	c.failsToStart(t, "pries", "s3://weights/m/a: AccessDenied", "s3:GetObject")
+	allow("s3:GetObject", "arn:aws:s3:::weights/m/*")
+	task, _ := c.run(t, "pries", `{}`)
+	c.awaitLog(task, "looked")
+	c.AWS("iam", "delete-role-policy", "--role-name", "reader", "--policy-name", "GetObject")
+	c.failsToStart(t, "pries", "s3://weights/m/a: Forbidden")
+	dir := filepath.Join(t.TempDir(), "weights")
+	if said, err := c.pintle("mount", "s3://weights/m", dir, "--dataset-cache", filepath.Join(c.data, "machine/datasets")); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "a")); string(b) != "secret" || err != nil {
+		t.Errorf("pintle mount shows %q, %v", b, err)
 	}
 }
 
