@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,6 +94,40 @@ func (c *containers) dataSets(t *testing.T) {
 	}
 	if left := mounted(t, cache); len(left) > 0 {
 		t.Errorf("%v is still mounted", left)
+	}
+}
+
+// fileSystems checks that tasks share a file system, across a kill of the agent, and that nothing is left mounted.
+func (c *containers) fileSystems(t *testing.T) {
+	root := c.args[slices.Index(c.args, "--file-systems")+1]
+	if err := os.MkdirAll(filepath.Join(root, "fs-0123456789abcdef0/d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	register := func(family, directory, script string) {
+		c.register(t, family, script, toLogs+`,"mountPoints":[{"sourceVolume":"w","containerPath":"/w"}]`, fmt.Sprintf(
+			`,"volumes":[{"name":"w","efsVolumeConfiguration":{"fileSystemId":"fs-0123456789abcdef0","rootDirectory":%q}}]`, directory))
+	}
+	register("shares", "/d", "trap 'exit 7' TERM; echo hello >> /w/f; echo wrote; while :; do sleep 0.1; done")
+	register("counts", "/", "grep -c hello /w/d/f")
+	register("misses", "/none", "true")
+	first, _ := c.run(t, "shares", `{}`)
+	c.awaitLog(first, "wrote")
+	c.Kill()
+	c.Start()
+	second, _ := c.run(t, "shares", `{}`)
+	c.awaitLog(second, "wrote")
+	third, _ := c.run(t, "counts", `{}`)
+	c.awaitLog(third, "2")
+	c.failsToStart(t, "misses", "open /none in fs-0123456789abcdef0")
+	for _, task := range []string{first, second, third} {
+		c.AWS("ecs", "stop-task", "--task", task)
+		c.Await(task, "STOPPED")
+	}
+	if left := mounted(t, filepath.Join(c.data, "nodes/node-1/file-systems")); len(left) > 0 {
+		t.Errorf("%v is still mounted", left)
+	}
+	if b, err := os.ReadFile(filepath.Join(root, "fs-0123456789abcdef0/d/f")); string(b) != "hello\nhello\n" || err != nil {
+		t.Errorf("the file system has %q, %v", b, err)
 	}
 }
 

@@ -35,6 +35,7 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node"
 	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
@@ -59,6 +60,7 @@ type nodeFlags struct {
 	ImageBudget int64
 	DataSets    string
 	DataBudget  int64
+	FileSystems string
 }
 
 // keepStopped is how long what stopped tasks leave is kept, as by Amazon's agent.
@@ -117,6 +119,11 @@ func (c *nodeFlags) define(f flags) {
 	f.bytes(
 		&c.DataBudget, "dataset-budget", 0,
 		"How much of S3 may be kept there before objects go that tasks didn't use for longest; default a quarter of the file system.",
+	)
+	f.directory(
+		&c.FileSystems, "file-systems",
+		"Directory with a directory for each file system that tasks may mount by efsVolumeConfiguration, named by its id, fs-…: the same on all "+
+			"nodes and the control plane, such as an NFS export that is mounted there. Default none.",
 	)
 	f.BoolVar(
 		&c.BlockIMDS, "awsvpc-block-imds", false,
@@ -408,6 +415,12 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	objects := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	c.Objects = objects
 	c.DataSets = m.dataSets
+	if f.FileSystems != "" {
+		var err error
+		if c.FileSystems, err = filesystem.Open(f.FileSystems, filepath.Join(c.DataDir, "file-systems")); err != nil {
+			return nil, err
+		}
+	}
 	c.Transcripts = objects
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)

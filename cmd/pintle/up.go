@@ -92,6 +92,9 @@ func (c *upCmd) containerFlags() []string {
 		"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost,
 		"--dataset-cache=" + c.cacheIn(filepath.Join(c.Data, "machine")),
 	}
+	if c.FileSystems != "" {
+		all = append(all, "--file-systems="+c.FileSystems)
+	}
 	if c.DataBudget != 0 {
 		all = append(all, "--dataset-budget="+strconv.FormatInt(c.DataBudget, 10))
 	}

@@ -179,6 +179,9 @@ func checkVolumes(volumes []types.Volume) error {
 		if v.S3filesVolumeConfiguration != nil || aws.ToBool(v.ConfiguredAtLaunch) {
 			return clientError("Volume %q is of Amazon S3 Files, or configured at launch (Amazon EBS), which Pintle does not have.", name)
 		}
+		if err := checkFileSystem(name, v.EfsVolumeConfiguration); err != nil {
+			return err
+		}
 		if d := v.DockerVolumeConfiguration; d != nil {
 			if d.Scope != "" && !slices.Contains(d.Scope.Values(), d.Scope) {
 				return clientError("Volume %q: scope must be task or shared, not %q.", name, d.Scope)
@@ -190,6 +193,44 @@ func checkVolumes(volumes []types.Volume) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+var (
+	fileSystemRE  = pattern.New(`^fs-[0-9a-f]{8,40}$`, 43)
+	accessPointRE = pattern.New(`^fsap-[0-9a-f]{8,40}$`, 45)
+)
+
+// checkFileSystem checks a volume of EFS: API_EFSVolumeConfiguration, API_EFSAuthorizationConfig.
+func checkFileSystem(name string, e *types.EFSVolumeConfiguration) error {
+	if e == nil {
+		return nil
+	}
+	if id := aws.ToString(e.FileSystemId); !fileSystemRE.MatchString(id) {
+		return clientError("Volume %q: fileSystemId %q is not of the form fs-0123abcd.", name, id)
+	}
+	encrypted := e.TransitEncryption == types.EFSTransitEncryptionEnabled
+	if t := e.TransitEncryption; t != "" && !slices.Contains(t.Values(), t) {
+		return clientError("Volume %q: transitEncryption must be one of %v, not %q.", name, t.Values(), t)
+	}
+	if port := aws.ToInt32(e.TransitEncryptionPort); port != 0 && !encrypted || port < 0 || port > math.MaxUint16 {
+		return clientError("Volume %q: transitEncryptionPort must be a port, and needs transitEncryption.", name)
+	}
+	a := e.AuthorizationConfig
+	if a == nil {
+		return nil
+	}
+	point := aws.ToString(a.AccessPointId)
+	switch {
+	case a.Iam != "" && !slices.Contains(a.Iam.Values(), a.Iam):
+		return clientError("Volume %q: iam must be one of %v, not %q.", name, a.Iam.Values(), a.Iam)
+	case point != "" && !accessPointRE.MatchString(point):
+		return clientError("Volume %q: accessPointId %q is not of the form fsap-0123abcd.", name, point)
+	case (point != "" || a.Iam == types.EFSAuthorizationConfigIAMEnabled) && !encrypted:
+		return clientError("Volume %q: transitEncryption must be ENABLED for an access point or IAM.", name)
+	case point != "" && strings.Trim(aws.ToString(e.RootDirectory), "/") != "":
+		return clientError("Volume %q: rootDirectory must be omitted or / with an access point, which has its own.", name)
 	}
 	return nil
 }

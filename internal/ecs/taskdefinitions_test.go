@@ -81,6 +81,13 @@ func dataSet(source string, change func(*types.DockerVolumeConfiguration)) func(
 	)
 }
 
+// efs adds a volume of EFS.
+func efs(change func(*types.EFSVolumeConfiguration)) func(*ecs.RegisterTaskDefinitionInput) {
+	e := &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567")}
+	change(e)
+	return ofVolume(types.Volume{EfsVolumeConfiguration: e})
+}
+
 func asItIs(*types.DockerVolumeConfiguration) {}
 
 func withLogs(l types.LogConfiguration) func(*ecs.RegisterTaskDefinitionInput) {
@@ -162,11 +169,11 @@ func TestRequiredAttributes(t *testing.T) {
 			e + "docker-plugin.rexray/ebs.1",
 		},
 		{"a data set", dataSet("s3://b/p", asItIs), "com.amazonaws.ecs.capability.task-iam-role " + e + "docker-plugin.pintle-s3"},
-		{"EFS", ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-1")}}), e + "efs"},
+		{"EFS", ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567")}}), e + "efs"},
 		{
 			"EFS, encrypted",
 			ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{
-				FileSystemId:      aws.String("fs-1"),
+				FileSystemId:      aws.String("fs-01234567"),
 				TransitEncryption: types.EFSTransitEncryptionEnabled,
 			}}),
 			e + "efs " + e + "efsAuth",
@@ -420,6 +427,31 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 		"another driver's option": {
 			withOptions("json-file", "awslogs-region", "us-east-1"), client, "Log driver json-file disallows options: awslogs-region",
 		},
+		"a file system of no id": {
+			efs(func(e *types.EFSVolumeConfiguration) { e.FileSystemId = aws.String("../x") }), client, `fileSystemId "../x"`,
+		},
+		"an encryption of no kind": {
+			efs(func(e *types.EFSVolumeConfiguration) { e.TransitEncryption = "SOME" }), client, "transitEncryption must be one of",
+		},
+		"a port without encryption": {
+			efs(func(e *types.EFSVolumeConfiguration) { e.TransitEncryptionPort = aws.Int32(2999) }), client, "transitEncryptionPort",
+		},
+		"an access point without encryption": {
+			efs(func(e *types.EFSVolumeConfiguration) {
+				e.AuthorizationConfig = &types.EFSAuthorizationConfig{AccessPointId: aws.String("fsap-01234567")}
+			}), client, "transitEncryption must be ENABLED",
+		},
+		"an access point with another root": {
+			efs(func(e *types.EFSVolumeConfiguration) {
+				e.TransitEncryption, e.RootDirectory = types.EFSTransitEncryptionEnabled, aws.String("/x")
+				e.AuthorizationConfig = &types.EFSAuthorizationConfig{AccessPointId: aws.String("fsap-01234567")}
+			}), client, "rootDirectory",
+		},
+		"an access point of no id": {
+			efs(func(e *types.EFSVolumeConfiguration) {
+				e.AuthorizationConfig = &types.EFSAuthorizationConfig{AccessPointId: aws.String("x")}
+			}), client, "accessPointId",
+		},
 		"a data set of no bucket": {dataSet("s3:///p", asItIs), client, "driverOpts with source, of the form s3://bucket/prefix"},
 		"a data set elsewhere":    {dataSet("/etc", asItIs), client, "driverOpts with source, of the form s3://bucket/prefix"},
 		"a data set without a role": {
@@ -466,7 +498,7 @@ func TestMissingAttributes(t *testing.T) {
 	}{
 		{
 			"EFS",
-			ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-1")}}),
+			ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567")}}),
 			"Missing attribute: ecs.capability.efs.",
 		},
 		{

@@ -26,6 +26,7 @@ import (
 	"github.com/pintle/pintle/internal/node/awslogs"
 	"github.com/pintle/pintle/internal/node/dataset"
 	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/forward"
 	"github.com/pintle/pintle/internal/node/gpu"
 	"github.com/pintle/pintle/internal/node/network"
@@ -75,6 +76,7 @@ type Config struct {
 	SecretValues SecretValues            // nil if tasks with secrets of Secrets Manager can't
 	Images       Images                  // nil if images of ECR are pulled without a token
 	Objects      Objects                 // nil if tasks with files of variables can't
+	FileSystems  *filesystem.Mounts      // nil if tasks with file systems can't
 	DataSets     *dataset.Cache          // nil if tasks with volumes that show what lies in S3 can't
 	Transcripts  Transcripts             // nil if those of sessions aren't kept
 	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
@@ -222,6 +224,9 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	}
 	if a.config.Objects != nil {
 		o.EnvironmentFile = a.environmentFile
+	}
+	if a.hasFileSystems() {
+		o.FileSystems = a.config.FileSystems
 	}
 	if a.hasDataSets() {
 		o.DataSets = &dataSets{a.config.DataSets, a.config.Objects, a.identity.Load().InstanceID}

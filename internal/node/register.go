@@ -312,6 +312,11 @@ func (a *Agent) fetches() (all []string) {
 	return all
 }
 
+// hasFileSystems reports whether tasks can have directories of shared file systems. Mounting them takes root.
+func (a *Agent) hasFileSystems() bool {
+	return a.config.FileSystems != nil && a.mounts() && os.Geteuid() == 0
+}
+
 func (a *Agent) attributes() map[string]string {
 	m := map[string]string{
 		"ecs.instance-type":     a.config.InstanceType,
@@ -326,6 +331,10 @@ func (a *Agent) attributes() map[string]string {
 	}
 	for _, c := range a.fetches() {
 		m[c] = ""
+	}
+	if a.hasFileSystems() {
+		m["ecs.capability.efs"] = ""
+		m["ecs.capability.efsAuth"] = ""
 	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""

@@ -41,6 +41,8 @@ type Options struct {
 	Registry func(ctx context.Context, role *acs.IAMRoleCredentials, from acs.ECRAuthData) (*runtime.RegistryAuth, error)
 	// DataSets brings what lies in S3 to this machine; nil if the node can't.
 	DataSets DataSets
+	// FileSystems mounts directories of shared file systems; nil if the node can't.
+	FileSystems FileSystems
 	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
 	// checked. SimulatedGPUs says that they name no hardware.
 	CPU           int64
@@ -151,7 +153,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	e.adopt(ctx, found)
 	e.removeOrphans(ctx, found)
-	e.removeOrphanDataSets()
+	e.releaseOrphanVolumes()
 	e.sweep(ctx)
 	e.mu.Lock()
 	e.ctx = nil // tasks from now on are the next agent's

@@ -37,7 +37,7 @@ type task struct {
 	halted    context.Context // ends once the task is halting
 	halt      context.CancelFunc
 	shipping  sync.WaitGroup
-	prepared  chan struct{}            // closed once the task's data sets are here, or the task can't have them
+	prepared  chan struct{}            // closed once the task's volumes are here, or it can't have them
 	shipped   map[string]chan struct{} // by container; closed once the output of its last run is shipped. mu guards the map.
 }
 
@@ -252,7 +252,7 @@ func (t *task) live(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	t.releaseDataSets()
+	t.releaseVolumes()
 	t.unbind(ctx)
 	return t.disconnect(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -37,6 +38,21 @@ type Request struct {
 type Creation struct {
 	UID, GID int
 	Mode     fs.FileMode
+}
+
+// Mode reads permissions in octal. It takes what it can't read for those that let nobody in.
+func Mode(octal string) fs.FileMode {
+	n, err := strconv.ParseUint(octal, 8, 12)
+	if err != nil {
+		return 0
+	}
+	mode := fs.FileMode(n) & fs.ModePerm
+	for bit, special := range map[uint64]fs.FileMode{0o1000: fs.ModeSticky, 0o2000: fs.ModeSetgid, 0o4000: fs.ModeSetuid} {
+		if n&bit != 0 {
+			mode |= special
+		}
+	}
+	return mode
 }
 
 // User is whose files those of a container's user are. Of all others the container sees that they are nobody's.

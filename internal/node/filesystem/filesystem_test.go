@@ -122,6 +122,16 @@ func TestUsers(t *testing.T) {
 	owned(t, m.Path("t/v/d/f"), 7, 8, 0o640)
 }
 
+func TestMode(t *testing.T) {
+	for octal, want := range map[string]os.FileMode{
+		"750": 0o750, "0755": 0o755, "1777": 0o777 | os.ModeSticky, "2770": 0o770 | os.ModeSetgid, "": 0, "9": 0, "77777": 0,
+	} {
+		if got := Mode(octal); got != want {
+			t.Errorf("%q is %v", octal, got)
+		}
+	}
+}
+
 func owned(t *testing.T, path string, uid, gid uint32, mode os.FileMode) {
 	t.Helper()
 	info, err := os.Stat(path)
