@@ -35,6 +35,7 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node"
 	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
@@ -59,6 +60,9 @@ type nodeFlags struct {
 	ImageBudget int64
 	PeerPulls   bool
 	PeerAddress string
+	DataSets    string
+	DataBudget  int64
+	FileSystems string
 }
 
 // keepStopped is how long what stopped tasks leave is kept, as by Amazon's agent.
@@ -109,6 +113,19 @@ func (c *nodeFlags) define(f flags) {
 		&c.ImageBudget, "image-budget", 0,
 		"How much images may take on the disk before those are removed that tasks didn't use for longest; default half of the file system that "+
 			"they are on.",
+	)
+	f.path(
+		&c.DataSets, "dataset-cache", "DIRECTORY", "",
+		"Directory for what volumes of the driver pintle-s3 show of S3; default datasets in --data. Agents on one machine may share it.",
+	)
+	f.bytes(
+		&c.DataBudget, "dataset-budget", 0,
+		"How much of S3 may be kept there before objects go that tasks didn't use for longest; default a quarter of the file system.",
+	)
+	f.directory(
+		&c.FileSystems, "file-systems",
+		"Directory with a directory for each file system that tasks may mount by efsVolumeConfiguration, named by its id, fs-…: the same on all "+
+			"nodes and the control plane, such as an NFS export that is mounted there. Default none.",
 	)
 	f.BoolVar(
 		&c.PeerPulls, "peer-pulls", false,
@@ -250,7 +267,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err := c.runUserData(ctx, config, log); err != nil {
 		return err
 	}
-	err = c.serve(ctx, a, log)
+	err = c.serve(ctx, m, a, log)
 	if !c.Ephemeral || ctx.Err() == nil {
 		return err
 	}
@@ -371,12 +388,12 @@ func (c *agentCmd) switchOff(a *node.Agent) error {
 }
 
 // serve runs the node until ctx ends. An ephemeral node stops its tasks first.
-func (c *agentCmd) serve(ctx context.Context, a *node.Agent, log *slog.Logger) error {
+func (c *agentCmd) serve(ctx context.Context, m machine, a *node.Agent, log *slog.Logger) error {
 	serving, stop := context.WithCancel(context.Background())
 	defer stop()
 	g, serving := errgroup.WithContext(serving)
 	g.Go(func() error { defer stop(); return ignore(a.Run(serving)) })
-	g.Go(func() error { return serveMetrics(serving, c.Metrics, []*node.Agent{a}, log) })
+	g.Go(func() error { return serveMetrics(serving, c.Metrics, m.dataSets, []*node.Agent{a}, log) })
 	g.Go(func() error {
 		defer stop()
 		select {
@@ -427,6 +444,13 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Images = ecr.NewFromConfig(config)
 	objects := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	c.Objects = objects
+	c.DataSets = m.dataSets
+	if f.FileSystems != "" {
+		var err error
+		if c.FileSystems, err = filesystem.Open(f.FileSystems, filepath.Join(c.DataDir, "file-systems")); err != nil {
+			return nil, err
+		}
+	}
 	c.Transcripts = objects
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)

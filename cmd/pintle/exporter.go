@@ -9,11 +9,12 @@ import (
 
 	"github.com/pintle/pintle/internal/exposition"
 	"github.com/pintle/pintle/internal/node"
+	"github.com/pintle/pintle/internal/node/dataset"
 )
 
-// serveMetrics serves the nodes' GPUs to Prometheus at /metrics, until ctx ends. If the address is taken, for example by a dcgm-exporter,
-// it only logs that, so that the node can run tasks.
-func serveMetrics(ctx context.Context, address string, nodes []*node.Agent, log *slog.Logger) error {
+// serveMetrics serves the nodes' GPUs and the cache of data sets to Prometheus at /metrics, until ctx ends. If the address is taken, for example
+// by a dcgm-exporter, it only logs that, so that the node can run tasks.
+func serveMetrics(ctx context.Context, address string, cache *dataset.Cache, nodes []*node.Agent, log *slog.Logger) error {
 	if address == "" {
 		return nil
 	}
@@ -27,6 +28,9 @@ func serveMetrics(ctx context.Context, address string, nodes []*node.Agent, log 
 		var page exposition.Page
 		for _, n := range nodes {
 			n.Expose(&page)
+		}
+		if cache != nil {
+			node.ExposeDataSets(cache, &page)
 		}
 		w.Header().Set("Content-Type", exposition.ContentType)
 		page.Write(w) //nolint:errcheck // whoever asked has gone

@@ -67,7 +67,11 @@ func (p *Page) Add(m Metric, value float64, labels ...Label) {
 	for i, l := range labels {
 		pairs[i] = l.Name + `="` + escapeValue.Replace(l.Value) + `"`
 	}
-	f.lines = append(f.lines, fmt.Sprintf("%s{%s} %s", m.Name, strings.Join(pairs, ","), strconv.FormatFloat(value, 'g', -1, 64)))
+	name := m.Name
+	if len(pairs) > 0 {
+		name += "{" + strings.Join(pairs, ",") + "}"
+	}
+	f.lines = append(f.lines, name+" "+strconv.FormatFloat(value, 'g', -1, 64))
 }
 
 var (

@@ -24,7 +24,9 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/awslogs"
+	"github.com/pintle/pintle/internal/node/dataset"
 	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/forward"
 	"github.com/pintle/pintle/internal/node/gpu"
 	"github.com/pintle/pintle/internal/node/network"
@@ -75,6 +77,8 @@ type Config struct {
 	SecretValues SecretValues            // nil if tasks with secrets of Secrets Manager can't
 	Images       Images                  // nil if images of ECR are pulled without a token
 	Objects      Objects                 // nil if tasks with files of variables can't
+	FileSystems  *filesystem.Mounts      // nil if tasks with file systems can't
+	DataSets     *dataset.Cache          // nil if tasks with volumes that show what lies in S3 can't
 	Transcripts  Transcripts             // nil if those of sessions aren't kept
 	PeerPulls    *PeerPulls              // nil if layers come from the registry alone
 	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
@@ -229,6 +233,12 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	}
 	if a.config.Objects != nil {
 		o.EnvironmentFile = a.environmentFile
+	}
+	if a.hasFileSystems() {
+		o.FileSystems = a.config.FileSystems
+	}
+	if a.hasDataSets() {
+		o.DataSets = &dataSets{a.config.DataSets, a.config.Objects, a.identity.Load().InstanceID}
 	}
 	for _, d := range a.config.GPUs.Devices() {
 		o.GPUs = append(o.GPUs, d.ID)
