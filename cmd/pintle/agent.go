@@ -54,6 +54,7 @@ type nodeFlags struct {
 	Images      []string
 	ImagesFile  string
 	BlockIMDS   bool
+	DNS         string
 	Keep        time.Duration
 	ImagePull   string
 	ImageBudget int64
@@ -113,6 +114,12 @@ func (c *nodeFlags) define(f flags) {
 		"Keep tasks in network mode awsvpc from the instance metadata service, 169.254.169.254.",
 	)
 	f.env("awsvpc-block-imds", "ECS_AWSVPC_BLOCK_IMDS")
+	f.StringVar(
+		&c.DNS, "dns", "",
+		"Address at which this machine's first node also answers the names of AWS Cloud Map, such as 127.0.0.1:8053, for tasks of plain "+
+			"processes or in network mode host. Others find the names without it.",
+	)
+	f.placeholder("dns", "ADDRESS:PORT")
 	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone of the node; default the region's first.")
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
@@ -386,6 +393,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Pull = engine.PullBehavior(f.ImagePull)
 	c.ImageBudget = cmp.Or(f.ImageBudget, m.imageBudget)
 	c.BlockInstanceMetadata = f.BlockIMDS
+	c.DNS = f.DNS
 	c.Runtime = m.runtime
 	c.Networks = m.networks
 	c.Groups = m.groups

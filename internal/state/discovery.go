@@ -134,14 +134,16 @@ func (tx *Tx) PutInstance(i *DiscoveryInstance) {
 	old := tx.DiscoveryInstances.Get(i.Key())
 	tx.DiscoveryInstances.Put(i)
 	if old == nil || !maps.Equal(old.Attributes, i.Attributes) {
-		tx.countInstances(i.Service)
+		tx.changedInstances(i.Service, 1)
+	} else {
+		tx.changedInstances(i.Service, 0)
 	}
 }
 
 // DeleteInstance deletes an instance. If it's a task, the task stays unregistered.
 func (tx *Tx) DeleteInstance(i *DiscoveryInstance) {
 	tx.DiscoveryInstances.Delete(i.Key())
-	tx.countInstances(i.Service)
+	tx.changedInstances(i.Service, 1)
 	if t := tx.Tasks.Get(i.Task); i.Task != "" && t != nil && t.Registry != nil {
 		c := *t
 		c.Registry = nil
@@ -149,10 +151,11 @@ func (tx *Tx) DeleteInstance(i *DiscoveryInstance) {
 	}
 }
 
-func (tx *Tx) countInstances(service string) {
+// changedInstances puts a service's row anew, so that who looks for changes of the row hears of those of its instances, too. Some count.
+func (tx *Tx) changedInstances(service string, count int64) {
 	if s := tx.DiscoveryServices.Get(service); s != nil {
 		c := *s
-		c.Revision++
+		c.Revision += count
 		tx.DiscoveryServices.Put(&c)
 	}
 }
@@ -181,7 +184,7 @@ func (tx *Tx) register(old, t *Task) {
 	case attributes == nil || s == nil:
 		if was != nil {
 			tx.DiscoveryInstances.Delete(was.Key())
-			tx.countInstances(was.Service)
+			tx.changedInstances(was.Service, 1)
 		}
 	case was == nil:
 		attributes[AttributeInitHealth] = string(t.initialHealth())

@@ -119,7 +119,9 @@ func TestLostTasksAreDeregistered(t *testing.T) {
 func TestHealthInCloudMap(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.discoverable()
-		w.define("v1", withPort, func(c *types.ContainerDefinition) { c.HealthCheck = &types.HealthCheck{Command: []string{"CMD", "true"}} })
+		w.define("v1", withPort, func(c *types.ContainerDefinition) {
+			c.HealthCheck = &types.HealthCheck{Command: []string{"CMD", "true"}}
+		})
 		w.create(1, discovered)
 		w.after(time.Minute)
 		for _, c := range []struct {
