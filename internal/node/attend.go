@@ -88,8 +88,8 @@ func (at *attendant) serveNames(ctx context.Context, netns string, serve func(fu
 	if err != nil {
 		return err
 	}
-	serve(func() { at.names.ServeUDP(ctx, udp, true) })
-	serve(func() { at.names.ServeTCP(ctx, tcp, true) })
+	serve(func() { at.names.ServeUDP(ctx, udp, nameserver.Tasks) })
+	serve(func() { at.names.ServeTCP(ctx, tcp, nameserver.Tasks) })
 	return nil
 }
 

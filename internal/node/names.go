@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"path/filepath"
 
 	"golang.org/x/net/netutil"
@@ -22,7 +23,7 @@ func (a *Agent) startNames(at *attendant) (err error) {
 	if err != nil {
 		a.log.Error("cannot read the names of Cloud Map; the control plane tells them again", "error", err)
 	}
-	at.names = nameserver.NewServer(a.names, "/etc/resolv.conf")
+	at.names = nameserver.NewServer(a.names, nameserver.Options{ResolvConf: "/etc/resolv.conf", Machine: machineAddress})
 	at.inUse = a.names.InUse
 	if a.config.DNS == "" {
 		return nil
@@ -36,9 +37,22 @@ func (a *Agent) startNames(at *attendant) (err error) {
 		l.Close()
 		return fmt.Errorf("the address for names: %w", err)
 	}
-	at.group.Go(func() error { at.names.ServeUDP(at.ctx, udp, false); return nil })
-	at.group.Go(func() error { at.names.ServeTCP(at.ctx, netutil.LimitListener(l, maxAsking), false); return nil })
+	at.group.Go(func() error { at.names.ServeUDP(at.ctx, udp, nameserver.Strangers); return nil })
+	at.group.Go(func() error {
+		at.names.ServeTCP(at.ctx, netutil.LimitListener(l, maxAsking), nameserver.Strangers)
+		return nil
+	})
 	return nil
+}
+
+// machineAddress returns one of the machine's own addresses, which its tasks reach through their bridge.
+func machineAddress() netip.Addr {
+	for _, a := range machineAddresses() {
+		if a.Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
 }
 
 // nameServer returns where containers with a network of their own ask for names, or "" if they ask the machine's name servers. Those that

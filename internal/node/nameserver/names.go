@@ -1,6 +1,6 @@
 // Package nameserver answers the names of Cloud Map to a node's own tasks, and asks the machine's name servers for all others. The node's
 // agent tells it what the control plane says, and opens a socket for it in each network namespace of its containers. It goes on with what it
-// knows while the control plane is away, and knows it again after a restart. It's no name server for the rest of the world.
+// knows while the control plane is away, and knows it again after a restart of the agent. It's no name server for the rest of the world.
 package nameserver
 
 import (

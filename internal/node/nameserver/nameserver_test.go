@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,25 @@ func names(t testing.TB) *Names {
 	return n
 }
 
+func options(resolvConf string) Options {
+	return Options{ResolvConf: resolvConf, Machine: func() netip.Addr { return netip.MustParseAddr("192.0.2.100") }}
+}
+
+// TestLoopback: what is on the machine's loopback, a task finds at another address of the machine.
+func TestLoopback(t *testing.T) {
+	n := names(t)
+	local := acs.NamedService{ID: "local", Name: "l.corp.local", Records: map[string]uint32{"A": 9}, Instances: []acs.NamedInstance{{ID: "i", IPv4: "127.0.0.1"}}}
+	if err := n.Learn(&acs.PintleNames{Zones: told().Zones, Services: []acs.NamedService{local}}); err != nil {
+		t.Fatal(err)
+	}
+	for who, want := range map[Clients]string{Tasks: "192.0.2.100", Strangers: "127.0.0.1"} {
+		out, _ := NewServer(n, options("")).own(ask(t, "l.corp.local.", dnsmessage.TypeA), true, who)
+		if got := text(t, out); !strings.HasSuffix(got, "="+want) {
+			t.Errorf("%d: %s", who, got)
+		}
+	}
+}
+
 // ask packs a question.
 func ask(t testing.TB, name string, kind dnsmessage.Type) []byte {
 	t.Helper()
@@ -102,7 +122,7 @@ func text(t testing.TB, b []byte) string {
 
 // TestAnswers: names are answered as the service's records say, and what isn't there with the zone's SOA.
 func TestAnswers(t *testing.T) {
-	s := NewServer(names(t), "")
+	s := NewServer(names(t), options(""))
 	const soa, subSOA = " authority:corp.local./SOA/15=", " authority:sub.corp.local./SOA/30="
 	for _, c := range []struct {
 		name string
@@ -128,22 +148,22 @@ func TestAnswers(t *testing.T) {
 		{"sub.corp.local.", dnsmessage.TypeA, "Success sub.corp.local./A/10=10.0.5.1"},
 		{"x.sub.corp.local.", dnsmessage.TypeA, "NameError" + subSOA},
 	} {
-		out, forward := s.own(ask(t, c.name, c.kind), true)
+		out, forward := s.own(ask(t, c.name, c.kind), true, Tasks)
 		if got := text(t, out); got != c.want || forward != nil {
 			t.Errorf("%s %s: %s\nwant %s", c.name, c.kind, got, c.want)
 		}
 	}
-	if out, _ := s.own(ask(t, "loop.corp.local.", dnsmessage.TypeA), true); !strings.HasPrefix(text(t, out), "ServerFailure") {
+	if out, _ := s.own(ask(t, "loop.corp.local.", dnsmessage.TypeA), true, Tasks); !strings.HasPrefix(text(t, out), "ServerFailure") {
 		t.Error(text(t, out))
 	}
 }
 
 // TestChosen: up to eight healthy instances are told, in another order each time, or one.
 func TestChosen(t *testing.T) {
-	s := NewServer(names(t), "")
+	s := NewServer(names(t), options(""))
 	seen := map[string]bool{}
 	for range 50 {
-		out, _ := s.own(ask(t, "many.corp.local.", dnsmessage.TypeA), true)
+		out, _ := s.own(ask(t, "many.corp.local.", dnsmessage.TypeA), true, Tasks)
 		records := strings.Fields(text(t, out))[1:]
 		if len(records) != maxAnswers {
 			t.Fatal(records)
@@ -151,7 +171,7 @@ func TestChosen(t *testing.T) {
 		for _, r := range records {
 			seen[r] = true
 		}
-		out, _ = s.own(ask(t, "one.corp.local.", dnsmessage.TypeA), true)
+		out, _ = s.own(ask(t, "one.corp.local.", dnsmessage.TypeA), true, Tasks)
 		if records := strings.Fields(text(t, out))[1:]; len(records) != 1 {
 			t.Fatal(records)
 		}
@@ -163,14 +183,14 @@ func TestChosen(t *testing.T) {
 
 // TestTruncated: an answer that is too long for UDP is cut off; over TCP, or to who takes more, it's whole.
 func TestTruncated(t *testing.T) {
-	s := NewServer(names(t), "")
+	s := NewServer(names(t), options(""))
 	query := ask(t, "long.corp.local.", dnsmessage.TypeSRV)
 	var m dnsmessage.Message
-	out, _ := s.own(query, true)
+	out, _ := s.own(query, true, Tasks)
 	if err := m.Unpack(out); err != nil || !m.Truncated || len(out) > plainSize {
 		t.Errorf("%d bytes: %v", len(out), err)
 	}
-	if out, _ := s.own(query, false); m.Unpack(out) != nil || m.Truncated || len(m.Answers) != 8 || len(m.Additionals) != 8 {
+	if out, _ := s.own(query, false, Tasks); m.Unpack(out) != nil || m.Truncated || len(m.Answers) != 8 || len(m.Additionals) != 8 {
 		t.Errorf("over TCP: %v", m)
 	}
 	if m.Unpack(query) != nil {
@@ -182,7 +202,7 @@ func TestTruncated(t *testing.T) {
 	}
 	m.Additionals = []dnsmessage.Resource{{Header: h, Body: &dnsmessage.OPTResource{}}}
 	query, _ = m.Pack()
-	if out, _ := s.own(query, true); m.Unpack(out) != nil || m.Truncated || len(m.Answers) != 8 || len(out) > maxUDPSize {
+	if out, _ := s.own(query, true, Tasks); m.Unpack(out) != nil || m.Truncated || len(m.Answers) != 8 || len(out) > maxUDPSize {
 		t.Errorf("with EDNS: %v", m)
 	}
 }
@@ -191,7 +211,7 @@ func TestTruncated(t *testing.T) {
 func TestLearned(t *testing.T) {
 	n := names(t)
 	answers := func(n *Names, name string) bool {
-		out, _ := NewServer(n, "").own(ask(t, name, dnsmessage.TypeA), true)
+		out, _ := NewServer(n, options("")).own(ask(t, name, dnsmessage.TypeA), true, Tasks)
 		return strings.Contains(text(t, out), "/A/")
 	}
 	n.Connected()
@@ -221,7 +241,7 @@ func TestLearned(t *testing.T) {
 }
 
 // serve serves over UDP and TCP until the test ends, and returns the addresses.
-func serve(t *testing.T, s *Server, recursion bool) (udp, tcp string) {
+func serve(t *testing.T, s *Server, who Clients) (udp, tcp string) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -233,8 +253,8 @@ func serve(t *testing.T, s *Server, recursion bool) (udp, tcp string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
-	go func() { s.ServeUDP(ctx, socket, recursion); done <- struct{}{} }()
-	go func() { s.ServeTCP(ctx, l, recursion); done <- struct{}{} }()
+	go func() { s.ServeUDP(ctx, socket, who); done <- struct{}{} }()
+	go func() { s.ServeTCP(ctx, l, who); done <- struct{}{} }()
 	t.Cleanup(func() { cancel(); <-done; <-done })
 	return socket.LocalAddr().String(), l.Addr().String()
 }
@@ -281,15 +301,15 @@ func TestForwarded(t *testing.T) {
 	}
 	away.Close()
 	for _, network := range []string{"udp", "tcp"} {
-		udp, tcp := serve(t, NewServer(others, ""), false)
+		udp, tcp := serve(t, NewServer(others, options("")), Strangers)
 		at := map[string]string{"udp": udp, "tcp": tcp}
 		conf := filepath.Join(t.TempDir(), "resolv.conf")
 		text0 := "search x\nnameserver " + away.Addr().String() + "\nnameserver " + at[network] + "\n"
 		if err := os.WriteFile(conf, []byte(text0), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := NewServer(names(t), conf)
-		udp, tcp = serve(t, s, true)
+		s := NewServer(names(t), options(conf))
+		udp, tcp = serve(t, s, Tasks)
 		at = map[string]string{"udp": udp, "tcp": tcp}
 		out := exchange(t, network, at[network], ask(t, "example.com.", dnsmessage.TypeA))
 		if got := text(t, out); got != "Success example.com./A/9=192.0.2.7" {
@@ -301,7 +321,7 @@ func TestForwarded(t *testing.T) {
 				t.Errorf("an alias: %s", got)
 			}
 		}
-		udp, tcp = serve(t, s, false)
+		udp, tcp = serve(t, s, Strangers)
 		at = map[string]string{"udp": udp, "tcp": tcp}
 		if got := text(t, exchange(t, network, at[network], ask(t, "example.com.", dnsmessage.TypeA))); got != "Refused" {
 			t.Errorf("a stranger over %s: %s", network, got)
@@ -314,7 +334,7 @@ func TestForwarded(t *testing.T) {
 
 // TestNoServers: without a name server, who asks hears that at once.
 func TestNoServers(t *testing.T) {
-	udp, _ := serve(t, NewServer(names(t), filepath.Join(t.TempDir(), "none")), true)
+	udp, _ := serve(t, NewServer(names(t), options(filepath.Join(t.TempDir(), "none"))), Tasks)
 	if got := text(t, exchange(t, "udp", udp, ask(t, "example.com.", dnsmessage.TypeA))); got != "ServerFailure" {
 		t.Error(got)
 	}
@@ -327,9 +347,9 @@ func FuzzOwn(f *testing.F) {
 		f.Add(ask(f, name, dnsmessage.TypeSRV))
 	}
 	f.Add([]byte{0, 7, 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 0x0c, 0, 1, 0, 1})
-	s := NewServer(names(f), "")
+	s := NewServer(names(f), options(""))
 	f.Fuzz(func(t *testing.T, message []byte) {
-		out, _ := s.own(message, true)
+		out, _ := s.own(message, true, Tasks)
 		if out == nil {
 			return
 		}
@@ -347,7 +367,7 @@ func FuzzOwn(f *testing.F) {
 // FuzzAnswers: whatever a name server of the machine says, nothing breaks, and only an answer to the question counts.
 func FuzzAnswers(f *testing.F) {
 	q := dnsmessage.Question{Name: dnsmessage.MustNewName("web.corp.local."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}
-	out, _ := NewServer(names(f), "").own(ask(f, "web.corp.local.", dnsmessage.TypeA), true)
+	out, _ := NewServer(names(f), options("")).own(ask(f, "web.corp.local.", dnsmessage.TypeA), true, Tasks)
 	f.Add(out)
 	f.Fuzz(func(t *testing.T, message []byte) {
 		if isAnswer(message, []byte{0, 7}, q) && (len(message) < 12 || message[1] != 7) {

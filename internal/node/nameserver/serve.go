@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type Server struct {
 	names     *Names
 	upstream  *upstream
+	machine   func() netip.Addr
 	forwarded chan struct{} // holds a place for each question that the machine's name servers are asked now
 }
 
@@ -25,14 +27,30 @@ const (
 	tcpPatience  = 10 * time.Second
 )
 
-// NewServer returns a server of names. It asks the name servers of the file, as resolv.conf has them, for names that aren't its own.
-func NewServer(names *Names, resolvConf string) *Server {
-	return &Server{names: names, upstream: &upstream{path: resolvConf}, forwarded: make(chan struct{}, maxForwarded)}
+// Options configures a Server.
+type Options struct {
+	// ResolvConf is the path of the file that names the machine's name servers, as resolv.conf does.
+	ResolvConf string
+	// Machine returns an address at which tasks reach their machine, in whose network its loopback isn't.
+	Machine func() netip.Addr
 }
 
-// ServeUDP answers queries until the socket is closed or ctx ends, and then closes it. Only with recursion does it answer names that aren't
-// its own.
-func (s *Server) ServeUDP(ctx context.Context, socket net.PacketConn, recursion bool) {
+// NewServer returns a server of names.
+func NewServer(names *Names, o Options) *Server {
+	return &Server{names: names, upstream: &upstream{path: o.ResolvConf}, machine: o.Machine, forwarded: make(chan struct{}, maxForwarded)}
+}
+
+// Clients are those who ask at a socket.
+type Clients int
+
+// Tasks in networks of their own may ask for any name, and Strangers only for Cloud Map's.
+const (
+	Tasks Clients = iota
+	Strangers
+)
+
+// ServeUDP answers queries until the socket is closed or ctx ends, and then closes it.
+func (s *Server) ServeUDP(ctx context.Context, socket net.PacketConn, who Clients) {
 	stop := context.AfterFunc(ctx, func() { socket.Close() })
 	defer stop()
 	var waiting sync.WaitGroup
@@ -48,8 +66,8 @@ func (s *Server) ServeUDP(ctx context.Context, socket net.PacketConn, recursion 
 			continue
 		}
 		query := append([]byte{}, buffer[:n]...)
-		out, forward := s.own(query, true)
-		if forward == nil || !recursion {
+		out, forward := s.own(query, true, who)
+		if forward == nil {
 			s.write(socket, from, out)
 			continue
 		}
@@ -73,7 +91,7 @@ func (s *Server) write(socket net.PacketConn, to net.Addr, out []byte) {
 }
 
 // ServeTCP answers queries over connections until ctx ends.
-func (s *Server) ServeTCP(ctx context.Context, l net.Listener, recursion bool) {
+func (s *Server) ServeTCP(ctx context.Context, l net.Listener, who Clients) {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	var open sync.WaitGroup
@@ -90,21 +108,21 @@ func (s *Server) ServeTCP(ctx context.Context, l net.Listener, recursion bool) {
 			stop := context.AfterFunc(ctx, func() { c.Close() })
 			defer stop()
 			defer c.Close()
-			s.converse(ctx, c, recursion)
+			s.converse(ctx, c, who)
 		})
 	}
 }
 
 // converse answers the queries of one connection, one after the other.
-func (s *Server) converse(ctx context.Context, c net.Conn, recursion bool) {
+func (s *Server) converse(ctx context.Context, c net.Conn, who Clients) {
 	for {
 		c.SetDeadline(time.Now().Add(tcpPatience)) //nolint:errcheck // reading fails, too, then
 		query, err := readFrame(c, maxQuerySize)
 		if err != nil {
 			return
 		}
-		out, forward := s.own(query, false)
-		if forward != nil && recursion {
+		out, forward := s.own(query, false, who)
+		if forward != nil {
 			out = s.ask(ctx, forward)
 		}
 		if out == nil || writeFrame(c, out) != nil {
@@ -142,8 +160,8 @@ type pending struct {
 	overUDP bool
 }
 
-// own answers a query by itself, or says what others must be asked. The answer is then the one of who doesn't ask them.
-func (s *Server) own(message []byte, overUDP bool) (out []byte, forward *pending) {
+// own answers a query by itself, or says what others must be asked for a task. The answer is then the one of who doesn't ask them.
+func (s *Server) own(message []byte, overUDP bool, who Clients) (out []byte, forward *pending) {
 	q, err := parse(message, overUDP)
 	if errors.Is(err, errIgnored) {
 		return nil, nil
@@ -156,13 +174,30 @@ func (s *Server) own(message []byte, overUDP bool) (out []byte, forward *pending
 		return known.pack(&query{header: q.header, size: plainSize}, reply{code: dnsmessage.RCodeFormatError}), nil
 	}
 	r := known.answer(q)
-	switch {
-	case !r.ours:
-		return known.pack(q, reply{code: dnsmessage.RCodeRefused}), &pending{message, q, known, r, overUDP}
-	case r.alias.Length > 0:
-		return known.pack(q, r), &pending{message, q, known, r, overUDP}
+	if who == Tasks {
+		s.relocate(r.answers)
+		s.relocate(r.additional)
+		if !r.ours || r.alias.Length > 0 {
+			forward = &pending{message, q, known, r, overUDP}
+		}
 	}
-	return known.pack(q, r), nil
+	if !r.ours {
+		r.code = dnsmessage.RCodeRefused
+	}
+	return known.pack(q, r), forward
+}
+
+// relocate replaces addresses on loopback, which a machine has that the control plane is on, by one at which tasks reach it.
+func (s *Server) relocate(all []dnsmessage.Resource) {
+	for i, r := range all {
+		a, ok := r.Body.(*dnsmessage.AResource)
+		if !ok || a.A[0] != 127 {
+			continue
+		}
+		if at := s.machine(); at.Is4() {
+			all[i].Body = &dnsmessage.AResource{A: at.As4()}
+		}
+	}
 }
 
 // ask asks the machine's name servers, and returns the answer, which may be that they didn't.
