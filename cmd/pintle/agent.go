@@ -55,6 +55,7 @@ type nodeFlags struct {
 	Images      []string
 	ImagesFile  string
 	BlockIMDS   bool
+	DNS         string
 	Keep        time.Duration
 	ImagePull   string
 	ImageBudget int64
@@ -142,6 +143,12 @@ func (c *nodeFlags) define(f flags) {
 		"Keep tasks in network mode awsvpc from the instance metadata service, 169.254.169.254.",
 	)
 	f.env("awsvpc-block-imds", "ECS_AWSVPC_BLOCK_IMDS")
+	f.StringVar(
+		&c.DNS, "dns", "",
+		"Address at which this machine's first node also answers the names of AWS Cloud Map, such as 127.0.0.1:8053, for tasks of plain "+
+			"processes or in network mode host. Others find the names without it.",
+	)
+	f.placeholder("dns", "ADDRESS:PORT")
 	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone of the node; default the region's first.")
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
@@ -433,6 +440,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 		c.PeerPulls = &node.PeerPulls{Address: f.PeerAddress, Announce: announcing(config, c.Endpoint)}
 	}
 	c.BlockInstanceMetadata = f.BlockIMDS
+	c.DNS = f.DNS
 	c.Runtime = m.runtime
 	c.Networks = m.networks
 	c.Groups = m.groups

@@ -320,6 +320,7 @@ func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []s
 			return nil, err
 		}
 		out = append(out, a)
+		c.DNS = "" // the first node has it
 	}
 	return out, nil
 }

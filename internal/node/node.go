@@ -29,6 +29,7 @@ import (
 	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/forward"
 	"github.com/pintle/pintle/internal/node/gpu"
+	"github.com/pintle/pintle/internal/node/nameserver"
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/peers"
 	"github.com/pintle/pintle/internal/node/runtime"
@@ -66,6 +67,9 @@ type Config struct {
 	ImageBudget  int64 // how many bytes images may take; 0 is no limit
 	// BlockInstanceMetadata keeps tasks in network mode awsvpc from the instance metadata service.
 	BlockInstanceMetadata bool
+	// DNS is an address with a port at which the node answers the names of Cloud Map to anybody, or "". Containers with a network of their
+	// own find them without.
+	DNS string
 
 	Runtime      runtime.Runtime
 	Networks     engine.Networks // for awsvpc tasks; nil if the node has none
@@ -111,7 +115,8 @@ type Agent struct {
 	planeAt  planeAt
 	faults   *faults
 	sessions *session.Sessions
-	peers    *peers.Peers               // nil without PeerPulls
+	peers    *peers.Peers // nil without PeerPulls
+	names    *nameserver.Names
 	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
 	web      *http.Client               // opens web sockets
@@ -173,6 +178,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	at := &attendant{ctx: ctx, group: g, machine: a.machine, plane: a.plane, tls: a.tls()}
+	if err := a.startNames(at); err != nil {
+		return err
+	}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
 	}
@@ -247,6 +255,7 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	case a.config.Runtime.Name() == "process": // shares the machine's network
 	case os.Geteuid() == 0:
 		o.Attend = at.attend
+		o.NameServer = a.nameServer
 		o.Restrict = a.restrict
 		o.Bridged = a.sendBridged
 	default:

@@ -60,6 +60,7 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/secretsmanager"
+	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
@@ -124,6 +125,7 @@ type Plane struct {
 	ApplicationAutoScaling *appautoscaling.Service
 	CloudFormation         *cloudformation.Service
 	CloudControl           *cloudcontrol.Service
+	CloudMap               *servicediscovery.Service
 	balancers              *balancers.Loop
 	balancer               *localBalancer
 	stacks                 *stacks.Loop

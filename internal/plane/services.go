@@ -38,6 +38,7 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
 	"github.com/pintle/pintle/internal/secretsmanager"
+	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/ssm"
@@ -73,6 +74,7 @@ func (p *Plane) services() []Service {
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
 		{acm.API(p.ACM), nil},
 		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
+		{servicediscovery.API(p.CloudMap), nil},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
@@ -137,6 +139,7 @@ func (p *Plane) buildServices() {
 	p.buildRegistry()
 	p.ACM = acm.New(p.State, acm.Options{Account: owner, Vault: p.vault})
 	p.ELB = elb.New(p.State, elb.Options{Account: owner, Buckets: p.s3()})
+	p.CloudMap = servicediscovery.New(p.State, servicediscovery.Options{Account: owner})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.buildStacks()

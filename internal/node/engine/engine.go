@@ -58,6 +58,8 @@ type Options struct {
 	Connected func(taskArn string, n Network)
 	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing.
 	Attend func(netns string, task *acs.Task) (stop func(), err error)
+	// NameServer returns the address at which the agent answers names in the namespaces that it attends, or "" if it answers none.
+	NameServer func() string
 	// Restrict makes what a task's security groups let pass hold in a network namespace, with the ports that its container publishes in
 	// mode bridge. nil means that the node can't.
 	Restrict func(netns string, task *acs.Task, ports []Port) error
