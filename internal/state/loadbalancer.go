@@ -215,6 +215,19 @@ func (tx *Tx) isRunning(task string) bool {
 	return t != nil && *t.DesiredStatus == "RUNNING" && *t.LastStatus != "STOPPED"
 }
 
+// TargetHealth counts a task's targets that its load balancers find healthy, and those that they find unhealthy.
+func (v *View) TargetHealth(task string) (healthy, unhealthy int) {
+	for target := range v.Targets.By(TargetsByTask, task) {
+		switch {
+		case target.IsHealthy():
+			healthy++
+		case target.IsUnhealthy():
+			unhealthy++
+		}
+	}
+	return healthy, unhealthy
+}
+
 // DeleteTarget forgets a target, which has drained or was lost. If it's the last of a task that waits for that, the task may stop now.
 func (tx *Tx) DeleteTarget(t *Target) {
 	tx.Targets.Delete(t.Key())
