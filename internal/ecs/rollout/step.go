@@ -58,6 +58,11 @@ func (s *step) name() string {
 // run reads, decides and applies.
 func (s *step) run() {
 	s.read()
+	s.advance()
+}
+
+// advance decides and applies.
+func (s *step) advance() {
 	if len(s.row.Deployments) == 0 {
 		return
 	}
