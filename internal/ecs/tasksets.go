@@ -213,6 +213,11 @@ func checkNewTaskSet(in *ecs.CreateTaskSetInput) error {
 	if err := checkLoadBalancers(in.LoadBalancers); err != nil {
 		return err
 	}
+	for _, b := range in.LoadBalancers {
+		if b.AdvancedConfiguration != nil {
+			return invalidParameter("loadBalancers.advancedConfiguration must not be given for a task set: whoever deploys it shifts the traffic.")
+		}
+	}
 	if err := refuseFields([]field{
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},

@@ -25,7 +25,7 @@ const (
 // loadBalancers returns where a task is to be registered: as its own deployment says.
 func (s *step) loadBalancers(t *state.Task) []types.LoadBalancer {
 	if d := s.row.Deployment(aws.ToString(t.StartedBy)); d != nil {
-		return d.LoadBalancers
+		return d.Balancers()
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func TestBehindLoadBalancer(t *testing.T) {
 		w.define("v1", withPort)
 		w.create(2, behind)
 		expect(t, w.after(time.Hour), 2, 0, 1, inProgress) // they are healthy only if the load balancer says so
-		if n := w.store.View().Targets.Len(); n != 2 || !w.hasEvent("registered 2 targets in (target-group ID)") {
+		if n := w.store.View().Targets.Len(); n != 2 || !w.hasEvent("targets in (target-group ID)") {
 			t.Fatal(n, events(w.service()))
 		}
 		w.checked(elb.TargetHealthStateEnumHealthy, "")
@@ -231,7 +231,7 @@ func TestRefusedLoadBalancers(t *testing.T) {
 			"the target group arn:x does not exist":                           func(b *types.LoadBalancer) { b.TargetGroupArn = aws.String("arn:x") },
 			"is of a Classic Load Balancer, which is not supported by Pintle": func(b *types.LoadBalancer) { b.LoadBalancerName = aws.String("x") },
 			"targetGroupArn cannot be empty.":                                 func(b *types.LoadBalancer) { b.TargetGroupArn = nil },
-			"is for blue/green deployments": func(b *types.LoadBalancer) {
+			"advancedConfiguration.alternateTargetGroupArn must not be empty": func(b *types.LoadBalancer) {
 				b.AdvancedConfiguration = &types.AdvancedConfiguration{}
 			},
 		} {

@@ -56,7 +56,7 @@ type Config struct {
 
 // ConfigOf returns what a deployment configuration says. The bake time may depend on alarms, so the caller knows it.
 func ConfigOf(c *types.DeploymentConfiguration, bake time.Duration) Config {
-	out := Config{First: Whole, Step: Whole, Bake: bake, Hooks: c.LifecycleHooks}
+	out := Config{Rolling: !Shifts(c.Strategy), First: Whole, Step: Whole, Bake: bake, Hooks: c.LifecycleHooks}
 	switch {
 	case c.Strategy == types.DeploymentStrategyCanary && c.CanaryConfiguration != nil:
 		out.First = tenths(c.CanaryConfiguration.CanaryPercent)
@@ -66,8 +66,12 @@ func ConfigOf(c *types.DeploymentConfiguration, bake time.Duration) Config {
 		out.Step = out.First
 		out.StepBake = minutes(c.LinearConfiguration.StepBakeTimeInMinutes)
 	}
-	out.Rolling = c.Strategy == types.DeploymentStrategyRolling
 	return out
+}
+
+// Shifts reports whether a deployment strategy shifts traffic.
+func Shifts(s types.DeploymentStrategy) bool {
+	return s == types.DeploymentStrategyBlueGreen || s == types.DeploymentStrategyLinear || s == types.DeploymentStrategyCanary
 }
 
 func tenths(percent *float64) int { return int(math.Round(aws.ToFloat64(percent) * 10)) }
@@ -110,8 +114,10 @@ func Decide(c Config, s State, seen Seen, now time.Time) Plan {
 		c.First = Whole
 		c.Bake = 0
 	}
-	if p.await(now); p.RollBack || !p.Wake.IsZero() {
-		return p
+	if s.Stage != CleanUp { // after a roll-back, too, there is nothing left to wait for
+		if p.await(now); p.RollBack || !p.Wake.IsZero() {
+			return p
+		}
 	}
 	switch s.Stage {
 	case "":
