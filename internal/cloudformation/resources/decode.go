@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	ecsdocument "github.com/aws/aws-sdk-go-v2/service/ecs/document"
+
 	"github.com/pintle/pintle/internal/cloudformation/template"
 )
 
@@ -108,6 +110,9 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 		to.Set(reflect.New(to.Type().Elem()))
 		d.value(path, from, to.Elem())
 	case reflect.Interface:
+		if to.Type() == reflect.TypeFor[ecsdocument.Interface]() { // such as the details of a deployment's hook
+			from = ecsdocument.NewLazyDocument(from)
+		}
 		to.Set(reflect.ValueOf(from))
 	case reflect.Struct:
 		if at, ok := to.Addr().Interface().(*time.Time); ok {
