@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
+	"github.com/pintle/pintle/internal/ecs/trafficshift"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store/journaltest"
 )
@@ -110,7 +111,9 @@ func inShiftingWorld(t *testing.T, c types.DeploymentConfiguration, test func(*t
 		w.define("v1", withPort)
 		w.create(2, shifting(c))
 		expect(t, w.after(time.Minute), 2, 0, 1, completed)
-		w.expectTraffic(blueGroup, 100, blueGroup, 100)
+		if trafficshift.Shifts(c.Strategy) {
+			w.expectTraffic(blueGroup, 100, blueGroup, 100)
+		}
 		test(t, w)
 		w.end()
 		time.Sleep(100 * time.Hour)
@@ -300,6 +303,42 @@ func TestRollBackOfShift(t *testing.T) {
 	}
 }
 
+// TestRollBackAtAnyTime: whenever a deployment fails before its clean-up, all traffic goes to the old tasks, and at no time to a group without
+// healthy targets.
+func TestRollBackAtAnyTime(t *testing.T) {
+	c := types.DeploymentConfiguration{
+		Strategy:            types.DeploymentStrategyLinear,
+		LinearConfiguration: &types.LinearConfiguration{StepPercent: aws.Float64(30), StepBakeTimeInMinutes: aws.Int32(1)},
+		BakeTimeInMinutes:   aws.Int32(1),
+		Alarms:              &types.DeploymentAlarms{AlarmNames: []string{"errors"}, Enable: true, Rollback: true},
+	}
+	rolledBack := 0
+	for at := time.Duration(0); at < 5*time.Minute; at += 7300 * time.Millisecond {
+		inShiftingWorld(t, c, func(t *testing.T, w *world) {
+			w.deploy("v2")
+			w.after(at)
+			w.alarm("errors", cwtypes.StateValueAlarm)
+			for range 20 {
+				w.after(time.Second)
+				w.checkTraffic()
+			}
+			expect(t, w.after(2*time.Minute), 2, 0, 1, completed)
+			switch status := w.record().Status; status {
+			case types.ServiceDeploymentStatusRollbackSuccessful:
+				rolledBack++
+				w.expectTraffic(blueGroup, 100, blueGroup, 100)
+			case types.ServiceDeploymentStatusSuccessful:
+				w.expectTraffic(greenGroup, 100, greenGroup, 100)
+			default:
+				t.Errorf("after %s: %s", at, status)
+			}
+		})
+	}
+	if rolledBack < 25 {
+		t.Errorf("only %d were rolled back", rolledBack)
+	}
+}
+
 // TestPause: a deployment waits at its hooks, until somebody has it go on or roll back.
 func TestPause(t *testing.T) {
 	c := blueGreen(0)
@@ -423,6 +462,76 @@ func TestScalingAndDeletionDuringShift(t *testing.T) {
 		if s := w.after(10 * time.Second); *s.Status != state.ServiceInactive || len(w.tasks()) != 0 {
 			t.Errorf("it is %s with %d tasks", *s.Status, len(w.tasks()))
 		}
+	})
+}
+
+// TestShiftOfNetworkLoadBalancer: its listener forwards by weight.
+func TestShiftOfNetworkLoadBalancer(t *testing.T) {
+	const tcp = arnOfELB + "listener/net/tcp/1/2"
+	inShiftingWorld(t, blueGreen(5), func(t *testing.T, w *world) {
+		w.update(func(tx *state.Tx) {
+			tx.LoadBalancers.Put(&state.LoadBalancer{LoadBalancer: elb.LoadBalancer{LoadBalancerArn: aws.String("net"), Type: "network"}})
+			tx.Listeners.Put(&state.Listener{DefaultRule: "none", Listener: elb.Listener{
+				ListenerArn:     aws.String(tcp),
+				LoadBalancerArn: aws.String("net"),
+				DefaultActions:  []elb.Action{{Type: "forward", TargetGroupArn: aws.String(blueGroup)}},
+			}})
+		})
+		in := &awsecs.CreateServiceInput{}
+		shifting(types.DeploymentConfiguration{})(in)
+		in.LoadBalancers[0].AdvancedConfiguration.ProductionListenerRule = aws.String(tcp)
+		w.define("v2", withPort)
+		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f"), LoadBalancers: in.LoadBalancers})
+		w.after(time.Second)
+		if got := w.traffic(tcp); got[blueGroup] != 100 || len(got) != 2 { // so that the new group is checked
+			t.Error(got)
+		}
+		w.after(time.Minute)
+		if got := w.traffic(tcp); got[greenGroup] != 100 {
+			t.Error(got)
+		}
+		in.LoadBalancers[0].AdvancedConfiguration.ProductionListenerRule = aws.String(listener) // an application load balancer's, not a rule
+		_, err := w.ecs.UpdateService(w.ctx, &awsecs.UpdateServiceInput{Service: aws.String("s"), LoadBalancers: in.LoadBalancers})
+		if err == nil || !strings.Contains(err.Error(), "productionListenerRule") {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStrategyOfRunningUpdate: an update that shifts traffic takes the place of a rolling one that hasn't finished. The old tasks are all there
+// before the rolling update's go.
+func TestStrategyOfRunningUpdate(t *testing.T) {
+	half := types.DeploymentConfiguration{
+		Strategy:              types.DeploymentStrategyRolling,
+		MinimumHealthyPercent: aws.Int32(50),
+		MaximumPercent:        aws.Int32(150),
+	}
+	inShiftingWorld(t, half, func(t *testing.T, w *world) {
+		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(4)})
+		w.after(time.Minute)
+		w.deploy("v2")
+		w.after(4 * time.Second)
+		mixed := w.service().Deployments
+		if len(mixed) != 2 || mixed[0].RunningCount == 0 || mixed[1].RunningCount == 4 {
+			t.Fatalf("%+v", mixed)
+		}
+		w.define("v3", withPort)
+		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f"), DeploymentConfiguration: new(blueGreen(0))})
+		for range 20 {
+			w.after(time.Second)
+			w.checkTraffic()
+			healthy := 0
+			for target := range w.store.View().Targets.All() {
+				if target.IsHealthy() && w.traffic(production)[target.Group] > 0 {
+					healthy++
+				}
+			}
+			if healthy < 3 {
+				t.Fatalf("%d tasks have the traffic of four", healthy)
+			}
+		}
+		expect(t, w.after(time.Minute), 4, 0, 1, completed)
+		w.expectTraffic(greenGroup, 100, greenGroup, 100)
 	})
 }
 
