@@ -57,6 +57,8 @@ type nodeFlags struct {
 	Keep        time.Duration
 	ImagePull   string
 	ImageBudget int64
+	PeerPulls   bool
+	PeerAddress string
 }
 
 // keepStopped is how long what stopped tasks leave is kept, as by Amazon's agent.
@@ -107,6 +109,15 @@ func (c *nodeFlags) define(f flags) {
 		&c.ImageBudget, "image-budget", 0,
 		"How much images may take on the disk before those are removed that tasks didn't use for longest; default half of the file system that "+
 			"they are on.",
+	)
+	f.BoolVar(
+		&c.PeerPulls, "peer-pulls", false,
+		"Fetch layers of images that the control plane has from other nodes of the cluster with this flag, and pass layers on to them: up to a quarter "+
+			"of --image-budget is kept for that.",
+	)
+	f.StringVar(
+		&c.PeerAddress, "peer-address", "",
+		"With --peer-pulls: where other nodes reach this one, HOST:PORT; default a free port of the address that it has towards the control plane.",
 	)
 	f.BoolVar(
 		&c.BlockIMDS, "awsvpc-block-imds", false,
@@ -294,6 +305,21 @@ func (c *agentCmd) runUserData(ctx context.Context, config aws.Config, log *slog
 	return err
 }
 
+// announcing returns what tells the control plane of a node's layers.
+func announcing(config aws.Config, endpoint string) func(context.Context, acs.PeerAnnouncement) (acs.PeerWelcome, error) {
+	return func(ctx context.Context, a acs.PeerAnnouncement) (welcome acs.PeerWelcome, err error) {
+		body, err := json.Marshal(a)
+		if err != nil {
+			return welcome, err
+		}
+		answer, err := callPintle(ctx, config, http.MethodPost, endpoint+acs.PeerPath, body)
+		if err != nil {
+			return welcome, err
+		}
+		return welcome, json.Unmarshal(answer, &welcome)
+	}
+}
+
 // instanceCredentials asks the control plane for the credentials of an instance's role. There are none to have for a node with a key of its own,
 // which says itself which instance it is.
 func instanceCredentials(ctx context.Context, config aws.Config, endpoint, id string) (*bootstrap.Credentials, error) {
@@ -385,6 +411,9 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Keep = f.Keep
 	c.Pull = engine.PullBehavior(f.ImagePull)
 	c.ImageBudget = cmp.Or(f.ImageBudget, m.imageBudget)
+	if f.PeerPulls {
+		c.PeerPulls = &node.PeerPulls{Address: f.PeerAddress, Announce: announcing(config, c.Endpoint)}
+	}
 	c.BlockInstanceMetadata = f.BlockIMDS
 	c.Runtime = m.runtime
 	c.Networks = m.networks

@@ -7,9 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
+	"github.com/pintle/pintle/internal/exposition"
 	"github.com/pintle/pintle/internal/node"
 )
 
@@ -19,17 +17,20 @@ func serveMetrics(ctx context.Context, address string, nodes []*node.Agent, log 
 	if address == "" {
 		return nil
 	}
-	registry := prometheus.NewRegistry()
-	for _, n := range nodes {
-		registry.MustRegister(n)
-	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		log.Warn("the GPUs' metrics are not served; choose another address with --metrics, or none", "error", err)
 		return nil
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		var page exposition.Page
+		for _, n := range nodes {
+			n.Expose(&page)
+		}
+		w.Header().Set("Content-Type", exposition.ContentType)
+		page.Write(w) //nolint:errcheck // whoever asked has gone
+	})
 	web := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,

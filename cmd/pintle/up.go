@@ -98,6 +98,9 @@ func (c *upCmd) containerFlags() []string {
 	if c.ImageBudget != 0 {
 		all = append(all, "--image-budget="+strconv.FormatInt(c.ImageBudget, 10))
 	}
+	if c.PeerPulls {
+		all = append(all, "--peer-pulls")
+	}
 	if c.StrictLogs {
 		all = append(all, "--strict")
 	}
@@ -220,6 +223,9 @@ func remaining(p *plane.Plane, agents []*node.Agent) (lines []string) {
 	}
 	for id, pid := range p.Machines() {
 		lines = append(lines, fmt.Sprintf("machine %s with its tasks (process %d)", id, pid))
+	}
+	if pid := p.BalancerProcess(); pid != 0 {
+		lines = append(lines, fmt.Sprintf("the load balancers' process (process %d)", pid))
 	}
 	slices.Sort(lines)
 	return lines

@@ -28,6 +28,7 @@ import (
 	"github.com/pintle/pintle/internal/node/forward"
 	"github.com/pintle/pintle/internal/node/gpu"
 	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/peers"
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/session"
 	"github.com/pintle/pintle/internal/node/tmds"
@@ -75,6 +76,7 @@ type Config struct {
 	Images       Images                  // nil if images of ECR are pulled without a token
 	Objects      Objects                 // nil if tasks with files of variables can't
 	Transcripts  Transcripts             // nil if those of sessions aren't kept
+	PeerPulls    *PeerPulls              // nil if layers come from the registry alone
 	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
 	Authority    Authority               // of the control plane's certificate, if it isn't one that everybody knows
 	Log          *slog.Logger
@@ -105,6 +107,7 @@ type Agent struct {
 	planeAt  planeAt
 	faults   *faults
 	sessions *session.Sessions
+	peers    *peers.Peers               // nil without PeerPulls
 	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
 	web      *http.Client               // opens web sockets
@@ -162,6 +165,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.metadata = listener.Addr()
 	g, ctx := errgroup.WithContext(ctx)
 	a.address = addressTowards(ctx, a.config.Endpoint)
+	if err := a.openPeers(); err != nil {
+		return err
+	}
 	at := &attendant{ctx: ctx, group: g, machine: a.machine, plane: a.plane, tls: a.tls()}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
@@ -184,6 +190,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.sampler.run(ctx) })
 	g.Go(func() error { return a.connectACS(ctx) })
 	g.Go(func() error { return a.connectTCS(ctx) })
+	if a.peers != nil {
+		g.Go(func() error { return a.peers.Run(ctx) })
+	}
 	return g.Wait()
 }
 
@@ -261,11 +270,11 @@ func (a *Agent) Kill(ctx context.Context) error {
 
 // Containers lists the node's running containers.
 func (a *Agent) Containers(ctx context.Context) (running []runtime.Container, err error) {
-	owner := a.loadIdentity().Owner
-	if owner == "" {
-		return nil, nil
+	id, err := a.loadIdentity()
+	if err != nil || id.Owner == "" {
+		return nil, err
 	}
-	all, err := a.config.Runtime.List(ctx, owner)
+	all, err := a.config.Runtime.List(ctx, id.Owner)
 	for _, c := range all {
 		if c.Status == runtime.Running {
 			running = append(running, c)

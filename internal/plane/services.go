@@ -22,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
+	"github.com/pintle/pintle/internal/ecr/peers"
 	"github.com/pintle/pintle/internal/ecr/registry"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
@@ -112,6 +113,7 @@ func (p *Plane) buildServices() {
 		Client:   p.hookClient(),
 		Endpoint: p.Endpoint(),
 		Vault:    p.vault,
+		Log:      p.log,
 	})
 	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), Topics: p.sns(), QueueURL: p.queueURL})
 	p.Logs = logs.New(p.streams, logs.Options{
@@ -170,6 +172,7 @@ func (p *Plane) buildRegistry() {
 		Secrets:     p.secretsManager(),
 		TryUpstream: func(ctx context.Context, r *state.PullThroughRule) error { return p.upstream.Try(ctx, r) },
 	})
+	p.peers = peers.New(p.now)
 	p.upstream = upstream.New(p.ECR, p.images, p.log)
 }
 
@@ -237,6 +240,7 @@ func (p *Plane) mount() (err error) {
 		Endpoint:   p.endpointFor,
 		Enrollment: p.enrollment,
 		Authority:  p.authority,
+		Announce:   p.peers.Announce,
 	})
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)

@@ -78,9 +78,8 @@ func TestServiceThatShiftsTraffic(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	for _, details := range []string{`"{}"`, `{"a": 1}`} {
-		v := &service{}
-		faults := decode(parse(t, `{"DeploymentConfiguration": {"LifecycleHooks": [{"HookDetails": `+details+`}]}}`), reflect.ValueOf(v).Elem())
-		if len(faults) > 0 || v.DeploymentConfiguration.LifecycleHooks[0].HookDetails == nil {
+		faults := decode(parse(t, `{"DeploymentConfiguration": {"LifecycleHooks": [{"HookDetails": `+details+`}]}}`), reflect.ValueOf(&service{}).Elem())
+		if len(faults) != 1 {
 			t.Errorf("HookDetails %s: %v", details, faults)
 		}
 	}

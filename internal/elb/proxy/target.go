@@ -46,11 +46,16 @@ func (p *pool) standings(into []routing.Standing, tried []*target) []routing.Sta
 	return into
 }
 
+// rooms are lent for standings, which each request asks for.
+var rooms = sync.Pool{New: func() any { return new([]routing.Standing) }}
+
 // acquire chooses a target and counts a request there; nil if no target may have it.
 func (p *pool) acquire(tried []*target, choose func([]routing.Standing) int) *target {
-	var room [32]routing.Standing
+	room := rooms.Get().(*[]routing.Standing)
+	defer rooms.Put(room)
 	for range len(p.targets) + 1 {
-		i := choose(p.standings(room[:0], tried))
+		*room = p.standings((*room)[:0], tried)
+		i := choose(*room)
 		if i < 0 {
 			return nil
 		}
