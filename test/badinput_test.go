@@ -268,7 +268,21 @@ var refusals = []refusal{
 	{"CreateService",
 		service(`"deploymentConfiguration":{"deploymentCircuitBreaker":{"enable":true,"rollback":true,"thresholdConfiguration":{` +
 			`"type":"COUNT","value":0}}}`), "InvalidParameterException", "thresholdConfiguration"},
-	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN"}`), "UnsupportedFeatureException", "BLUE_GREEN"},
+	{"CreateService", service(`"deploymentConfiguration":{"strategy":"SLOW"}`), "InvalidParameterException", "strategy"},
+	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN","canaryConfiguration":{}}`),
+		"InvalidParameterException", "canaryConfiguration"},
+	{"CreateService", service(`"deploymentConfiguration":{"strategy":"LINEAR","linearConfiguration":{"stepPercent":2.9}}`),
+		"InvalidParameterException", "stepPercent"},
+	{"CreateService", service(`"deploymentConfiguration":{"strategy":"CANARY","canaryConfiguration":{"canaryPercent":0.05}}`),
+		"InvalidParameterException", "canaryPercent"},
+	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN"},"loadBalancers":[{"targetGroupArn":"t",` +
+		`"containerName":"a","containerPort":80}]`), "InvalidParameterException", "advancedConfiguration"},
+	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN","lifecycleHooks":[{"hookTargetArn":"arn:f",` +
+		`"lifecycleStages":["POST_SCALE_UP"]}]}`), "UnsupportedFeatureException", "arn:f"},
+	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN","lifecycleHooks":[{"targetType":"PAUSE",` +
+		`"lifecycleStages":["PRODUCTION_TRAFFIC_SHIFT"]}]}`), "InvalidParameterException", "PRODUCTION_TRAFFIC_SHIFT"},
+	{"CreateService", service(`"deploymentConfiguration":{"lifecycleHooks":[{"targetType":"PAUSE","lifecycleStages":["POST_SCALE_UP"]}]}`),
+		"UnsupportedFeatureException", "lifecycleHooks"},
 	{"CreateService", service(`"deploymentController":{"type":"CODE_DEPLOY"}`), "UnsupportedFeatureException", "deploymentController"},
 	{"CreateService", service(`"deploymentController":{"type":"EXTERNAL"}`), "InvalidParameterException", "taskDefinition"},
 	{"CreateService", external(`"launchType":"EC2"`), "InvalidParameterException", "launchType"},
@@ -330,6 +344,9 @@ var refusals = []refusal{
 	{"ListServiceDeployments", `{"service":"none"}`, "ServiceNotFoundException", ""},
 	{"DescribeServiceDeployments", `{"serviceDeploymentArns":[]}`, "InvalidParameterException", "serviceDeploymentArns"},
 	{"DescribeServiceRevisions", `{"serviceRevisionArns":[]}`, "InvalidParameterException", "serviceRevisionArns"},
+	{"ContinueServiceDeployment", `{}`, "InvalidParameterException", "serviceDeploymentArn"},
+	{"ContinueServiceDeployment", `{"serviceDeploymentArn":"arn:none"}`, "InvalidParameterException", "hookId"},
+	{"ContinueServiceDeployment", `{"serviceDeploymentArn":"arn:none","hookId":"h"}`, "ServiceDeploymentNotFoundException", "arn:none"},
 	{"StopServiceDeployment", `{}`, "InvalidParameterException", "serviceDeploymentArn"},
 	{"StopServiceDeployment", `{"serviceDeploymentArn":"arn:none"}`, "ServiceDeploymentNotFoundException", "arn:none"},
 	{"UpdateTaskProtection", `{"cluster":"default","tasks":[],"protectionEnabled":true}`, "InvalidParameterException", "tasks"},

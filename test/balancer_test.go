@@ -105,15 +105,75 @@ func (b *balanced) healthy() string {
 		"--query", "length(TargetHealthDescriptions[?TargetHealth.State=='healthy'])", "--output", "text")
 }
 
+// shift has the service deploy by shifting its traffic: in two steps, between which the control plane is killed, and once more with an alarm in
+// the bake time, which takes the traffic back.
+func (b *balanced) shift(define func(version string)) {
+	p, t := b.Pintle, b.t
+	text := func(args ...string) string { t.Helper(); return p.AWS(append(args, "--output", "text")...) }
+	update := func(args ...string) {
+		t.Helper()
+		p.AWS(append([]string{"ecs", "update-service", "--service", "web"}, args...)...)
+	}
+	deployment := func(query string) string {
+		t.Helper()
+		arn := text("ecs", "list-service-deployments", "--service", "web", "--query", "serviceDeployments[0].serviceDeploymentArn")
+		return text("ecs", "describe-service-deployments", "--service-deployment-arns", arn, "--query", "serviceDeployments[0]."+query)
+	}
+	green := text("elbv2", "create-target-group", "--name", "green", "--protocol", "HTTP", "--port", "80", "--vpc-id",
+		text("ec2", "describe-vpcs", "--query", "Vpcs[0].VpcId"), "--health-check-interval-seconds", "5", "--health-check-timeout-seconds", "2",
+		"--query", "TargetGroups[0].TargetGroupArn")
+	rule := text("elbv2", "describe-rules", "--listener-arn", text("elbv2", "describe-listeners", "--load-balancer-arn",
+		text("elbv2", "describe-load-balancers", "--query", "LoadBalancers[0].LoadBalancerArn"), "--query", "Listeners[0].ListenerArn"),
+		"--query", "Rules[0].RuleArn")
+	paused := func() bool { return deployment("lifecycleHookDetails[-1].status") == "AWAITING_ACTION" }
+	goOn := func() {
+		t.Helper()
+		Eventually(t, "a pause", paused)
+		p.AWS("ecs", "continue-service-deployment", "--service-deployment-arn", deployment("serviceDeploymentArn"), "--hook-id",
+			deployment("lifecycleHookDetails[-1].hookId"))
+	}
+	define("v3")
+	update("--task-definition", "web", "--load-balancers", "targetGroupArn="+b.group+",containerName=main,containerPort=80,"+
+		"advancedConfiguration={alternateTargetGroupArn="+green+",productionListenerRule="+rule+"}", "--deployment-configuration",
+		`{"strategy": "LINEAR", "linearConfiguration": {"stepPercent": 50, "stepBakeTimeInMinutes": 0},
+		"lifecycleHooks": [{"targetType": "PAUSE", "lifecycleStages": ["PRE_PRODUCTION_TRAFFIC_SHIFT"]}]}`)
+	goOn()
+	Eventually(t, "answers of the new tasks", func() bool { return b.answered("v3") > 20 })
+	Eventually(t, "the next pause", paused)
+	if got := deployment("[lifecycleStage, targetServiceRevision.requestedProductionTrafficWeight]"); got != "PRE_PRODUCTION_TRAFFIC_SHIFT\t50.0" {
+		t.Errorf("half of the traffic: %s", got)
+	}
+	p.Kill()
+	asked := b.answered("v2") + b.answered("v3")
+	Eventually(t, "answers while nobody controls", func() bool { return b.answered("v2")+b.answered("v3") > asked+100 })
+	p.Start()
+	goOn()
+	p.awaitService("the shift's end", "web", described.isCompleted)
+	p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", "errors", "--namespace", "web", "--metric-name", "errors", "--statistic", "Sum",
+		"--period", "10", "--evaluation-periods", "1", "--threshold", "5", "--comparison-operator", "GreaterThanThreshold",
+		"--treat-missing-data", "notBreaching")
+	define("v4")
+	update("--task-definition", "web", "--deployment-configuration",
+		`{"strategy": "BLUE_GREEN", "lifecycleHooks": [], "alarms": {"alarmNames": ["errors"], "enable": true, "rollback": true}}`)
+	Eventually(t, "answers of the newest tasks", func() bool { return b.answered("v4") > 20 })
+	p.AWS("cloudwatch", "put-metric-data", "--namespace", "web", "--metric-data", "MetricName=errors,Value=100,StorageResolution=1")
+	p.awaitService("the roll-back", "web", func(s described) bool { return s.isCompleted() && strings.HasSuffix(s.TaskDefinition, ":4") })
+	if got := deployment("[status, alarms.triggeredAlarmNames[0]]"); got != "ROLLBACK_SUCCESSFUL\terrors" {
+		t.Errorf("the deployment is %s", got)
+	}
+	asked = b.answered("v3")
+	Eventually(t, "answers of what was before", func() bool { return b.answered("v3") > asked+20 })
+}
+
 // TestServiceBehindLoadBalancer updates a service of containers that end at once when they are told to, while clients ask its load balancer,
-// and kills the control plane with its nodes in between. No request fails.
+// and kills the control plane with its nodes in between. The updates are rolling ones, and others that shift the traffic. No request fails.
 func TestServiceBehindLoadBalancer(t *testing.T) {
 	t.Parallel()
-	p := Up(t, "c5.2xlarge=2", "--settle", "1s", "--runtime", "oci")
+	p := Up(t, "c5.2xlarge=2", "--settle", "1s", "--runtime", "oci", "--reaction", "fast")
 	b := p.balance()
 	image := "rootfs:" + rootfs(t)
 	define := func(version string) {
-		script := "echo -n " + version + " > /index.html; exec httpd -f -p 80 -h /"
+		script := "trap 'exit 0' TERM; echo -n " + version + " > /index.html; httpd -f -p 80 -h / & wait"
 		p.define("web", map[string]any{"image": image, "command": []string{"/bin/sh", "-c", script},
 			"portMappings": []any{map[string]any{"containerPort": 80}}})
 	}
@@ -141,6 +201,7 @@ func TestServiceBehindLoadBalancer(t *testing.T) {
 	Eventually(t, "one task", func() bool {
 		return len(p.list("list-tasks", "--service-name", "web", "--query", "taskArns[]")) == 1 && b.healthy() == "1"
 	})
+	b.shift(define)
 	b.end()
 	p.AWS("ecs", "delete-service", "--service", "web", "--force")
 	Eventually(t, "no targets", func() bool { return b.healthy() == "0" })

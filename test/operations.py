@@ -453,6 +453,18 @@ assert roll["failures"][0]["reason"] == "MISSING" and roll["serviceDeployments"]
 refused("ConflictException", ecs.stop_service_deployment, serviceDeploymentArn=rolls[1]["serviceDeploymentArn"])
 revision = ecs.describe_service_revisions(serviceRevisionArns=[rolls[0]["targetServiceRevisionArn"]])["serviceRevisions"][0]
 assert revision["taskDefinition"].endswith("web:1") and revision["containerImages"][0]["image"] == "i", revision
+paused = ecs.update_service(service="web", forceNewDeployment=True, deploymentConfiguration={"strategy": "BLUE_GREEN", "bakeTimeInMinutes": 0,
+    "lifecycleHooks": [{"targetType": "PAUSE", "lifecycleStages": ["PRE_SCALE_UP"], "timeoutConfiguration": {"timeoutInMinutes": 5}}]})["service"]
+paused = [paused["currentServiceDeployment"]]
+hooks = []
+while not hooks:
+    hooks = ecs.describe_service_deployments(serviceDeploymentArns=paused)["serviceDeployments"][0].get("lifecycleHookDetails", [])
+assert hooks[0]["status"] == "AWAITING_ACTION" and hooks[0]["timeoutAction"] == "ROLLBACK", hooks
+refused("InvalidParameterException", ecs.continue_service_deployment, serviceDeploymentArn=paused[0], hookId="none")
+assert ecs.continue_service_deployment(serviceDeploymentArn=paused[0], hookId=hooks[0]["hookId"])["serviceDeploymentArn"] == paused[0]
+wait(ecs, "services_stable", services=["web"])
+roll = ecs.describe_service_deployments(serviceDeploymentArns=paused)["serviceDeployments"][0]
+assert roll["status"] == "SUCCESSFUL" and roll["lifecycleStage"] == "CLEAN_UP", roll
 refused("ServiceNotFoundException", ecs.update_service, service="nothing", desiredCount=1)
 refused("InvalidParameterException", ecs.delete_service, service="web")
 for name in ("web", "agents"):

@@ -26,8 +26,6 @@ func checkLoadBalancers(all []types.LoadBalancer) error {
 		case aws.ToString(b.LoadBalancerName) != "":
 			return invalidParameter("loadBalancers.loadBalancerName %q is of a Classic Load Balancer, which is not supported by Pintle: "+
 				"give a targetGroupArn.", *b.LoadBalancerName)
-		case b.AdvancedConfiguration != nil:
-			return invalidParameter("loadBalancers.advancedConfiguration is for blue/green deployments, which are not supported by Pintle.")
 		case aws.ToString(b.TargetGroupArn) == "":
 			return invalidParameter("targetGroupArn cannot be empty.")
 		case aws.ToString(b.ContainerName) == "":
@@ -36,7 +34,7 @@ func checkLoadBalancers(all []types.LoadBalancer) error {
 			return invalidParameter("Container port cannot be empty.")
 		}
 	}
-	return nil
+	return checkAdvanced(all)
 }
 
 // sameTarget reports whether two load balancers would register a task as the same target.
@@ -70,6 +68,9 @@ func resolveLoadBalancers(v *state.View, td *state.TaskDefinition, all []types.L
 		if (g.TargetType == elb.TargetTypeEnumIp) != (mode == types.NetworkModeAwsvpc) {
 			return invalidParameter("The provided target group %s has target type %s, which is incompatible with the %s network mode "+
 				"specified in the task definition.", *b.TargetGroupArn, g.TargetType, mode)
+		}
+		if err := resolveAdvanced(v, &b); err != nil {
+			return err
 		}
 	}
 	return nil

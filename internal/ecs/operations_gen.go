@@ -7,6 +7,7 @@ import "github.com/pintle/pintle/internal/wire/call"
 // Operations returns the implemented operations.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
+		call.Op("ContinueServiceDeployment", s.ContinueServiceDeployment),
 		call.Op("CreateCapacityProvider", s.CreateCapacityProvider),
 		call.Op("CreateCluster", s.CreateCluster),
 		call.Op("CreateService", s.CreateService),

@@ -17,36 +17,20 @@ import (
 )
 
 // deploy starts a new PRIMARY deployment of a service, with its record and revision.
-func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinition) {
+func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinition) error {
 	now := s.now()
 	row.TaskDefinition = td.TaskDefinitionArn
 	id := "ecs-svc/" + digits()
-	revision := s.newRevision(row, td)
-	record := &state.ServiceDeployment{DeploymentID: id, ServiceDeployment: types.ServiceDeployment{
-		ServiceDeploymentArn:    new(state.InCluster(*row.ClusterArn, "service-deployment", *row.ServiceName, state.NewID()[:21])),
-		ServiceArn:              row.ServiceArn,
-		ClusterArn:              row.ClusterArn,
-		CreatedAt:               now,
-		StartedAt:               now,
-		UpdatedAt:               now,
-		Status:                  types.ServiceDeploymentStatusInProgress,
-		LifecycleStage:          types.ServiceDeploymentLifecycleStageScaleUp,
-		DeploymentConfiguration: row.DeploymentConfiguration,
-		TargetServiceRevision:   &types.ServiceRevisionSummary{Arn: revision.ServiceRevisionArn},
-	}}
-	for i := range row.Deployments {
-		old := &row.Deployments[i]
-		old.Status = aws.String("ACTIVE")
-		source := types.ServiceRevisionSummary{Arn: new(old.ServiceRevisionArn)}
-		record.SourceServiceRevisions = append(record.SourceServiceRevisions, source)
-		s.supersede(tx, old)
+	source := row.Source()
+	groups, err := targetGroups(row, source)
+	if err != nil {
+		return err
 	}
-	row.Deployments = append([]state.Deployment{{
-		AlarmsIgnored:        len(tx.TriggeredAlarms(row)) > 0,
-		LoadBalancers:        row.LoadBalancers,
-		ServiceRegistries:    row.ServiceRegistries,
-		ServiceRevisionArn:   *revision.ServiceRevisionArn,
-		ServiceDeploymentArn: *record.ServiceDeploymentArn,
+	d := state.Deployment{
+		AlarmsIgnored:     len(tx.TriggeredAlarms(row)) > 0,
+		LoadBalancers:     row.LoadBalancers,
+		ServiceRegistries: row.ServiceRegistries,
+		TargetGroups:      groups,
 		Deployment: types.Deployment{
 			Id:                          &id,
 			Status:                      aws.String("PRIMARY"),
@@ -60,23 +44,73 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 			NetworkConfiguration:        row.NetworkConfiguration,
 			ServiceConnectConfiguration: row.ServiceConnect,
 		},
-	}}, row.Deployments...)
+	}
+	d.Shift = newShift(row, source, &d)
+	revision := s.newRevision(row, td)
+	revision.ResolvedConfiguration = resolvedConfiguration(&d)
+	record := s.newRecord(row, &d, revision)
+	d.ServiceRevisionArn = *revision.ServiceRevisionArn
+	d.ServiceDeploymentArn = *record.ServiceDeploymentArn
+	for i := range row.Deployments {
+		old := &row.Deployments[i]
+		old.Status = aws.String("ACTIVE")
+		s.supersede(tx, old)
+		if old == source {
+			old.Shift = nil // the new deployment may shift traffic away from it
+		}
+	}
+	row.Deployments = append([]state.Deployment{d}, row.Deployments...)
 	tx.ServiceRevisions.Put(revision)
 	tx.ServiceDeployments.Put(record)
+	return nil
 }
 
-// supersede ends the record of a deployment that a newer one replaced before it finished.
+// newRecord returns the record of a new deployment.
+func (s *Service) newRecord(row *state.Service, d *state.Deployment, revision *state.ServiceRevision) *state.ServiceDeployment {
+	record := &state.ServiceDeployment{DeploymentID: *d.Id, ServiceDeployment: types.ServiceDeployment{
+		ServiceDeploymentArn:    new(state.InCluster(*row.ClusterArn, "service-deployment", *row.ServiceName, state.NewID()[:21])),
+		ServiceArn:              row.ServiceArn,
+		ClusterArn:              row.ClusterArn,
+		CreatedAt:               d.CreatedAt,
+		StartedAt:               d.CreatedAt,
+		UpdatedAt:               d.CreatedAt,
+		Status:                  types.ServiceDeploymentStatusInProgress,
+		LifecycleStage:          types.ServiceDeploymentLifecycleStageScaleUp,
+		DeploymentConfiguration: row.DeploymentConfiguration,
+		TargetServiceRevision:   &types.ServiceRevisionSummary{Arn: revision.ServiceRevisionArn},
+	}}
+	if d.Shift != nil {
+		record.LifecycleStage = types.ServiceDeploymentLifecycleStageReconcileService
+	}
+	for _, old := range row.Deployments {
+		source := types.ServiceRevisionSummary{Arn: new(old.ServiceRevisionArn)}
+		record.SourceServiceRevisions = append(record.SourceServiceRevisions, source)
+	}
+	return record
+}
+
+// supersede ends the record of a deployment that a newer one replaced before it finished. If only the old tasks hadn't gone yet, it has
+// succeeded all the same.
 func (s *Service) supersede(tx *state.Tx, d *state.Deployment) {
 	record, ok := clone(tx.ServiceDeployments.Get(d.ServiceDeploymentArn))
 	if !ok || record.FinishedAt != nil {
 		return
 	}
 	now := s.now()
-	record.Status = types.ServiceDeploymentStatusStopped
-	record.StatusReason = aws.String("A newer deployment of the service has taken its place.")
-	record.StoppedAt = now
 	record.FinishedAt = now
 	record.UpdatedAt = now
+	switch cleans := d.Shift != nil && d.Shift.Stage == types.ServiceDeploymentLifecycleStageCleanUp; {
+	case cleans:
+		d.RolloutState = types.DeploymentRolloutStateCompleted
+		record.Status = types.ServiceDeploymentStatusSuccessful
+		if record.Rollback != nil {
+			record.Status = types.ServiceDeploymentStatusRollbackSuccessful
+		}
+	default:
+		record.Status = types.ServiceDeploymentStatusStopped
+		record.StatusReason = aws.String("A newer deployment of the service has taken its place.")
+		record.StoppedAt = now
+	}
 	tx.ServiceDeployments.Put(record)
 }
 
@@ -249,6 +283,16 @@ func (s *Service) DescribeServiceRevisions(
 	return out, nil
 }
 
+// canRollBack reports whether a service has a deployment to go back to from its PRIMARY one.
+func canRollBack(row *state.Service) bool {
+	if shift := row.Deployments[0].Shift; shift != nil {
+		return shift.Source != ""
+	}
+	return slices.ContainsFunc(row.Deployments, func(d state.Deployment) bool {
+		return d.RolloutState == types.DeploymentRolloutStateCompleted
+	})
+}
+
 // StopServiceDeployment asks package rollout to roll a service back from the deployment in progress to its last completed one.
 func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopServiceDeploymentInput) (*ecs.StopServiceDeploymentOutput, error) {
 	arn := aws.ToString(in.ServiceDeploymentArn)
@@ -269,8 +313,12 @@ func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopService
 				Message: account.Message("The service deployment %s is %s. Only an IN_PROGRESS one can be stopped.", arn, record.Status),
 			}
 		}
-		completed := func(d state.Deployment) bool { return d.RolloutState == types.DeploymentRolloutStateCompleted }
-		if !slices.ContainsFunc(old.Deployments, completed) {
+		if shift := old.Deployments[0].Shift; shift != nil && shift.Stage == types.ServiceDeploymentLifecycleStageCleanUp {
+			return &types.ConflictException{
+				Message: account.Message("The service deployment %s is in the stage CLEAN_UP: the tasks that it has replaced are stopping.", arn),
+			}
+		}
+		if !canRollBack(old) {
 			return &types.ConflictException{
 				Message: account.Message("The service %s has no completed deployment to roll back to.", *old.ServiceName),
 			}

@@ -109,7 +109,9 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		}
 		row.ServiceConnect = connect
 		row.Monitoring = in.Monitoring
-		s.deploy(tx, row, l.td)
+		if err := s.deploy(tx, row, l.td); err != nil {
+			return nil, err
+		}
 	}
 	tx.Services.Put(row)
 	if in.ClientToken != nil {
@@ -261,7 +263,9 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 		}
 	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
-		s.deploy(tx, row, td)
+		if err := s.deploy(tx, row, td); err != nil {
+			return nil, err
+		}
 	} else if in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && len(row.Deployments) > 0 {
 		row.Deployments[0].AlarmsIgnored = len(tx.TriggeredAlarms(row)) > 0
 	}

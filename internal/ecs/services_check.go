@@ -52,7 +52,7 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 	}); err != nil {
 		return err
 	}
-	if err := checkRolling(in.DeploymentConfiguration); err != nil {
+	if err := refuseEarlySuccess(in.DeploymentConfiguration); err != nil {
 		return err
 	}
 	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {
@@ -107,7 +107,7 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 	if err := checkProviderStrategy("capacityProviderStrategy", in.CapacityProviderStrategy); err != nil {
 		return err
 	}
-	return checkRolling(in.DeploymentConfiguration)
+	return refuseEarlySuccess(in.DeploymentConfiguration)
 }
 
 // checkMonitoring checks the resolution of metrics: API_MetricConfiguration. We keep it with the service's revisions, but it
@@ -157,17 +157,10 @@ func isExternal(c *types.DeploymentController) bool {
 	return c != nil && c.Type == types.DeploymentControllerTypeExternal
 }
 
-// checkRolling refuses every way to deploy except rolling updates.
-func checkRolling(c *types.DeploymentConfiguration) error {
-	if c == nil {
-		return nil
-	}
+// refuseEarlySuccess refuses to call a deployment successful before all its tasks are there.
+func refuseEarlySuccess(c *types.DeploymentConfiguration) error {
 	return refuseFields([]field{
-		{"deploymentConfiguration.strategy " + string(c.Strategy), c.Strategy != "" && c.Strategy != types.DeploymentStrategyRolling},
-		{"deploymentConfiguration.lifecycleHooks", len(c.LifecycleHooks) > 0},
-		{"deploymentConfiguration.canaryConfiguration", c.CanaryConfiguration != nil},
-		{"deploymentConfiguration.linearConfiguration", c.LinearConfiguration != nil},
-		{"deploymentConfiguration.earlySuccessCriteria", c.EarlySuccessCriteria != nil && c.EarlySuccessCriteria.Enable},
+		{"deploymentConfiguration.earlySuccessCriteria", c != nil && c.EarlySuccessCriteria != nil && c.EarlySuccessCriteria.Enable},
 	})
 }
 
@@ -195,6 +188,9 @@ func checkService(row *types.Service) error {
 		return err
 	}
 	if err := checkDeploymentConfiguration(row.DeploymentConfiguration); err != nil {
+		return err
+	}
+	if err := checkStrategy(row); err != nil {
 		return err
 	}
 	return checkRebalancing(row)
@@ -280,6 +276,7 @@ func mergeDeploymentConfiguration(old types.DeploymentConfiguration, in *types.D
 	if in.BakeTimeInMinutes != nil {
 		old.BakeTimeInMinutes = in.BakeTimeInMinutes
 	}
+	mergeStrategy(&old, in)
 	return &old
 }
 

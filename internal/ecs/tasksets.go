@@ -221,6 +221,11 @@ func checkNewTaskSet(in *ecs.CreateTaskSetInput) error {
 	if err := checkRegistries(in.ServiceRegistries); err != nil {
 		return err
 	}
+	for _, b := range in.LoadBalancers {
+		if b.AdvancedConfiguration != nil {
+			return invalidParameter("loadBalancers.advancedConfiguration must not be given for a task set: whoever deploys it shifts the traffic.")
+		}
+	}
 	if err := refuseFields([]field{
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 	}); err != nil {
@@ -413,16 +418,17 @@ func (s *Service) describeTaskSet(v *state.View, row *state.Service, set *state.
 	out.StabilityStatus = types.StabilityStatusStabilizing
 	out.StabilityStatusAt = s.now()
 	complete := out.RunningCount == out.ComputedDesiredCount && out.PendingCount == 0
-	if complete && *out.Status != state.TaskSetDraining && isSettled(v, row, *out.Id) {
+	if complete && *out.Status != state.TaskSetDraining && isSettled(v, set) {
 		out.StabilityStatus = types.StabilityStatusSteadyState
 	}
 	return out
 }
 
-// isSettled reports whether all tasks of a task set are healthy, on container instances that aren't draining.
-func isSettled(v *state.View, row *state.Service, id string) bool {
-	for t := range v.Tasks.By(state.TasksByService, *row.ServiceArn) {
-		if aws.ToString(t.StartedBy) != id || *t.DesiredStatus != "RUNNING" {
+// isSettled reports whether all tasks of a task set are healthy, by their own checks and their load balancers', on container instances that
+// aren't draining.
+func isSettled(v *state.View, set *state.TaskSet) bool {
+	for t := range v.Tasks.By(state.TasksByService, *set.ServiceArn) {
+		if aws.ToString(t.StartedBy) != *set.Id || *t.DesiredStatus != "RUNNING" {
 			continue
 		}
 		instance := v.ContainerInstances.Get(aws.ToString(t.ContainerInstanceArn))
@@ -431,6 +437,9 @@ func isSettled(v *state.View, row *state.Service, id string) bool {
 		}
 		td := v.TaskDefinitions.Get(*t.TaskDefinitionArn)
 		if td != nil && td.HasHealthCheck() && t.HealthStatus != types.HealthStatusHealthy {
+			return false
+		}
+		if healthy, unhealthy := v.TargetHealth(*t.TaskArn); unhealthy > 0 || healthy < len(set.LoadBalancers) {
 			return false
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
@@ -126,6 +128,10 @@ func (g gate) publications(in any) (all []writing) {
 		for _, h := range in.LifecycleHookSpecificationList {
 			all = append(all, g.byHook(h.NotificationTargetARN, h.RoleARN, in.AutoScalingGroupName)...)
 		}
+	case *awsecs.CreateServiceInput:
+		all = append(all, shifts(in.LoadBalancers)...)
+	case *awsecs.UpdateServiceInput:
+		all = append(all, shifts(in.LoadBalancers)...)
 	case *cloudwatch.PutMetricAlarmInput:
 		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
 		all = append(all, toDestinations(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
@@ -147,6 +153,27 @@ func (g gate) byHook(target, role, group *string) []writing {
 	all := toDestinations([]string{aws.ToString(target)}, "autoscaling", g.groupARN(group))
 	for i := range all {
 		all[i].role = aws.ToString(role)
+	}
+	return all
+}
+
+// shifts returns the rules and listeners that a service changes as it shifts traffic, as the role of its load balancer.
+func shifts(balancers []ecstypes.LoadBalancer) (all []writing) {
+	for _, b := range balancers {
+		a := b.AdvancedConfiguration
+		if a == nil {
+			continue
+		}
+		for _, arn := range []string{aws.ToString(a.ProductionListenerRule), aws.ToString(a.TestListenerRule)} {
+			need := authorize.Need{Action: "elasticloadbalancing:ModifyRule", Resource: arn}
+			switch {
+			case arn == "":
+				continue
+			case !strings.Contains(arn, ":listener-rule/"):
+				need.Action = "elasticloadbalancing:ModifyListener"
+			}
+			all = append(all, writing{Need: need, service: "ecs.amazonaws.com", role: aws.ToString(a.RoleArn)})
+		}
 	}
 	return all
 }

@@ -823,3 +823,39 @@ func TestTopicPolicies(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoMayHaveTrafficShifted: who may create a service can't have it change just any listener's rule, unless the role that it passes may.
+func TestWhoMayHaveTrafficShifted(t *testing.T) {
+	p := serveSigned(t)
+	createRole(t, p, "limited", `{"Effect": "Allow", "Action": ["ecs:CreateService", "ecs:UpdateService"], "Resource": "*"}`)
+	createRole(t, p, "shifter", `{"Effect": "Allow", "Action": "elasticloadbalancing:Modify*", "Resource": "*"}`)
+	c := awsecs.NewFromConfig(asTask(t, p, "limited"))
+	balancers := []types.LoadBalancer{{
+		TargetGroupArn: aws.String("t"), ContainerName: aws.String("main"), ContainerPort: aws.Int32(80),
+		AdvancedConfiguration: &types.AdvancedConfiguration{
+			AlternateTargetGroupArn: aws.String("u"),
+			ProductionListenerRule:  aws.String("arn:aws:elasticloadbalancing:us-east-1:000000000000:listener-rule/app/web/1/2/3"),
+			TestListenerRule:        aws.String("arn:aws:elasticloadbalancing:us-east-1:000000000000:listener/net/web/1/2"),
+			RoleArn:                 aws.String(roleARNs + "shifter"),
+		},
+	}}
+	expect := func(when, refused string) {
+		t.Helper()
+		_, created := c.CreateService(t.Context(), &awsecs.CreateServiceInput{
+			ServiceName: aws.String("s"), TaskDefinition: aws.String("none"), DesiredCount: aws.Int32(1), LoadBalancers: balancers})
+		_, updated := c.UpdateService(t.Context(), &awsecs.UpdateServiceInput{Service: aws.String("s"), LoadBalancers: balancers})
+		for _, err := range []error{created, updated} {
+			denied := strings.Contains(err.Error(), "AccessDenied")
+			if denied != (refused != "") || !strings.Contains(err.Error(), refused) {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+	}
+	expect("with a role that may not be passed", "iam:PassRole")
+	putPolicy(t, p, "limited", `{"Effect": "Allow", "Action": ["ecs:CreateService", "ecs:UpdateService", "iam:PassRole"], "Resource": "*"}`)
+	expect("with a role that may be passed", "")
+	putPolicy(t, p, "shifter", `{"Effect": "Allow", "Action": "elasticloadbalancing:ModifyRule", "Resource": "*"}`)
+	expect("with a role that may not change the listener", "elasticloadbalancing:ModifyListener")
+	balancers[0].AdvancedConfiguration.RoleArn = nil
+	expect("without a role", "elasticloadbalancing:ModifyRule")
+}

@@ -235,6 +235,94 @@ func (tx *Tx) isRunning(task string) bool {
 	return t != nil && *t.DesiredStatus == "RUNNING" && *t.LastStatus != "STOPPED"
 }
 
+// ForwardOf returns the forward of a listener's rule, of a listener's default rule or, for a network load balancer, of a listener, by its ARN.
+// It returns nil if there is none.
+func (v *View) ForwardOf(arn string) *types.ForwardActionConfig {
+	if r := v.ListenerRules.Get(arn); r != nil {
+		return forwardIn(r.Actions)
+	}
+	if l := v.listenerWith(arn); l != nil {
+		return forwardIn(l.DefaultActions)
+	}
+	return nil
+}
+
+// listenerWith returns the listener whose default rule has an ARN, or a network load balancer's that has it itself, or nil.
+func (v *View) listenerWith(arn string) *Listener {
+	listener := arn
+	if i := strings.LastIndex(arn, "/"); i > 0 && strings.Contains(arn, ":listener-rule/") {
+		listener = strings.Replace(arn[:i], ":listener-rule/", ":listener/", 1)
+	}
+	l := v.Listeners.Get(listener)
+	switch {
+	case l == nil:
+		return nil
+	case l.DefaultRule == arn:
+		return l
+	}
+	if b := v.LoadBalancers.Get(aws.ToString(l.LoadBalancerArn)); arn == listener && b != nil && b.Type == types.LoadBalancerTypeEnumNetwork {
+		return l
+	}
+	return nil
+}
+
+func forwardIn(actions []types.Action) *types.ForwardActionConfig {
+	for _, a := range actions {
+		switch {
+		case a.ForwardConfig != nil:
+			return a.ForwardConfig
+		case a.TargetGroupArn != nil:
+			return &types.ForwardActionConfig{TargetGroups: []types.TargetGroupTuple{{TargetGroupArn: a.TargetGroupArn}}}
+		}
+	}
+	return nil
+}
+
+// Forward has a rule or a listener, named as ForwardOf has it, forward to target groups by weight, and reports whether there is such a forward.
+func (tx *Tx) Forward(arn string, groups ...types.TargetGroupTuple) bool {
+	if r := tx.ListenerRules.Get(arn); r != nil && forwardIn(r.Actions) != nil {
+		c := *r
+		c.Actions = forwarding(r.Actions, groups)
+		tx.ListenerRules.Put(&c)
+		return true
+	}
+	if l := tx.listenerWith(arn); l != nil && forwardIn(l.DefaultActions) != nil {
+		c := *l
+		c.DefaultActions = forwarding(l.DefaultActions, groups)
+		tx.Listeners.Put(&c)
+		return true
+	}
+	return false
+}
+
+// forwarding returns actions whose forward goes to other groups.
+func forwarding(actions []types.Action, groups []types.TargetGroupTuple) []types.Action {
+	out := slices.Clone(actions)
+	for i := range out {
+		if out[i].Type != types.ActionTypeEnumForward {
+			continue
+		}
+		c := *forwardIn(out[i : i+1])
+		c.TargetGroups = groups
+		out[i].ForwardConfig = &c
+		out[i].TargetGroupArn = nil
+	}
+	return out
+}
+
+// TargetHealth counts a task's targets that its load balancers find healthy, and those that they find unhealthy.
+func (v *View) TargetHealth(task string) (healthy, unhealthy int) {
+	for target := range v.Targets.By(TargetsByTask, task) {
+		switch {
+		case target.IsHealthy():
+			healthy++
+		case target.IsUnhealthy():
+			unhealthy++
+		}
+	}
+	return healthy, unhealthy
+}
+
 // DeleteTarget forgets a target, which has drained or was lost. If it's the last of a task that waits for that, the task may stop now.
 func (tx *Tx) DeleteTarget(t *Target) {
 	tx.Targets.Delete(t.Key())

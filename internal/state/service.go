@@ -54,12 +54,66 @@ type Deployment struct {
 	Unplaced bool `json:",omitzero"`
 	// BakesFrom is when all its tasks were there. It isn't complete until its bake time is over.
 	BakesFrom *time.Time `json:",omitzero"`
-	// LoadBalancers are where its tasks are registered.
+	// LoadBalancers are those of its service when it began.
 	LoadBalancers []types.LoadBalancer `json:",omitempty"`
 	// ServiceRegistries are where its tasks are registered in Cloud Map.
 	ServiceRegistries []types.ServiceRegistry `json:",omitempty"`
+	// TargetGroups are where its tasks are registered, for each of the LoadBalancers: in its target group or in its alternate one. nil means
+	// the former.
+	TargetGroups []string `json:",omitempty"`
+	// Shift is how far it has come, if it moves traffic to its tasks. It's nil once it is complete, and for rolling updates.
+	Shift *Shift `json:",omitempty"`
 	// AlarmsIgnored means that one of the deployment alarms was in ALARM when it began.
 	AlarmsIgnored bool `json:",omitzero"`
+}
+
+// Shift is how far a deployment with the strategy BLUE_GREEN, LINEAR or CANARY has come: package trafficshift.
+type Shift struct {
+	Stage types.ServiceDeploymentLifecycleStage `json:",omitzero"`
+	Since time.Time                             // since when it is in this stage
+	// Source is the id of the deployment whose tasks have the traffic when this one begins. It's empty if there is none.
+	Source string `json:",omitzero"`
+	// Production and Test are the parts of the traffic that its tasks get, in tenths of a percent. The source's tasks get the rest.
+	Production int `json:",omitzero"`
+	Test       int `json:",omitzero"`
+	// Hooks are the lifecycle hooks that it has come to.
+	Hooks []types.DeploymentLifecycleHookDetail `json:",omitempty"`
+}
+
+// Serves reports whether a deployment's tasks have the service's production traffic for good: they keep it if a newer deployment fails.
+func (d *Deployment) Serves() bool {
+	switch {
+	case d.RolloutState == types.DeploymentRolloutStateCompleted:
+		return true
+	case d.Shift == nil:
+		return false
+	}
+	return d.Shift.Stage == types.ServiceDeploymentLifecycleStageCleanUp || d.Shift.Source == "" && d.Shift.Production > 0
+}
+
+// Balancers returns where its tasks are registered.
+func (d *Deployment) Balancers() []types.LoadBalancer {
+	if d.TargetGroups == nil {
+		return d.LoadBalancers
+	}
+	out := slices.Clone(d.LoadBalancers)
+	for i := range out {
+		out[i].TargetGroupArn = &d.TargetGroups[i]
+	}
+	return out
+}
+
+// Source returns the deployment that a new one would replace: the newest whose tasks have the traffic for good, or else the newest rolling
+// update, whose tasks are where the traffic goes. It returns nil if there is neither.
+func (s *Service) Source() *Deployment {
+	for _, is := range []func(*Deployment) bool{(*Deployment).Serves, func(d *Deployment) bool { return d.Shift == nil }} {
+		for i := range s.Deployments {
+			if is(&s.Deployments[i]) {
+				return &s.Deployments[i]
+			}
+		}
+	}
+	return nil
 }
 
 // Deployment returns the deployment with an id, or nil. It may be changed as long as the row hasn't been stored.

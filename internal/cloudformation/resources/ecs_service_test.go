@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -50,6 +51,36 @@ func TestIsSteady(t *testing.T) {
 		steady, err := isSteady(t.Context(), Step{Services: c.is}, "arn", &service{TaskDefinition: &c.wanted})
 		if steady != c.steady || (err != nil) != c.fails {
 			t.Errorf("%s: %v, %v", c.name, steady, err)
+		}
+	}
+}
+
+// TestServiceThatShiftsTraffic: what a service's template says of blue/green deployments gets to ECS.
+func TestServiceThatShiftsTraffic(t *testing.T) {
+	v := &service{}
+	faults := decode(parse(t, `{
+		"DeploymentConfiguration": {"Strategy": "CANARY", "BakeTimeInMinutes": "5",
+			"CanaryConfiguration": {"CanaryPercent": "2.5", "CanaryBakeTimeInMinutes": 3},
+			"LifecycleHooks": [{"TargetType": "PAUSE", "LifecycleStages": ["POST_SCALE_UP"], "TimeoutConfiguration": {"TimeoutInMinutes": 7, "Action": "CONTINUE"}}]},
+		"LoadBalancers": [{"ContainerName": "main", "ContainerPort": 80, "TargetGroupArn": "blue", "AdvancedConfiguration": {
+			"AlternateTargetGroupArn": "green", "ProductionListenerRule": "rule", "TestListenerRule": "test", "RoleArn": "role"}}]
+	}`), reflect.ValueOf(v).Elem())
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	c, a := v.DeploymentConfiguration, v.LoadBalancers[0].AdvancedConfiguration
+	if c.Strategy != types.DeploymentStrategyCanary || *c.BakeTimeInMinutes != 5 || *c.CanaryConfiguration.CanaryPercent != 2.5 ||
+		*c.CanaryConfiguration.CanaryBakeTimeInMinutes != 3 || c.LifecycleHooks[0].LifecycleStages[0] != types.DeploymentLifecycleHookStagePostScaleUp ||
+		*c.LifecycleHooks[0].TimeoutConfiguration.TimeoutInMinutes != 7 {
+		t.Errorf("%+v", c)
+	}
+	if *a.AlternateTargetGroupArn != "green" || *a.ProductionListenerRule != "rule" || *a.TestListenerRule != "test" || *a.RoleArn != "role" {
+		t.Errorf("%+v", a)
+	}
+	for _, details := range []string{`"{}"`, `{"a": 1}`} {
+		faults := decode(parse(t, `{"DeploymentConfiguration": {"LifecycleHooks": [{"HookDetails": `+details+`}]}}`), reflect.ValueOf(&service{}).Elem())
+		if len(faults) != 1 {
+			t.Errorf("HookDetails %s: %v", details, faults)
 		}
 	}
 }

@@ -72,6 +72,8 @@ const (
 	TasksFailed Failure = iota + 1
 	AlarmDetected
 	StoppedByUser
+	HookFailed   // a lifecycle hook, by a user or since it has waited for too long
+	ListenerGone // or its rule, whose traffic was to be shifted
 )
 
 // Status is how far a task has come.
@@ -128,7 +130,7 @@ func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Pl
 	if s.Deleted {
 		return Plan{Stop: slices.DeleteFunc(slices.Clone(tasks), func(t Task) bool { return t.Status == Stopping })}
 	}
-	if failure := s.failure(deployments[0]); failure != 0 {
+	if failure := s.Failure(deployments[0]); failure != 0 {
 		return Plan{Rollout: Failed, Failure: failure, RollBackTo: s.rollBackTo(failure, deployments)}
 	}
 	d := newStep(s, deployments, tasks, now)
@@ -142,8 +144,8 @@ func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Pl
 	return d.plan
 }
 
-// failure returns why the PRIMARY deployment's roll-out failed, or 0.
-func (s Service) failure(primary Deployment) Failure {
+// Failure returns why the PRIMARY deployment's roll-out failed, or 0.
+func (s Service) Failure(primary Deployment) Failure {
 	switch {
 	case primary.State != InProgress:
 		return 0
@@ -160,13 +162,23 @@ func (s Service) failure(primary Deployment) Failure {
 // rollBackTo returns the newest completed deployment, if the failure's detector is set to roll back, or "":
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-failure-detection.html
 func (s Service) rollBackTo(f Failure, deployments []Deployment) string {
-	wanted := map[Failure]bool{TasksFailed: s.Breaker.Rollback, AlarmDetected: s.Alarms.Rollback, StoppedByUser: true}
 	for _, d := range deployments[1:] {
-		if wanted[f] && d.State == Completed {
+		if s.RollsBack(f) && d.State == Completed {
 			return d.ID
 		}
 	}
 	return ""
+}
+
+// RollsBack reports whether a failure is to be rolled back.
+func (s Service) RollsBack(f Failure) bool {
+	switch f {
+	case TasksFailed:
+		return s.Breaker.Rollback
+	case AlarmDetected:
+		return s.Alarms.Rollback
+	}
+	return true
 }
 
 // step is a plan in the making.

@@ -262,6 +262,8 @@ var failures = map[deployment.Failure]struct {
 	deployment.TasksFailed:   {"ECS deployment circuit breaker: ", "tasks failed to start."},
 	deployment.AlarmDetected: {"ECS deployment alarms: ", "alarm detected."},
 	deployment.StoppedByUser: {"ECS deployment: ", "it was stopped by StopServiceDeployment."},
+	deployment.HookFailed:    {"ECS deployment lifecycle hook: ", "it was rolled back, or waited for too long."},
+	deployment.ListenerGone:  {"ECS deployment: ", "traffic could not be shifted."},
 }
 
 // failDeployment ends the PRIMARY deployment's roll-out as a failure, and rolls the service back to the deployment with

@@ -30,10 +30,9 @@ func (s *step) checkAlarms() deployment.Alarms {
 	return deployment.Alarms{Triggered: len(s.alarms) > 0, Rollback: s.row.DeploymentConfiguration.Alarms.Rollback}
 }
 
-// bake returns the bake time: the configured one, or as long as the slowest alarm needs to see what happens now. How
+// bake returns the bake time: the one that a deployment was configured with, or as long as the slowest alarm needs to see what happens now. How
 // ECS derives it from alarms isn't documented.
-func (s *step) bake() time.Duration {
-	c := s.row.DeploymentConfiguration
+func (s *step) bake(c *types.DeploymentConfiguration) time.Duration {
 	if minutes := aws.ToInt32(c.BakeTimeInMinutes); minutes > 0 {
 		return time.Duration(minutes) * time.Minute
 	}
@@ -41,7 +40,7 @@ func (s *step) bake() time.Duration {
 		return 0
 	}
 	var longest time.Duration
-	for _, name := range c.Alarms.AlarmNames {
+	for _, name := range s.row.DeploymentConfiguration.Alarms.AlarmNames {
 		longest = max(longest, lookback(s.tx.Alarms.Get(name)))
 	}
 	return min(longest, maxBake)

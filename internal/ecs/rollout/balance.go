@@ -25,7 +25,7 @@ const (
 // loadBalancers returns where a task is to be registered: as its own deployment says.
 func (s *step) loadBalancers(t *state.Task) []types.LoadBalancer {
 	if d := s.row.Deployment(aws.ToString(t.StartedBy)); d != nil {
-		return d.LoadBalancers
+		return d.Balancers()
 	}
 	return nil
 }
@@ -46,17 +46,10 @@ func (s *step) balanced(t *state.Task) targets {
 	if len(wanted) == 0 {
 		return targetsNone
 	}
-	all := s.registered(t)
-	healthy := 0
-	for _, target := range all {
-		switch {
-		case target.IsUnhealthy():
-			return targetsUnhealthy
-		case target.IsHealthy():
-			healthy++
-		}
-	}
-	if healthy < len(wanted) {
+	switch healthy, unhealthy := s.tx.TargetHealth(*t.TaskArn); {
+	case unhealthy > 0:
+		return targetsUnhealthy
+	case healthy < len(wanted):
 		return targetsUnknown
 	}
 	return targetsHealthy

@@ -215,7 +215,7 @@ func TestTargetsOfLostTasksGo(t *testing.T) {
 	})
 }
 
-// TestTaskSetBehindLoadBalancer: a task set's tasks are registered where it says.
+// TestTaskSetBehindLoadBalancer: a task set's tasks are registered where it says, and it's steady once they're healthy there.
 func TestTaskSetBehindLoadBalancer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.balance()
@@ -236,6 +236,22 @@ func TestTaskSetBehindLoadBalancer(t *testing.T) {
 		if n := w.store.View().Targets.Len(); n != 1 {
 			t.Error(n)
 		}
+		for _, c := range []struct {
+			health elb.TargetHealthStateEnum
+			want   types.StabilityStatus
+		}{
+			{"", types.StabilityStatusStabilizing}, // not checked yet
+			{elb.TargetHealthStateEnumHealthy, types.StabilityStatusSteadyState},
+			{elb.TargetHealthStateEnumUnhealthy, types.StabilityStatusStabilizing},
+		} {
+			if c.health != "" {
+				w.checked(c.health, "")
+			}
+			sets, err := w.ecs.DescribeTaskSets(w.ctx, &awsecs.DescribeTaskSetsInput{Cluster: aws.String("default"), Service: aws.String("s")})
+			if err != nil || sets.TaskSets[0].RunningCount != 1 || sets.TaskSets[0].StabilityStatus != c.want {
+				t.Errorf("with a target that is %q: %v, %+v", c.health, err, sets)
+			}
+		}
 	})
 }
 
@@ -249,7 +265,7 @@ func TestRefusedLoadBalancers(t *testing.T) {
 			"the target group arn:x does not exist":                           func(b *types.LoadBalancer) { b.TargetGroupArn = aws.String("arn:x") },
 			"is of a Classic Load Balancer, which is not supported by Pintle": func(b *types.LoadBalancer) { b.LoadBalancerName = aws.String("x") },
 			"targetGroupArn cannot be empty.":                                 func(b *types.LoadBalancer) { b.TargetGroupArn = nil },
-			"is for blue/green deployments": func(b *types.LoadBalancer) {
+			"advancedConfiguration.alternateTargetGroupArn must not be empty": func(b *types.LoadBalancer) {
 				b.AdvancedConfiguration = &types.AdvancedConfiguration{}
 			},
 		} {

@@ -310,9 +310,12 @@ func (l *Loop) step(tx *state.Tx, arn string) *step {
 		daemon:      isDaemon(old),
 		definitions: map[string]*state.TaskDefinition{},
 	}
-	if s.row.IsExternal() {
+	switch {
+	case s.row.IsExternal():
 		s.runTaskSets()
-	} else {
+	case s.shifts():
+		s.runShift()
+	default:
 		s.run()
 	}
 	if s.changed {

@@ -41,7 +41,14 @@ func isDaemon(row *state.Service) bool {
 
 // unplaced reports whether the service waits for room.
 func (s *step) unplaced() bool {
-	return s.row != nil && (len(s.row.Deployments) > 0 && s.row.Deployments[0].Unplaced || hasWaitingTaskSet(s.row))
+	waits := func(d state.Deployment) bool { return d.Unplaced }
+	switch {
+	case s.row == nil:
+		return false
+	case s.shifts():
+		return slices.ContainsFunc(s.row.Deployments, waits)
+	}
+	return len(s.row.Deployments) > 0 && waits(s.row.Deployments[0]) || hasWaitingTaskSet(s.row)
 }
 
 func (s *step) event(message string) {
@@ -60,6 +67,11 @@ func (s *step) name() string {
 // run reads, decides and applies.
 func (s *step) run() {
 	s.read()
+	s.advance()
+}
+
+// advance decides and applies.
+func (s *step) advance() {
 	if len(s.row.Deployments) == 0 {
 		return
 	}
@@ -192,7 +204,7 @@ func (s *step) desired() deployment.Service {
 		w.Rebalancing = s.row.Rebalancing
 	}
 	w.Alarms = s.checkAlarms()
-	w.Bake = s.bake()
+	w.Bake = s.bake(c)
 	b := c.DeploymentCircuitBreaker
 	w.Breaker = deployment.Breaker{
 		Enabled:   b.Enable,

@@ -47,13 +47,8 @@ func (s *step) runTaskSets() {
 // stepOfTaskSet returns the step of one task set as a service of its own. That service becomes INACTIVE once the task
 // set is deleted and its tasks have stopped.
 func (s *step) stepOfTaskSet(set *state.TaskSet) *step {
-	row := s.row.Clone()
-	row.TaskSets = nil
-	row.DesiredCount = int32(deployment.Scaled(int(row.DesiredCount), set.Scale.Value))
-	if *set.Status == state.TaskSetDraining {
-		row.Status = aws.String(state.ServiceDraining)
-	}
-	row.Deployments = []state.Deployment{{
+	desired := deployment.Scaled(int(s.row.DesiredCount), set.Scale.Value)
+	one := s.part(int32(desired), state.Deployment{
 		Deployment: types.Deployment{
 			Id:                       set.Id,
 			TaskDefinition:           set.TaskDefinition,
@@ -68,15 +63,27 @@ func (s *step) stepOfTaskSet(set *state.TaskSet) *step {
 		Unplaced:          set.Unplaced,
 		LoadBalancers:     set.LoadBalancers,
 		ServiceRegistries: set.ServiceRegistries,
-	}}
+	})
+	one.externalID = aws.ToString(set.ExternalId)
+	if *set.Status == state.TaskSetDraining {
+		one.row.Status = aws.String(state.ServiceDraining)
+	}
+	return one
+}
+
+// part returns the step of a part of the service: of one that runs so many tasks of a single deployment.
+func (s *step) part(desired int32, d state.Deployment) *step {
+	row := s.row.Clone()
+	row.TaskSets = nil
+	row.DesiredCount = desired
+	row.Deployments = []state.Deployment{d}
 	return &step{
 		tx:          s.tx,
 		scheduler:   s.scheduler,
 		settle:      s.settle,
 		now:         s.now,
 		row:         row,
-		taskSet:     *set.Id,
-		externalID:  aws.ToString(set.ExternalId),
+		taskSet:     *d.Id,
 		definitions: s.definitions,
 	}
 }

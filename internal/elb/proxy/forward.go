@@ -126,7 +126,7 @@ func (x *exchange) choosePool() *pool {
 	if f.StickinessSeconds > 0 {
 		if arn, ok := x.remembered(groupCookie, x.record.Rule); ok {
 			for _, g := range f.Groups {
-				if g.ARN == arn {
+				if g.ARN == arn && g.Weight > 0 { // one without a weight gets no requests anymore
 					return x.route.pools[arn]
 				}
 			}

@@ -806,6 +806,40 @@ func TestTooManyConnections(t *testing.T) {
 	get(t, client(t), base(port))
 }
 
+// TestWeightsMove: a listener's traffic goes to another group once its weight moves there, also of clients that a cookie kept with the first one.
+func TestWeightsMove(t *testing.T) {
+	for _, protocol := range []string{routing.HTTP, routing.TCP} {
+		p, _ := start(t, Config{})
+		port := freePort(t)
+		a, b := named(t, "a"), named(t, "b")
+		weigh := func(first, second int) {
+			c := one(port, protocol, routing.Group{Protocol: protocol, Targets: []routing.Target{a}})
+			c.Groups = append(c.Groups, routing.Group{ARN: "second", Protocol: protocol, Targets: []routing.Target{b}})
+			f := c.Balancers[0].Listeners[0].Rules[0].Actions[0].Forward
+			f.Groups = []routing.WeightedGroup{{ARN: "group", Weight: first}, {ARN: "second", Weight: second}}
+			if protocol == routing.HTTP {
+				f.StickinessSeconds = 60
+			}
+			set(t, p, c)
+			settle(t, p, 2)
+		}
+		c := client(t)
+		c.Jar, _ = cookiejar.New(nil)
+		for _, want := range []struct {
+			first, second int
+			body          string
+		}{{100, 0, "a"}, {0, 100, "b"}} {
+			weigh(want.first, want.second)
+			for range 5 {
+				if _, body := get(t, c, base(port)); body != want.body {
+					t.Errorf("%s: with weights %d and %d %q answers", protocol, want.first, want.second, body)
+				}
+				c.CloseIdleConnections()
+			}
+		}
+	}
+}
+
 // TestCrowds: an address that holds all connections makes room for another's, one between two requests first.
 func TestCrowds(t *testing.T) {
 	p, _ := start(t, Config{Connections: 3})

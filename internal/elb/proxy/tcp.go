@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -16,7 +17,12 @@ import (
 // passThrough carries a connection of a network load balancer to a target.
 func (d *door) passThrough(client net.Conn, r *route) {
 	defer client.Close()
-	pool := r.pools[r.listener.Rules[0].Actions[0].Forward.Groups[0].ARN]
+	forward := r.listener.Rules[0].Actions[0].Forward
+	i := routing.ChooseGroup(forward, rand.Uint64())
+	if i < 0 {
+		return // no group has a weight
+	}
+	pool := r.pools[forward.Groups[i].ARN]
 	from, _ := netip.ParseAddrPort(client.RemoteAddr().String())
 	flow := &Flow{Balancer: r.balancer.ARN, Listener: r.listener.ARN, Group: pool.group.ARN, Client: from, Start: time.Now()}
 	defer func() {

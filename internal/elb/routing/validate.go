@@ -229,10 +229,7 @@ func (v *validator) actions(field string, b *Balancer, l *Listener, rule *Rule) 
 }
 
 func (v *validator) forward(field string, l *Listener, f *Forward) error {
-	most := 5
-	if l.Protocol == TCP {
-		most = 1
-	}
+	const most = 5
 	if err := first(
 		check{1 <= len(f.Groups) && len(f.Groups) <= most, field + ".Groups", fmt.Sprintf("there are %d, and may be 1 to %d", len(f.Groups), most)},
 		between(field+".StickinessSeconds", f.StickinessSeconds, 0, 604800),
