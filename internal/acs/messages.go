@@ -167,6 +167,13 @@ type DockerVolumeConfiguration struct {
 	Labels        map[string]string `json:"labels,omitempty"`
 }
 
+// S3Driver is the driver of volumes that show what lies in S3, for reading. Its only option, S3Source, says where: s3://bucket/prefix. It's
+// Pintle's own; to Amazon's agent it's a driver that must be installed.
+const (
+	S3Driver = "pintle-s3"
+	S3Source = "source"
+)
+
 // EFSVolumeConfiguration is a file system of Amazon EFS. TransitEncryption is ENABLED or DISABLED.
 type EFSVolumeConfiguration struct {
 	FileSystemID          string                  `json:"fileSystemId,omitempty"`
@@ -174,6 +181,28 @@ type EFSVolumeConfiguration struct {
 	TransitEncryption     string                  `json:"transitEncryption,omitempty"`
 	TransitEncryptionPort int64                   `json:"transitEncryptionPort,omitempty"`
 	AuthorizationConfig   *EFSAuthorizationConfig `json:"authorizationConfig,omitempty"`
+	// AccessPoint is what the access point of AuthorizationConfig is, if the control plane has it. It's Pintle's own.
+	AccessPoint *EFSAccessPoint `json:"pintleAccessPoint,omitempty"`
+}
+
+// EFSAccessPoint is as whom, and from where, a file system is seen through an access point.
+type EFSAccessPoint struct {
+	RootDirectory string           `json:"rootDirectory"`
+	CreationInfo  *EFSCreationInfo `json:"creationInfo,omitempty"`
+	PosixUser     *EFSPosixUser    `json:"posixUser,omitempty"`
+}
+
+// EFSCreationInfo says how a root directory is made that isn't there. Permissions are octal.
+type EFSCreationInfo struct {
+	UID         int64  `json:"ownerUid"`
+	GID         int64  `json:"ownerGid"`
+	Permissions string `json:"permissions"`
+}
+
+// EFSPosixUser is whose files an access point's are.
+type EFSPosixUser struct {
+	UID int64 `json:"uid"`
+	GID int64 `json:"gid"`
 }
 
 // EFSAuthorizationConfig says as whom a node mounts a file system of Amazon EFS. IAM is ENABLED or DISABLED.

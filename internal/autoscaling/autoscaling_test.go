@@ -25,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
@@ -390,7 +391,7 @@ func TestCreateRefuses(t *testing.T) {
 			m.InstancesDistribution = &types.InstancesDistribution{OnDemandPercentageAboveBaseCapacity: aws.Int32(0)}
 			spec(in, m)
 		}),
-		badGroup("a load balancer's health check", invalidCode, "HealthCheckType", func(in in) { in.HealthCheckType = aws.String("ELB") }),
+		badGroup("health checks of VPC Lattice", invalidCode, "HealthCheckType", func(in in) { in.HealthCheckType = aws.String("VPC_LATTICE") }),
 		badGroup("an unknown termination policy", invalidCode, "Random", func(in in) { in.TerminationPolicies = []string{"Random"} }),
 		badGroup("a launch configuration and a template", invalidCode, "Valid requests must contain either launchTemplate",
 			func(in in) { in.LaunchConfigurationName = aws.String("old") }),
@@ -399,7 +400,7 @@ func TestCreateRefuses(t *testing.T) {
 		badGroup("a zone of another region", invalidCode, "eu-west-1a",
 			func(in in) { in.AvailabilityZones = []string{"us-east-1a", "eu-west-1a"} }),
 		badGroup("an instance", invalidCode, "InstanceId", func(in in) { in.InstanceId = aws.String(free) }),
-		badGroup("a target group", invalidCode, "TargetGroupARNs", func(in in) { in.TargetGroupARNs = []string{"arn"} }),
+		badGroup("no target group", invalidCode, "TargetGroupARNs", func(in in) { in.TargetGroupARNs = []string{"arn"} }),
 		badGroup("a placement group", invalidCode, "PlacementGroup", func(in in) { in.PlacementGroup = aws.String("near") }),
 		badGroup("balanced zones alone", invalidCode, "AvailabilityZoneDistribution", func(in in) {
 			in.AvailabilityZoneDistribution = &types.AvailabilityZoneDistribution{
@@ -805,6 +806,7 @@ func TestPolicyRefuses(t *testing.T) {
 			}
 		}),
 		put("a metric that Pintle lacks", "does not measure ASGAverageNetworkIn", predefined(types.MetricTypeASGAverageNetworkIn), same),
+		put("requests without a label", "ResourceLabel", predefined(types.MetricTypeALBRequestCountPerTarget), same),
 		put("no such metric", `not "CPU"`, predefined("CPU"), same),
 		put("a label for the CPU metric", "ResourceLabel", predefined(types.MetricTypeASGAverageCPUUtilization), func(in in) {
 			in.TargetTrackingConfiguration.PredefinedMetricSpecification.ResourceLabel = aws.String("app/a/1/targetgroup/b/2")
@@ -1350,6 +1352,29 @@ func TestTagTwice(t *testing.T) {
 	}
 }
 
+// TestSystemTags: only CloudFormation sets tags whose keys begin with aws:, and nobody changes or deletes them.
+func TestSystemTags(t *testing.T) {
+	w := newWorld(t)
+	const key = "aws:cloudformation:stack-id"
+	in := groupInput("s")
+	in.Tags = []types.Tag{{Key: aws.String(key), Value: aws.String("arn"), PropagateAtLaunch: aws.Bool(true)}}
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a user's call", errOf(w.CreateAutoScalingGroup(t.Context(), in)))
+	w.must(errOf(w.CreateAutoScalingGroup(call.With(t.Context(), call.Call{Service: "autoscaling", Via: "cloudformation"}), in)))
+	tag := func(key string) []types.Tag {
+		return []types.Tag{{ResourceId: aws.String("s"), ResourceType: aws.String("auto-scaling-group"), Key: &key, Value: aws.String("x")}}
+	}
+	refused("a change", errOf(w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: tag(key)})))
+	refused("a deletion", errOf(w.DeleteTags(t.Context(), &api.DeleteTagsInput{Tags: tag(key)})))
+	w.must(errOf(w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: tag("own")})))
+	w.must(errOf(w.DeleteTags(t.Context(), &api.DeleteTagsInput{Tags: tag("own")})))
+}
+
 // TestTagFilters: a tag or group must match all filters, each by any of the filter's values.
 func TestTagFilters(t *testing.T) {
 	w := newWorld(t)
@@ -1451,6 +1476,15 @@ func TestPoliciesOfMetrics(t *testing.T) {
 	w := newWorld(t)
 	w.must(errOf(w.PutScalingPolicy(t.Context(), tracking("load"))))
 	w.must(errOf(w.PutScalingPolicy(t.Context(), predefined(types.MetricTypeASGAverageCPUUtilization))))
+	requests := predefined(types.MetricTypeALBRequestCountPerTarget)
+	requests.PolicyName = aws.String("requests")
+	requests.TargetTrackingConfiguration.PredefinedMetricSpecification.ResourceLabel = aws.String("app/web/1/targetgroup/models/2")
+	out, err := w.PutScalingPolicy(t.Context(), requests)
+	w.must(err)
+	if a := w.alarms[*out.Alarms[0].AlarmName]; *a.Namespace != "AWS/ApplicationELB" || *a.MetricName != "RequestCountPerTarget" ||
+		a.Statistic != "Sum" || *a.Dimensions[0].Value != "app/web/1" || *a.Dimensions[1].Value != "targetgroup/models/2" {
+		t.Errorf("%+v", a)
+	}
 	for name, change := range map[string]func(*types.CustomizedMetricSpecification){
 		"statistic": func(m *types.CustomizedMetricSpecification) { m.Statistic = types.MetricStatisticMaximum },
 		"dimension": func(m *types.CustomizedMetricSpecification) {

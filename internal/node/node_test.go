@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -27,9 +28,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 	"github.com/coder/websocket"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/file"
@@ -628,25 +626,17 @@ func TestErrorsAreReportedOnce(t *testing.T) {
 	if got := m.takeLoad(); !slices.Equal(got[0].XIDErrors, []uint64{2*maxErrors + 1}) {
 		t.Errorf("then told of %v", got[0].XIDErrors)
 	}
-	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(a); err != nil {
-		t.Fatal(err)
+	families := scrape(t, a)
+	xids := families["DCGM_FI_DEV_XID_ERRORS"].GetMetric()
+	if len(families) != 1+len(gauges)+len(gpu.Figures) || len(xids) != 4 {
+		t.Fatalf("scraped %d metrics: %v", len(families), xids)
 	}
-	want := fmt.Sprintf(`
-		# HELP DCGM_FI_DEV_XID_ERRORS The number of the last error (XID) that the driver gave; 0 is none.
-		# TYPE DCGM_FI_DEV_XID_ERRORS gauge
-		DCGM_FI_DEV_XID_ERRORS{DCGM_FI_DRIVER_VERSION="simulated",GPU_I_ID="",GPU_I_PROFILE="",Hostname="n",UUID=%q,container="",device="nvidia0",gpu="0",modelName=%q,pci_bus_id="00000000:01:00.0",simulated="true",task=""} 129
-		`, faulty.Devices()[0].ID, faulty.Devices()[0].Model)
-	got, err := r.Gather()
-	if err != nil || len(got) != 1+len(gauges)+len(gpu.Figures) || len(got[0].Metric) != 4 {
-		t.Fatalf("scraped %d metrics: %v", len(got), err)
+	want := map[string]string{
+		"DCGM_FI_DRIVER_VERSION": "simulated", "Hostname": "n", "UUID": faulty.Devices()[0].ID, "device": "nvidia0", "gpu": "0",
+		"modelName": faulty.Devices()[0].Model, "pci_bus_id": "00000000:01:00.0", "simulated": "true",
 	}
-	for _, f := range got {
-		f.Metric = f.Metric[:1]
-	}
-	gatherer := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return got, nil })
-	if err := testutil.GatherAndCompare(gatherer, strings.NewReader(want), "DCGM_FI_DEV_XID_ERRORS"); err != nil {
-		t.Error(err)
+	if got := labelsOf(xids[0]); !maps.Equal(got, want) || xids[0].GetGauge().GetValue() != 129 {
+		t.Errorf("scraped %v %v", got, xids[0])
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/kernel"
 	"github.com/pintle/pintle/internal/node/network"
@@ -87,7 +89,7 @@ func (a *Agent) register(ctx context.Context) error {
 	if err := a.claim(id); err != nil {
 		return err
 	}
-	in := a.registration()
+	in := a.registration(ctx)
 	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))
 	if err != nil {
 		return err
@@ -209,7 +211,7 @@ func isRefused(err error) bool {
 // machinePorts are reserved for the machine: SSH, the Docker engine's and Amazon's agent's.
 var machinePorts = []string{"22", "2375", "2376", "51678", "51679"}
 
-func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
+func (a *Agent) registration(ctx context.Context) *ecs.RegisterContainerInstanceInput {
 	in := &ecs.RegisterContainerInstanceInput{
 		Cluster: &a.config.Cluster,
 		TotalResources: []types.Resource{
@@ -224,6 +226,9 @@ func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
 		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: aws.String(d.ID), Type: types.PlatformDeviceTypeGpu})
 	}
 	attributes := a.attributes()
+	for _, driver := range a.volumeDrivers(ctx) {
+		attributes["ecs.capability.docker-plugin."+strings.ReplaceAll(driver, ":", ".")] = "" // attributes' names have no colons
+	}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		at := types.Attribute{Name: aws.String(name)}
 		if v := attributes[name]; v != "" {
@@ -258,18 +263,38 @@ var firelensCapabilities = []string{
 
 // routesLogs reports whether the node's containers can have files of this machine, as a log router's configuration and socket, and the
 // agent may write to a socket that belongs to whoever the router runs as.
-func (a *Agent) routesLogs() bool {
-	if a.config.Runtime.Name() == "process" || os.Geteuid() != 0 {
-		return false
-	}
-	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
-	return !ok || local.IsLocal()
-}
+func (a *Agent) routesLogs() bool { return a.mounts() && os.Geteuid() == 0 }
 
 // enforcesGroups reports whether the rules of security groups hold in the networks of the node's tasks.
 func (a *Agent) enforcesGroups() bool {
+	return a.mounts() && os.Geteuid() == 0 && network.CanRestrict()
+}
+
+// volumeDrivers lists the drivers that the runtime has for volumes besides Docker's own. An engine that doesn't answer now is asked again by the
+// next agent.
+func (a *Agent) volumeDrivers(ctx context.Context) []string {
+	engine, ok := a.config.Runtime.(interface {
+		VolumeDrivers(context.Context) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	drivers, err := engine.VolumeDrivers(ctx)
+	if err != nil {
+		a.log.Warn("tasks with volumes of the engine's plugins aren't placed here", "error", err)
+	}
+	return drivers
+}
+
+// mounts reports whether containers can have files of this machine mounted.
+func (a *Agent) mounts() bool {
 	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
-	return a.config.Runtime.Name() != "process" && os.Geteuid() == 0 && (!ok || local.IsLocal()) && network.CanRestrict()
+	return a.config.Runtime.Name() != "process" && (!ok || local.IsLocal())
+}
+
+// hasDataSets reports whether tasks can have volumes that show what lies in S3.
+func (a *Agent) hasDataSets() bool {
+	return a.config.DataSets != nil && a.config.Objects != nil && a.mounts()
 }
 
 // architectures maps Go's names to ECS's.
@@ -295,7 +320,15 @@ func (a *Agent) fetches() (all []string) {
 	if a.config.Objects != nil {
 		all = append(all, "ecs.capability.env-files.s3")
 	}
+	if a.hasDataSets() {
+		all = append(all, "ecs.capability.docker-plugin."+acs.S3Driver)
+	}
 	return all
+}
+
+// hasFileSystems reports whether tasks can have directories of shared file systems. Mounting them takes root.
+func (a *Agent) hasFileSystems() bool {
+	return a.config.FileSystems != nil && a.mounts() && os.Geteuid() == 0
 }
 
 func (a *Agent) attributes() map[string]string {
@@ -312,6 +345,10 @@ func (a *Agent) attributes() map[string]string {
 	}
 	for _, c := range a.fetches() {
 		m[c] = ""
+	}
+	if a.hasFileSystems() {
+		m["ecs.capability.efs"] = ""
+		m["ecs.capability.efsAuth"] = ""
 	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""

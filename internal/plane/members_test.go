@@ -283,6 +283,7 @@ var unread = []struct{ because, members string }{
 	{"AWS ignores it, too", "elasticloadbalancingv2.Certificate.IsDefault cloudwatchlogs.FilterLogEventsInput.Interleaved cloudwatchlogs.PutLogEventsInput.SequenceToken"},
 	{"it says how a thing is done that Pintle does in one way: at once, without a pause, or not at all", `
 		autoscaling.CancelInstanceRefreshInput.WaitForTransitioningInstances autoscaling.CreateAutoScalingGroupInput.SkipZonalShiftValidation
+		autoscaling.AttachTrafficSourcesInput.SkipZonalShiftValidation
 		autoscaling.UpdateAutoScalingGroupInput.SkipZonalShiftValidation autoscaling.AvailabilityZoneImpairmentPolicy.ImpairedZoneHealthCheckBehavior
 		cloudformation.CreateChangeSetInput.DisableValidation cloudformation.CreateStackInput.DisableValidation
 		cloudformation.UpdateStackInput.DisableValidation ec2.DetachVolumeInput.Force ec2.TerminateInstancesInput.Force

@@ -42,6 +42,7 @@ import (
 	"github.com/pintle/pintle/internal/ec2/machines"
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
+	"github.com/pintle/pintle/internal/ecr/peers"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
@@ -124,6 +125,7 @@ type Plane struct {
 	CloudFormation         *cloudformation.Service
 	CloudControl           *cloudcontrol.Service
 	balancers              *balancers.Loop
+	balancer               *localBalancer
 	stacks                 *stacks.Loop
 	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
@@ -148,8 +150,10 @@ type Plane struct {
 	images  *blobs.Store
 	// upstream brings images of other registries into ECR's repositories.
 	upstream *upstream.Cache
-	vault    *vault.Vault
-	open     []io.Closer
+	// peers knows which nodes have which layers of images.
+	peers *peers.Book
+	vault *vault.Vault
+	open  []io.Closer
 
 	Link      *nodelink.Link
 	sessions  *sessions.Sessions
@@ -182,6 +186,7 @@ type Plane struct {
 func Open(ctx context.Context, o Options) (*Plane, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	p := &Plane{options: o, log: newSparingly(o.Log), now: time.Now}
+	p.balancer = newLocalBalancer(p)
 	if o.Simulated != nil {
 		p.now = o.Simulated.Now
 	}

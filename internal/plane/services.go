@@ -22,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
+	"github.com/pintle/pintle/internal/ecr/peers"
 	"github.com/pintle/pintle/internal/ecr/registry"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
@@ -135,7 +136,7 @@ func (p *Plane) buildServices() {
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
 	p.buildRegistry()
 	p.ACM = acm.New(p.State, acm.Options{Account: owner, Vault: p.vault})
-	p.ELB = elb.New(p.State, elb.Options{Account: owner})
+	p.ELB = elb.New(p.State, elb.Options{Account: owner, Buckets: p.s3()})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.buildStacks()
@@ -171,6 +172,7 @@ func (p *Plane) buildRegistry() {
 		Secrets:     p.secretsManager(),
 		TryUpstream: func(ctx context.Context, r *state.PullThroughRule) error { return p.upstream.Try(ctx, r) },
 	})
+	p.peers = peers.New(p.now)
 	p.upstream = upstream.New(p.ECR, p.images, p.log)
 }
 
@@ -238,6 +240,7 @@ func (p *Plane) mount() (err error) {
 		Endpoint:   p.endpointFor,
 		Enrollment: p.enrollment,
 		Authority:  p.authority,
+		Announce:   p.peers.Announce,
 	})
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)

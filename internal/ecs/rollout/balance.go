@@ -76,13 +76,17 @@ func (s *step) register() {
 		has := s.registered(t)
 		for _, b := range wanted {
 			group := aws.ToString(b.TargetGroupArn)
+			if s.tx.TargetGroups.Get(group) == nil {
+				s.eventOnce("failed to register targets in (target-group "+group+") with (error One or more target groups not found)", steady)
+				continue
+			}
 			isThere := func(target *state.Target) bool { return target.Group == group && s.isFor(t, &b, target) }
 			if slices.ContainsFunc(has, isThere) {
 				continue
 			}
 			id, port := s.address(t, &b)
 			if id == "" {
-				continue // its node hasn't told yet, or the group is gone
+				continue // its node hasn't told yet
 			}
 			isNew := s.tx.RegisterTarget(state.Target{
 				Group:      group,

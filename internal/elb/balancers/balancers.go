@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/elb/configuration"
 	"github.com/pintle/pintle/internal/elb/report"
 	"github.com/pintle/pintle/internal/elb/routing"
@@ -25,6 +26,9 @@ const lost = 15 * time.Second
 type Options struct {
 	configuration.Options
 	Now func() time.Time
+	// Buckets takes access logs. It's S3.
+	Buckets Buckets
+	Account account.Account
 	// Counted gets what a process has counted.
 	Counted func(context.Context, []report.Count)
 	Log     *slog.Logger
@@ -41,6 +45,7 @@ type Loop struct {
 	over      chan struct{} // closed by EndWaits
 	processes map[string]*process
 	problems  map[string]string
+	logs      map[string]bucket // where load balancers' access logs go, by their ARNs
 }
 
 // process is what is known of a process besides its row.
@@ -54,7 +59,7 @@ type process struct {
 
 // New returns the loop over the store. Processes that it has known before may still come back.
 func New(store *state.Store, o Options) *Loop {
-	return &Loop{store: store, opts: o, changed: make(chan struct{}), over: make(chan struct{}), processes: map[string]*process{}}
+	return &Loop{store: store, opts: o, changed: make(chan struct{}), over: make(chan struct{}), processes: map[string]*process{}, logs: map[string]bucket{}}
 }
 
 // Run steps when rows change, and each second.
@@ -79,13 +84,14 @@ func (l *Loop) Step(ctx context.Context) error { return l.step(ctx, l.store.View
 
 func (l *Loop) step(ctx context.Context, v *state.View) error {
 	all, problems := configuration.Of(v, l.opts.Options)
-	l.set(all, problems)
+	l.set(all, l.logging(v), problems)
 	return l.settle(ctx)
 }
 
 // set makes a configuration the current one, if it's another.
-func (l *Loop) set(all routing.Balancers, problems map[string]error) {
-	text, err := json.Marshal(all)
+func (l *Loop) set(all routing.Balancers, logs []string, problems map[string]error) {
+	next := report.Configuration{Balancers: all, AccessLogs: logs}
+	text, err := json.Marshal(next)
 	if err != nil {
 		l.opts.Log.Error("the load balancers' configuration", "error", err)
 		return
@@ -97,7 +103,8 @@ func (l *Loop) set(all routing.Balancers, problems map[string]error) {
 	if l.current.Version == version {
 		return
 	}
-	l.current = report.Configuration{Version: version, Balancers: all}
+	next.Version = version
+	l.current = next
 	close(l.changed)
 	l.changed = make(chan struct{})
 	l.problems = map[string]string{}

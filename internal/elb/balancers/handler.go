@@ -58,6 +58,7 @@ func (l *Loop) Handlers(verify Verify) map[string]http.Handler {
 		report.ConfigurationPath: admitted(verify, l.serveConfiguration),
 		report.ReportPath:        admitted(verify, l.serveReport),
 		report.ListPath:          admitted(verify, l.serveList),
+		report.AccessLogPath:     admitted(verify, l.serveAccessLog),
 	}
 }
 

@@ -49,6 +49,9 @@ func (l *Loop) picture(v *state.View) settled {
 		}
 		s.upToDate = append(s.upToDate, p.targets)
 	}
+	maps.DeleteFunc(l.processes, func(id string, p *process) bool { // the rows of those have come to the end of their time
+		return v.Balancers.Get(id) == nil && s.now.Sub(p.heard) > lost
+	})
 	return s
 }
 

@@ -92,8 +92,8 @@ func (e *Engine) holdForOrphans(orphans map[string]runtime.Container) {
 // orphansHold stands for a task's ARN in the ledger.
 const orphansHold = "containers without a task"
 
-// removeOrphans removes containers that no record names. An agent of ours made them and lost their record, or was killed before removing
-// them. It goes on until none of them runs.
+// removeOrphans removes containers that no record names, and gives back what volumes such tasks had. An agent of ours made them and lost
+// their record, or was killed before removing them. It goes on until none of them runs.
 func (e *Engine) removeOrphans(ctx context.Context, orphans map[string]runtime.Container) {
 	for _, id := range slices.Sorted(maps.Keys(orphans)) {
 		e.opts.Log.Warn("removing a container that no task has", "container", id)
@@ -112,6 +112,7 @@ func (e *Engine) removeOrphans(ctx context.Context, orphans map[string]runtime.C
 		}
 		e.removeCursor(id)
 	}
+	e.releaseOrphanVolumes()
 }
 
 // stopOrphans stops the containers that run, and reports whether none does any more.

@@ -39,6 +39,10 @@ type Options struct {
 	// Registry gets a token of a registry of ECR's with the credentials of a task's execution role, or the node's if that is nil; nil if the
 	// node can't.
 	Registry func(ctx context.Context, role *acs.IAMRoleCredentials, from acs.ECRAuthData) (*runtime.RegistryAuth, error)
+	// DataSets brings what lies in S3 to this machine; nil if the node can't.
+	DataSets DataSets
+	// FileSystems mounts directories of shared file systems; nil if the node can't.
+	FileSystems FileSystems
 	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
 	// checked. SimulatedGPUs says that they name no hardware.
 	CPU           int64

@@ -134,7 +134,7 @@ func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, 
 	seen[c.Name] = true
 	var out []runtime.Mount
 	for _, m := range c.MountPoints {
-		mount, err := t.mount(m)
+		mount, err := t.mount(c.Name, m)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +176,7 @@ func (t *task) volumesFrom(c *acs.Container, readonly bool, seen map[string]bool
 
 // mount returns the source of a mount point: a directory of the node, or a volume. A volume without a path, or with scope task, belongs
 // to the task.
-func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
+func (t *task) mount(container string, m acs.MountPoint) (runtime.Mount, error) {
 	out := runtime.Mount{Destination: m.ContainerPath, ReadOnly: m.ReadOnly}
 	for _, v := range t.rec.Task.Volumes {
 		if v.Name != m.SourceVolume {
@@ -184,6 +184,14 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 		}
 		if v.Host != nil && v.Host.SourcePath != "" {
 			out.Source = v.Host.SourcePath
+			return out, nil
+		}
+		if isDataSet(v) {
+			out.Source, out.ReadOnly = t.engine.opts.DataSets.Path(t.dataSet(v)), true
+			return out, nil
+		}
+		if v.EFSVolumeConfiguration != nil {
+			out.Source = t.engine.opts.FileSystems.Path(t.fileSystem(v, container))
 			return out, nil
 		}
 		out.Volume = true
@@ -208,7 +216,7 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 // ownVolume returns the node's name for a volume that ends with its task.
 func (t *task) ownVolume(v acs.Volume) (name string, own bool) {
 	d := v.DockerVolumeConfiguration
-	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" {
+	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" || isDataSet(v) || v.EFSVolumeConfiguration != nil {
 		return "", false
 	}
 	return "ecs-" + t.id() + "-" + v.Name, true

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -204,6 +205,8 @@ type Via struct {
 	Host  string // with the port
 	Plain bool   // whether it takes HTTP without TLS
 	TLS   *tls.Config
+	// Through has layers come another way where the registry says so; nil if there is none.
+	Through func(http.RoundTripper) http.RoundTripper
 }
 
 // Exit says how a container ended.

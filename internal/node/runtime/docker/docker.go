@@ -194,6 +194,12 @@ func (r *Runtime) Root(ctx context.Context) (string, error) {
 	return info.Info.DockerRootDir, err
 }
 
+// VolumeDrivers lists the drivers of volumes that the engine has: its own, and those of its plugins.
+func (r *Runtime) VolumeDrivers(ctx context.Context) ([]string, error) {
+	info, err := r.api.Info(ctx, client.InfoOptions{})
+	return info.Info.Plugins.Volume, orUnavailable(err)
+}
+
 // TaskGroups returns the control groups in which the engine puts the containers of tasks, or why it can't.
 func (r *Runtime) TaskGroups(ctx context.Context) (*taskgroup.Groups, error) {
 	if !r.IsLocal() {
