@@ -97,7 +97,8 @@ type Options struct {
 func All(Debt) bool { return true }
 
 // The loop's limits: how many debts it reads at once, how many deliveries run at the same time, in all, to others' machines, to one
-// destination, to one on another's machine and to all on that machine, and how long it waits after failures, from the first to the longest delay.
+// destination, to one on another's machine and to all on that machine, and how long it waits after failures, from the first to the longest
+// delay.
 const (
 	batch             = 256
 	maxInFlight       = 64

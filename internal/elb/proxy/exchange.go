@@ -121,6 +121,8 @@ func (x *exchange) refusal() int {
 		return http.StatusMethodNotAllowed
 	case r.URL.Opaque != "", r.Method == "PRI": // such as http:admin, which no rule for paths meets; HTTP/2 without TLS
 		return http.StatusBadRequest
+	case strings.Contains(r.RequestURI, " "): // HTTP/2 carries it; it would end the URL on a target's request line
+		return http.StatusBadRequest
 	case len(r.RequestURI) > maxURL:
 		return http.StatusRequestURITooLong
 	case strings.Count(strings.Join(r.Header["X-Forwarded-For"], ","), ",") >= maxForwarded:

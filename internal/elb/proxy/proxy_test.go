@@ -790,6 +790,33 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestSpacesInURLs: HTTP/2 carries a URL with a space, which would be the end of it on a target's request line.
+func TestSpacesInURLs(t *testing.T) {
+	p, saw := start(t, Config{})
+	port := freePort(t)
+	b := one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	own, parsed := certificate(t, "example.com")
+	l := &b.Balancers[0].Listeners[0]
+	l.Protocol, l.Certificates = routing.HTTPS, []routing.Certificate{own}
+	set(t, p, b)
+	settle(t, p, 1)
+	roots := x509.NewCertPool()
+	roots.AddCert(parsed)
+	tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "example.com"}}
+	defer tr.CloseIdleConnections()
+	for query, code := range map[string]int{"a%20b": 200, "a HTTP/1.0": 400, "a b HTTP/1.1": 400} {
+		r := &http.Request{Method: "GET", Header: http.Header{}, URL: &url.URL{Scheme: "https", Host: "127.0.0.1:" + strconv.Itoa(port), Path: "/", RawQuery: query}}
+		resp, err := tr.RoundTrip(r.WithContext(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if o := saw.last(t); resp.ProtoMajor != 2 || resp.StatusCode != code || code == 400 && o.TargetStatus != 0 {
+			t.Errorf("%q: %s %s, and its target %d", query, resp.Proto, resp.Status, o.TargetStatus)
+		}
+	}
+}
+
 func TestTooManyConnections(t *testing.T) {
 	p, _ := start(t, Config{Connections: 2})
 	port := freePort(t)

@@ -152,14 +152,14 @@ func readRecord(path string) (*Record, error) {
 	}
 	rec := new(Record)
 	if err := json.Unmarshal(content, rec); err != nil {
-		return nil, &file.Damage{Path: path, What: "is no task's record: " + err.Error()}
+		return nil, &file.Damage{Path: path, Offset: -1, What: "is no task's record: " + err.Error()}
 	}
 	if rec.Task.Arn == "" {
-		return nil, &file.Damage{Path: path, What: "names no task"}
+		return nil, &file.Damage{Path: path, Offset: -1, What: "names no task"}
 	}
 	for _, c := range rec.Task.Containers {
 		if rec.Containers[c.Name] == nil {
-			return nil, &file.Damage{Path: path, What: "lacks container " + c.Name}
+			return nil, &file.Damage{Path: path, Offset: -1, What: "lacks container " + c.Name}
 		}
 		if c := rec.Containers[c.Name]; !c.isRestart() {
 			c.Remade = c.Restarts

@@ -90,16 +90,19 @@ func testDamagedRecord(t *testing.T, content string) {
 	b.take(t, next)
 	b.take(t, damaged)
 	b.engine.Remind(damaged.Arn)
-	if synctest.Wait(); w.starts["next-a"] != 0 || w.last(damaged.Arn).Status == "STOPPED" || w.starts["whole-a"] != 1 {
-		t.Errorf("with %q: while its container doesn't stop, starts are %v, and it is %q", content, w.starts, w.last(damaged.Arn).Status)
+	if synctest.Wait(); w.started("next-a") != 0 || w.last(damaged.Arn).Status == "STOPPED" || w.started("whole-a") != 1 {
+		t.Errorf("with %q: while its container doesn't stop, the next one starts %d times, and it is %q", content, w.started("next-a"),
+			w.last(damaged.Arn).Status)
 	}
 	later(time.Minute)
 	if r := w.last(damaged.Arn); r.Status != "STOPPED" || r.Cluster != "default" || !strings.Contains(r.Reason, path+".damaged") {
 		t.Errorf("with %q: it is reported as %+v", content, r)
 	}
+	w.mu.Lock()
 	if w.starts["next-a"] != 1 || w.starts["damaged-a"] != 1 || w.clash != "" || w.networks["damaged"] {
 		t.Errorf("with %q: starts are %v, networks %v, clash %q", content, w.starts, w.networks, w.clash)
 	}
+	w.mu.Unlock()
 	if got, err := os.ReadFile(path + ".damaged"); err != nil || string(got) != content {
 		t.Errorf("with %q: put aside is %q, %v", content, got, err)
 	}
@@ -107,12 +110,21 @@ func testDamagedRecord(t *testing.T, content string) {
 
 	c := w.start(t, dir, ofGPUs)
 	defer c.kill()
+	w.mu.Lock()
 	w.reports = nil
+	w.mu.Unlock()
 	c.take(t, damaged)
 	c.engine.Remind(damaged.Arn)
-	if synctest.Wait(); w.last(damaged.Arn).Status != "STOPPED" || w.starts["damaged-a"] != 1 {
-		t.Errorf("with %q: the next agent reports %q, starts are %v", content, w.last(damaged.Arn).Status, w.starts)
+	if synctest.Wait(); w.last(damaged.Arn).Status != "STOPPED" || w.started("damaged-a") != 1 {
+		t.Errorf("with %q: the next agent reports %q, and starts it %d times", content, w.last(damaged.Arn).Status, w.started("damaged-a"))
 	}
+}
+
+// started returns how often a container was started.
+func (w *world) started(id string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.starts[id]
 }
 
 // TestARecordWithABitTurned: no change of a record is taken for what was written.

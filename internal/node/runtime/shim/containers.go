@@ -65,7 +65,7 @@ func readWhole(path string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return &file.Damage{Path: path, What: "isn't what was written: " + err.Error()}
+		return &file.Damage{Path: path, Offset: -1, What: "isn't what was written: " + err.Error()}
 	}
 	return nil
 }
