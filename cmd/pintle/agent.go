@@ -436,6 +436,9 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Keep = f.Keep
 	c.Pull = engine.PullBehavior(f.ImagePull)
 	c.ImageBudget = cmp.Or(f.ImageBudget, m.imageBudget)
+	if f.PeerAddress != "" && !f.PeerPulls {
+		return nil, errors.New("--peer-address is for --peer-pulls")
+	}
 	if f.PeerPulls {
 		c.PeerPulls = &node.PeerPulls{Address: f.PeerAddress, Announce: announcing(config, c.Endpoint)}
 	}

@@ -49,7 +49,10 @@ func (c *upCmd) verb() *cobra.Command {
 }
 
 func (c *upCmd) validate() error {
-	_, err := c.specs()
+	specs, err := c.specs()
+	if err == nil && c.PeerAddress != "" && len(specs) > 1 {
+		err = fmt.Errorf("--peer-address %s: it is for one node, and there are %d", c.PeerAddress, len(specs))
+	}
 	return errors.Join(err, c.serverFlags.validate())
 }
 

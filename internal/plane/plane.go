@@ -42,7 +42,7 @@ import (
 	"github.com/pintle/pintle/internal/ec2/machines"
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
-	"github.com/pintle/pintle/internal/ecr/peers"
+	"github.com/pintle/pintle/internal/ecr/holders"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
@@ -152,10 +152,10 @@ type Plane struct {
 	images  *blobs.Store
 	// upstream brings images of other registries into ECR's repositories.
 	upstream *upstream.Cache
-	// peers knows which nodes have which layers of images.
-	peers *peers.Book
-	vault *vault.Vault
-	open  []io.Closer
+	// holders knows which nodes have which layers of images.
+	holders *holders.Book
+	vault   *vault.Vault
+	open    []io.Closer
 
 	Link      *nodelink.Link
 	sessions  *sessions.Sessions

@@ -22,7 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
-	"github.com/pintle/pintle/internal/ecr/peers"
+	"github.com/pintle/pintle/internal/ecr/holders"
 	"github.com/pintle/pintle/internal/ecr/registry"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
@@ -175,7 +175,7 @@ func (p *Plane) buildRegistry() {
 		Secrets:     p.secretsManager(),
 		TryUpstream: func(ctx context.Context, r *state.PullThroughRule) error { return p.upstream.Try(ctx, r) },
 	})
-	p.peers = peers.New(p.now)
+	p.holders = holders.New(p.now)
 	p.upstream = upstream.New(p.ECR, p.images, p.log)
 }
 
@@ -243,7 +243,7 @@ func (p *Plane) mount() (err error) {
 		Endpoint:   p.endpointFor,
 		Enrollment: p.enrollment,
 		Authority:  p.authority,
-		Announce:   p.peers.Announce,
+		Announce:   p.holders.Announce,
 	})
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)

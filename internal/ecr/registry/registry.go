@@ -18,7 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/disk"
 	service "github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
-	"github.com/pintle/pintle/internal/ecr/peers"
+	"github.com/pintle/pintle/internal/ecr/holders"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	// Upstream brings images from other registries; nil brings none.
 	Upstream *upstream.Cache
 	// Peers knows which nodes have which layers; nil sends nobody to them.
-	Peers *peers.Book
+	Peers *holders.Book
 }
 
 // Registry answers requests below /v2/.

@@ -1,7 +1,7 @@
-// Package peers knows which nodes have which layers of images, or are fetching them, so that the registry can send a node that wants one to a
+// Package holders knows which nodes have which layers of images, or are fetching them, so that the registry can send a node that wants one to a
 // neighbour in its cluster. It keeps this in memory: nodes announce themselves again and again, and one that is silent is forgotten. Layers
 // themselves never pass through here. plane hands announcements and the registry's questions to it.
-package peers
+package holders
 
 import (
 	"crypto/rand"
