@@ -66,12 +66,12 @@ func rootfs(t *testing.T) string {
 
 // TestDocker and TestRunc run tasks in real containers through the AWS CLI.
 func TestDocker(t *testing.T) {
-	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t)))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--file-systems", t.TempDir()))
 }
 
 func TestRunc(t *testing.T) {
 	t.Parallel()
-	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci"))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci", "--file-systems", t.TempDir()))
 }
 
 // containers runs tasks of one image in real containers.
@@ -85,11 +85,14 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("MemoryLimit", c.memoryLimit)
 	t.Run("Port", c.port)
 	t.Run("Volume", c.volume)
+	t.Run("DataSets", c.dataSets)
+	t.Run("FileSystems", c.fileSystems)
 	t.Run("Stop", c.stop)
 	t.Run("Inside", c.inside)
 	t.Run("Shell", c.shell)
 	t.Run("AtOnce", c.atOnce)
 	t.Run("OwnNetwork", c.ownNetwork)
+	t.Run("Discovery", c.discovery)
 	t.Run("SecurityGroups", c.securityGroups)
 }
 

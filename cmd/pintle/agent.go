@@ -35,6 +35,7 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node"
 	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
@@ -54,9 +55,15 @@ type nodeFlags struct {
 	Images      []string
 	ImagesFile  string
 	BlockIMDS   bool
+	DNS         string
 	Keep        time.Duration
 	ImagePull   string
 	ImageBudget int64
+	PeerPulls   bool
+	PeerAddress string
+	DataSets    string
+	DataBudget  int64
+	FileSystems string
 }
 
 // keepStopped is how long what stopped tasks leave is kept, as by Amazon's agent.
@@ -108,11 +115,40 @@ func (c *nodeFlags) define(f flags) {
 		"How much images may take on the disk before those are removed that tasks didn't use for longest; default half of the file system that "+
 			"they are on.",
 	)
+	f.path(
+		&c.DataSets, "dataset-cache", "DIRECTORY", "",
+		"Directory for what volumes of the driver pintle-s3 show of S3; default datasets in --data. Agents on one machine may share it.",
+	)
+	f.bytes(
+		&c.DataBudget, "dataset-budget", 0,
+		"How much of S3 may be kept there before objects go that tasks didn't use for longest; default a quarter of the file system.",
+	)
+	f.directory(
+		&c.FileSystems, "file-systems",
+		"Directory with a directory for each file system that tasks may mount by efsVolumeConfiguration, named by its id, fs-…: the same on all "+
+			"nodes and the control plane, such as an NFS export that is mounted there. Default none.",
+	)
+	f.BoolVar(
+		&c.PeerPulls, "peer-pulls", false,
+		"Fetch layers of images that the control plane has from other nodes of the cluster with this flag, and pass layers on to them: up to a quarter "+
+			"of --image-budget is kept for that.",
+	)
+	f.StringVar(
+		&c.PeerAddress, "peer-address", "",
+		"With --peer-pulls: where other nodes reach this one, HOST:PORT; default a free port of the address that it has towards the control plane.",
+	)
+	f.placeholder("peer-address", "HOST:PORT")
 	f.BoolVar(
 		&c.BlockIMDS, "awsvpc-block-imds", false,
 		"Keep tasks in network mode awsvpc from the instance metadata service, 169.254.169.254.",
 	)
 	f.env("awsvpc-block-imds", "ECS_AWSVPC_BLOCK_IMDS")
+	f.StringVar(
+		&c.DNS, "dns", "",
+		"Address at which this machine's first node also answers the names of AWS Cloud Map, such as 127.0.0.1:8053, for tasks of plain "+
+			"processes or in network mode host. Others find the names without it.",
+	)
+	f.placeholder("dns", "ADDRESS:PORT")
 	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone of the node; default the region's first.")
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
@@ -238,7 +274,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err := c.runUserData(ctx, config, log); err != nil {
 		return err
 	}
-	err = c.serve(ctx, a, log)
+	err = c.serve(ctx, m, a, log)
 	if !c.Ephemeral || ctx.Err() == nil {
 		return err
 	}
@@ -294,6 +330,21 @@ func (c *agentCmd) runUserData(ctx context.Context, config aws.Config, log *slog
 	return err
 }
 
+// announcing returns what tells the control plane of a node's layers.
+func announcing(config aws.Config, endpoint string) func(context.Context, acs.PeerAnnouncement) (acs.PeerWelcome, error) {
+	return func(ctx context.Context, a acs.PeerAnnouncement) (welcome acs.PeerWelcome, err error) {
+		body, err := json.Marshal(a)
+		if err != nil {
+			return welcome, err
+		}
+		answer, err := callPintle(ctx, config, http.MethodPost, endpoint+acs.PeerPath, body)
+		if err != nil {
+			return welcome, err
+		}
+		return welcome, json.Unmarshal(answer, &welcome)
+	}
+}
+
 // instanceCredentials asks the control plane for the credentials of an instance's role. There are none to have for a node with a key of its own,
 // which says itself which instance it is.
 func instanceCredentials(ctx context.Context, config aws.Config, endpoint, id string) (*bootstrap.Credentials, error) {
@@ -344,12 +395,12 @@ func (c *agentCmd) switchOff(a *node.Agent) error {
 }
 
 // serve runs the node until ctx ends. An ephemeral node stops its tasks first.
-func (c *agentCmd) serve(ctx context.Context, a *node.Agent, log *slog.Logger) error {
+func (c *agentCmd) serve(ctx context.Context, m machine, a *node.Agent, log *slog.Logger) error {
 	serving, stop := context.WithCancel(context.Background())
 	defer stop()
 	g, serving := errgroup.WithContext(serving)
 	g.Go(func() error { defer stop(); return ignore(a.Run(serving)) })
-	g.Go(func() error { return serveMetrics(serving, c.Metrics, []*node.Agent{a}, log) })
+	g.Go(func() error { return serveMetrics(serving, c.Metrics, m.dataSets, []*node.Agent{a}, log) })
 	g.Go(func() error {
 		defer stop()
 		select {
@@ -385,7 +436,11 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Keep = f.Keep
 	c.Pull = engine.PullBehavior(f.ImagePull)
 	c.ImageBudget = cmp.Or(f.ImageBudget, m.imageBudget)
+	if f.PeerPulls {
+		c.PeerPulls = &node.PeerPulls{Address: f.PeerAddress, Announce: announcing(config, c.Endpoint)}
+	}
 	c.BlockInstanceMetadata = f.BlockIMDS
+	c.DNS = f.DNS
 	c.Runtime = m.runtime
 	c.Networks = m.networks
 	c.Groups = m.groups
@@ -397,6 +452,13 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Images = ecr.NewFromConfig(config)
 	objects := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	c.Objects = objects
+	c.DataSets = m.dataSets
+	if f.FileSystems != "" {
+		var err error
+		if c.FileSystems, err = filesystem.Open(f.FileSystems, filepath.Join(c.DataDir, "file-systems")); err != nil {
+			return nil, err
+		}
+	}
 	c.Transcripts = objects
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)

@@ -58,6 +58,7 @@ func newRoot() *cobra.Command {
 		new(logsCmd).verb(),
 		new(execCmd).verb(),
 		new(stopCmd).verb(),
+		new(mountCmd).verb(),
 		new(simCmd).verb(),
 		newStack(),
 		new(cfnInitCmd).verb(),

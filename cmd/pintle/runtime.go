@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pintle/pintle/internal/node/dataset"
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/runtime"
@@ -30,11 +32,35 @@ type machine struct {
 	groups   engine.Groups   // nil if there are none
 	// imageBudget is how many bytes images may take on the disk by default; 0 if nobody knows which disk that is.
 	imageBudget int64
+	dataSets    *dataset.Cache // nil if containers can't have them
 }
 
 // machine opens the chosen runtime. By default that is Docker, or else runc; plain processes only by name. If there's none, the error says
 // how to get one. dir is for the runtime's own files.
 func (f nodeFlags) machine(ctx context.Context, dir string) (machine, error) {
+	m, err := f.containers(ctx, dir)
+	if err != nil || m.runtime.Name() == "process" {
+		return m, err
+	}
+	m.dataSets, err = openDataSets(f.cacheIn(dir), f.DataBudget)
+	return m, err
+}
+
+// cacheIn returns where the cache of data sets is of a machine whose files are in a directory.
+func (f nodeFlags) cacheIn(dir string) string {
+	return cmp.Or(f.DataSets, filepath.Join(dir, "datasets"))
+}
+
+// openDataSets opens a cache of data sets. Without a budget, it may have a quarter of the file system.
+func openDataSets(dir string, budget int64) (*dataset.Cache, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return dataset.Open(dir, cmp.Or(budget, halfOfDisk(dir)/2), slog.Default())
+}
+
+// containers opens the runtime.
+func (f nodeFlags) containers(ctx context.Context, dir string) (machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	switch f.Runtime {
@@ -149,7 +175,7 @@ func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
 		return machine{}, err
 	}
 	rt, err := oci.New(oci.Options{Dir: dir, Shim: program, Networks: bridge})
-	return machine{rt, tasks, orNoGroups(taskgroup.Open(false)), halfOfDisk(dir)}, err
+	return machine{runtime: rt, networks: tasks, groups: orNoGroups(taskgroup.Open(false)), imageBudget: halfOfDisk(dir)}, err
 }
 
 // halfOfDisk is half of what the file system of a directory holds, in bytes; 0 if that can't be told.

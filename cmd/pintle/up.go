@@ -82,13 +82,22 @@ func (c *upCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.serve(ctx, p, agents)
+	return c.serve(ctx, p, m, agents)
 }
 
 // containerFlags returns, for the local fleet's agents, what holds for containers on this machine, whichever node has them. What is as by
 // default isn't there: an instance's user data may say otherwise, and flags count more.
 func (c *upCmd) containerFlags() []string {
-	all := []string{"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost}
+	all := []string{
+		"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost,
+		"--dataset-cache=" + c.cacheIn(filepath.Join(c.Data, "machine")),
+	}
+	if c.FileSystems != "" {
+		all = append(all, "--file-systems="+c.FileSystems)
+	}
+	if c.DataBudget != 0 {
+		all = append(all, "--dataset-budget="+strconv.FormatInt(c.DataBudget, 10))
+	}
 	if c.Keep != keepStopped {
 		all = append(all, "--keep="+c.Keep.String())
 	}
@@ -97,6 +106,9 @@ func (c *upCmd) containerFlags() []string {
 	}
 	if c.ImageBudget != 0 {
 		all = append(all, "--image-budget="+strconv.FormatInt(c.ImageBudget, 10))
+	}
+	if c.PeerPulls {
+		all = append(all, "--peer-pulls")
 	}
 	if c.StrictLogs {
 		all = append(all, "--strict")
@@ -142,7 +154,7 @@ func nodeName(n int) string { return fmt.Sprintf("node-%d", n) }
 func (c *upCmd) nodeDir(name string) string { return filepath.Join(c.Data, "nodes", name) }
 
 // serve runs everything and says when it's up. On interruption it drains the nodes before it returns.
-func (c *upCmd) serve(ctx context.Context, p *plane.Plane, agents []*node.Agent) error {
+func (c *upCmd) serve(ctx context.Context, p *plane.Plane, m machine, agents []*node.Agent) error {
 	serving, stop := context.WithCancel(context.Background()) // until the nodes are drained
 	defer stop()
 	g, serving := errgroup.WithContext(serving)
@@ -150,7 +162,7 @@ func (c *upCmd) serve(ctx context.Context, p *plane.Plane, agents []*node.Agent)
 	for _, a := range agents {
 		g.Go(func() error { return ignore(a.Run(serving)) })
 	}
-	g.Go(func() error { return serveMetrics(serving, c.Metrics, agents, slog.Default()) })
+	g.Go(func() error { return serveMetrics(serving, c.Metrics, m.dataSets, agents, slog.Default()) })
 	g.Go(func() error { return c.announce(serving, p, len(agents)) })
 	g.Go(func() error {
 		select {
@@ -308,6 +320,7 @@ func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []s
 			return nil, err
 		}
 		out = append(out, a)
+		c.DNS = "" // the first node has it
 	}
 	return out, nil
 }

@@ -167,6 +167,13 @@ type DockerVolumeConfiguration struct {
 	Labels        map[string]string `json:"labels,omitempty"`
 }
 
+// S3Driver is the driver of volumes that show what lies in S3, for reading. Its only option, S3Source, says where: s3://bucket/prefix. It's
+// Pintle's own; to Amazon's agent it's a driver that must be installed.
+const (
+	S3Driver = "pintle-s3"
+	S3Source = "source"
+)
+
 // EFSVolumeConfiguration is a file system of Amazon EFS. TransitEncryption is ENABLED or DISABLED.
 type EFSVolumeConfiguration struct {
 	FileSystemID          string                  `json:"fileSystemId,omitempty"`
@@ -174,6 +181,28 @@ type EFSVolumeConfiguration struct {
 	TransitEncryption     string                  `json:"transitEncryption,omitempty"`
 	TransitEncryptionPort int64                   `json:"transitEncryptionPort,omitempty"`
 	AuthorizationConfig   *EFSAuthorizationConfig `json:"authorizationConfig,omitempty"`
+	// AccessPoint is what the access point of AuthorizationConfig is, if the control plane has it. It's Pintle's own.
+	AccessPoint *EFSAccessPoint `json:"pintleAccessPoint,omitempty"`
+}
+
+// EFSAccessPoint is as whom, and from where, a file system is seen through an access point.
+type EFSAccessPoint struct {
+	RootDirectory string           `json:"rootDirectory"`
+	CreationInfo  *EFSCreationInfo `json:"creationInfo,omitempty"`
+	PosixUser     *EFSPosixUser    `json:"posixUser,omitempty"`
+}
+
+// EFSCreationInfo says how a root directory is made that isn't there. Permissions are octal.
+type EFSCreationInfo struct {
+	UID         int64  `json:"ownerUid"`
+	GID         int64  `json:"ownerGid"`
+	Permissions string `json:"permissions"`
+}
+
+// EFSPosixUser is whose files an access point's are.
+type EFSPosixUser struct {
+	UID int64 `json:"uid"`
+	GID int64 `json:"gid"`
 }
 
 // EFSAuthorizationConfig says as whom a node mounts a file system of Amazon EFS. IAM is ENABLED or DISABLED.
@@ -417,6 +446,43 @@ type NetworkRule struct {
 	Peers []string `json:"peers"`
 }
 
+// PintleNames tells a node the names that it answers to its tasks. It may come in parts.
+type PintleNames struct {
+	// Zones are all zones, each time.
+	Zones []Zone `json:"zones"`
+	// Services are those that the node hasn't been told of, or that have changed.
+	Services []NamedService `json:"services,omitempty"`
+	// Gone are the ids of those that it's to forget.
+	Gone []string `json:"gone,omitempty"`
+	// Complete ends the parts: from then on the node has been told of all services, so it forgets what an earlier connection told.
+	Complete bool `json:"complete,omitempty"`
+}
+
+// Zone is the name of a namespace, below which those of its services are.
+type Zone struct {
+	Name string `json:"name"` // without a dot at its end
+	TTL  uint32 `json:"ttl"`  // of negative answers, in seconds
+}
+
+// NamedService is a service with a name.
+type NamedService struct {
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`    // without a dot at its end
+	Records   map[string]uint32 `json:"records"` // their TTL in seconds, by type: A, AAAA, CNAME, SRV
+	Weighted  bool              `json:"weighted,omitempty"`
+	Instances []NamedInstance   `json:"instances,omitempty"`
+}
+
+// NamedInstance is an instance of a service.
+type NamedInstance struct {
+	ID        string `json:"id"`
+	IPv4      string `json:"ipv4,omitempty"`
+	IPv6      string `json:"ipv6,omitempty"`
+	CNAME     string `json:"cname,omitempty"`
+	Port      uint16 `json:"port,omitempty"`
+	Unhealthy bool   `json:"unhealthy,omitempty"`
+}
+
 func (*HeartbeatMessage) messageType() string             { return "HeartbeatMessage" }
 func (*HeartbeatAckRequest) messageType() string          { return "HeartbeatAckRequest" }
 func (*PayloadMessage) messageType() string               { return "PayloadMessage" }
@@ -432,3 +498,4 @@ func (*PintleExecute) messageType() string                { return "PintleExecut
 func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }
 func (*PintleTaskRules) messageType() string              { return "PintleTaskRules" }
+func (*PintleNames) messageType() string                  { return "PintleNames" }

@@ -25,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
@@ -1053,6 +1054,16 @@ func TestHookTarget(t *testing.T) {
 	if of().NotificationTargetARN != nil || of().RoleARN != nil {
 		t.Errorf("the target is %v still", *of().NotificationTargetARN)
 	}
+	for _, foreign := range []string{
+		strings.Replace(queue, "000000000000", "000000000001", 1),
+		strings.Replace(queue, "arn:aws:", "arn:aws-cn:", 1),
+		strings.Replace(queue, "us-east-1", "eu-west-1", 1),
+	} {
+		in.NotificationTargetARN = &foreign
+		if err := errOf(w.PutLifecycleHook(t.Context(), in)); err == nil || len(w.sent) != 1 {
+			t.Errorf("a hook on %s: %v, sent is %v", foreign, err, w.sent)
+		}
+	}
 	create := groupInput("hooked")
 	create.LifecycleHookSpecificationList = []types.LifecycleHookSpecification{{
 		LifecycleHookName:     aws.String("h"),
@@ -1060,6 +1071,11 @@ func TestHookTarget(t *testing.T) {
 		NotificationTargetARN: aws.String(queue),
 		RoleARN:               aws.String("role"),
 	}}
+	create.VPCZoneIdentifier = aws.String("subnet-00000000000000000")
+	if err := errOf(w.CreateAutoScalingGroup(t.Context(), create)); err == nil || len(w.sent) != 1 {
+		t.Errorf("a group in no subnet: %v, sent is %v", err, w.sent)
+	}
+	create.VPCZoneIdentifier = nil
 	w.must(errOf(w.CreateAutoScalingGroup(t.Context(), create)))
 	if len(w.sent) != 2 || w.sent[1]["AutoScalingGroupName"] != "hooked" {
 		t.Errorf("the queue was told %v", w.sent)
@@ -1089,6 +1105,20 @@ func TestNotifications(t *testing.T) {
 	if len(w.sent) != 2 || w.sent[0]["Event"] != state.NotifyTest || w.sent[0]["Subject"] != `Auto Scaling: test notification for group "g"` {
 		t.Errorf("the topic was told %v", w.sent)
 	}
+	w.update(func(tx *state.Tx) {
+		g := tx.AutoScalingGroups.Get("g").Clone()
+		g.Notifications = make([]state.GroupNotification, maxNotified)
+		tx.AutoScalingGroups.Put(g)
+	})
+	if _, full := errors.AsType[*types.LimitExceededFault](put(topic, state.NotifyLaunch)); !full || len(w.sent) != 2 {
+		t.Errorf("with its fill of topics the group sent %v", w.sent)
+	}
+	w.update(func(tx *state.Tx) {
+		g := tx.AutoScalingGroups.Get("g").Clone()
+		g.Notifications = nil
+		tx.AutoScalingGroups.Put(g)
+	})
+	w.must(put(topic, state.NotifyTerminate, state.NotifyLaunchError))
 	described := func() (all []string) {
 		out, err := w.DescribeNotificationConfigurations(t.Context(), &api.DescribeNotificationConfigurationsInput{AutoScalingGroupNames: []string{"g"}})
 		w.must(err)
@@ -1320,6 +1350,29 @@ func TestTagTwice(t *testing.T) {
 	if got := w.described().Tags; len(got) != 1 || *got[0].Value != "2" {
 		t.Errorf("got %v", got)
 	}
+}
+
+// TestSystemTags: only CloudFormation sets tags whose keys begin with aws:, and nobody changes or deletes them.
+func TestSystemTags(t *testing.T) {
+	w := newWorld(t)
+	const key = "aws:cloudformation:stack-id"
+	in := groupInput("s")
+	in.Tags = []types.Tag{{Key: aws.String(key), Value: aws.String("arn"), PropagateAtLaunch: aws.Bool(true)}}
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a user's call", errOf(w.CreateAutoScalingGroup(t.Context(), in)))
+	w.must(errOf(w.CreateAutoScalingGroup(call.With(t.Context(), call.Call{Service: "autoscaling", Via: "cloudformation"}), in)))
+	tag := func(key string) []types.Tag {
+		return []types.Tag{{ResourceId: aws.String("s"), ResourceType: aws.String("auto-scaling-group"), Key: &key, Value: aws.String("x")}}
+	}
+	refused("a change", errOf(w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: tag(key)})))
+	refused("a deletion", errOf(w.DeleteTags(t.Context(), &api.DeleteTagsInput{Tags: tag(key)})))
+	w.must(errOf(w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: tag("own")})))
+	w.must(errOf(w.DeleteTags(t.Context(), &api.DeleteTagsInput{Tags: tag("own")})))
 }
 
 // TestTagFilters: a tag or group must match all filters, each by any of the filter's values.

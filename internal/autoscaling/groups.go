@@ -17,6 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // The limits of groups, from API_CreateAutoScalingGroup and the user guide's page on quotas.
@@ -33,11 +34,12 @@ var groupName = pattern.New(`^[^:/|\x00-\x1f\x7f]+$`, 255)
 func (s *Service) CreateAutoScalingGroup(
 	ctx context.Context, in *api.CreateAutoScalingGroupInput,
 ) (*api.CreateAutoScalingGroupOutput, error) {
-	g, err := s.newGroup(in)
+	g, err := s.newGroup(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNew(s.store.View(), g); err != nil {
+	v := s.store.View()
+	if err := cmp.Or(checkNew(v, g), place(v, g.Clone(), in.VPCZoneIdentifier, in.AvailabilityZones)); err != nil {
 		return nil, err
 	}
 	for i := range g.Hooks {
@@ -65,7 +67,7 @@ func (s *Service) CreateAutoScalingGroup(
 }
 
 // newGroup makes a group's row, with the checks that don't need the store.
-func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScalingGroup, error) {
+func (s *Service) newGroup(ctx context.Context, in *api.CreateAutoScalingGroupInput) (*state.AutoScalingGroup, error) {
 	name := aws.ToString(in.AutoScalingGroupName)
 	if !groupName.MatchString(name) {
 		return nil, invalid("AutoScalingGroupName %q must have 1 to 255 characters, none of them :, /, | or a control character", name)
@@ -90,7 +92,7 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 	}
 	g.Cause = fmt.Sprintf("At %s a user request created an AutoScalingGroup changing the desired capacity from 0 to %d.",
 		state.Stamp(*g.CreatedTime), *g.DesiredCapacity)
-	if g.Tags, err = mergeTags(nil, name, in.Tags); err != nil {
+	if g.Tags, err = mergeTags(nil, name, in.Tags, isForStack(ctx)); err != nil {
 		return nil, err
 	}
 	for _, h := range in.LifecycleHookSpecificationList {
@@ -718,10 +720,19 @@ func (s *Service) ResumeProcesses(ctx context.Context, in *api.ResumeProcessesIn
 
 func keyAndValue(t types.TagDescription) (key, value *string) { return t.Key, t.Value }
 
-// mergeTags adds tags to a group's own, and replaces those with the same key.
-func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]types.TagDescription, error) {
+// systemTags is what the keys begin with of tags that AWS's services set. They don't count against the limit.
+const systemTags = "aws:"
+
+// isForStack reports whether CloudFormation makes the call. It alone sets system tags.
+func isForStack(ctx context.Context) bool { return call.From(ctx).Via == "cloudformation" }
+
+// mergeTags adds tags to a group's own, and replaces those with the same key. Only those with system may add system tags.
+func mergeTags(old []types.TagDescription, name string, tags []types.Tag, system bool) ([]types.TagDescription, error) {
 	out := old
 	for _, t := range tags {
+		if !system && strings.HasPrefix(aws.ToString(t.Key), systemTags) {
+			return nil, badTag(*t.Key)
+		}
 		if err := checkTagged(t); err != nil {
 			return nil, err
 		}
@@ -736,14 +747,19 @@ func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]typ
 			ResourceType:      aws.String(groupType),
 		}}, keyAndValue)
 	}
-	fault := account.CheckTags(account.TagPairs(out, keyAndValue), account.MaxTags)
+	own := slices.DeleteFunc(slices.Clone(out), func(t types.TagDescription) bool { return strings.HasPrefix(aws.ToString(t.Key), systemTags) })
+	fault := account.CheckTags(account.TagPairs(own, keyAndValue), account.MaxTags)
 	if fault == nil {
 		return out, nil
 	}
 	if fault.Rule == account.TooManyTags {
 		return nil, invalid("Tags: a group has at most %d", account.MaxTags)
 	}
-	return nil, invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", fault.Key)
+	return nil, badTag(fault.Key)
+}
+
+func badTag(key string) error {
+	return invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", key)
 }
 
 // groupType is the only resource type of tags: API_Tag.
@@ -802,7 +818,7 @@ func (s *Service) CreateOrUpdateTags(ctx context.Context, in *api.CreateOrUpdate
 		return nil, err
 	}
 	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) (err error) {
-		g.Tags, err = mergeTags(g.Tags, g.Name(), []types.Tag{t})
+		g.Tags, err = mergeTags(g.Tags, g.Name(), []types.Tag{t}, false)
 		return err
 	})
 	if err != nil {
@@ -816,6 +832,9 @@ func (s *Service) DeleteTags(ctx context.Context, in *api.DeleteTagsInput) (*api
 	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) error {
 		if err := checkTagged(t); err != nil {
 			return err
+		}
+		if strings.HasPrefix(aws.ToString(t.Key), systemTags) {
+			return badTag(*t.Key)
 		}
 		g.Tags = slices.DeleteFunc(g.Tags, func(o types.TagDescription) bool { return *o.Key == aws.ToString(t.Key) })
 		return nil

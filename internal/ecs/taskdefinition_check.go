@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/pattern"
 )
@@ -101,6 +102,11 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 	if what := needsExecutionRole(td); what != "" && aws.ToString(td.ExecutionRoleArn) == "" {
 		return clientError("When you are specifying %s, you must also specify a value for 'executionRoleArn'.", what)
 	}
+	showsS3 := func(v types.Volume) bool { return isDataSet(v.DockerVolumeConfiguration) }
+	if aws.ToString(td.TaskRoleArn) == "" && slices.ContainsFunc(td.Volumes, showsS3) {
+		return clientError("When you are specifying a volume of the driver %s, you must also specify a value for 'taskRoleArn', which must "+
+			"be allowed to read it.", acs.S3Driver)
+	}
 	return checkSizes(td)
 }
 
@@ -173,6 +179,9 @@ func checkVolumes(volumes []types.Volume) error {
 		if v.S3filesVolumeConfiguration != nil || aws.ToBool(v.ConfiguredAtLaunch) {
 			return clientError("Volume %q is of Amazon S3 Files, or configured at launch (Amazon EBS), which Pintle does not have.", name)
 		}
+		if err := checkFileSystem(name, v.EfsVolumeConfiguration); err != nil {
+			return err
+		}
 		if d := v.DockerVolumeConfiguration; d != nil {
 			if d.Scope != "" && !slices.Contains(d.Scope.Values(), d.Scope) {
 				return clientError("Volume %q: scope must be task or shared, not %q.", name, d.Scope)
@@ -180,7 +189,75 @@ func checkVolumes(volumes []types.Volume) error {
 			if d.Scope != types.ScopeShared && d.Autoprovision != nil {
 				return clientError("Volume %q: autoprovision is for volumes of scope shared.", name)
 			}
+			if err := checkDataSet(name, d); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+var (
+	fileSystemRE  = pattern.New(`^fs-[0-9a-f]{8,40}$`, 43)
+	accessPointRE = pattern.New(`^fsap-[0-9a-f]{8,40}$`, 45)
+)
+
+// checkFileSystem checks a volume of EFS: API_EFSVolumeConfiguration, API_EFSAuthorizationConfig.
+func checkFileSystem(name string, e *types.EFSVolumeConfiguration) error {
+	if e == nil {
+		return nil
+	}
+	if id := aws.ToString(e.FileSystemId); !fileSystemRE.MatchString(id) {
+		return clientError("Volume %q: fileSystemId %q is not of the form fs-0123abcd.", name, id)
+	}
+	encrypted := e.TransitEncryption == types.EFSTransitEncryptionEnabled
+	if t := e.TransitEncryption; t != "" && !slices.Contains(t.Values(), t) {
+		return clientError("Volume %q: transitEncryption must be one of %v, not %q.", name, t.Values(), t)
+	}
+	if port := aws.ToInt32(e.TransitEncryptionPort); port != 0 && !encrypted || port < 0 || port > math.MaxUint16 {
+		return clientError("Volume %q: transitEncryptionPort must be a port, and needs transitEncryption.", name)
+	}
+	a := e.AuthorizationConfig
+	if a == nil {
+		return nil
+	}
+	point := aws.ToString(a.AccessPointId)
+	switch {
+	case a.Iam != "" && !slices.Contains(a.Iam.Values(), a.Iam):
+		return clientError("Volume %q: iam must be one of %v, not %q.", name, a.Iam.Values(), a.Iam)
+	case point != "" && !accessPointRE.MatchString(point):
+		return clientError("Volume %q: accessPointId %q is not of the form fsap-0123abcd.", name, point)
+	case (point != "" || a.Iam == types.EFSAuthorizationConfigIAMEnabled) && !encrypted:
+		return clientError("Volume %q: transitEncryption must be ENABLED for an access point or IAM.", name)
+	case point != "" && strings.Trim(aws.ToString(e.RootDirectory), "/") != "":
+		return clientError("Volume %q: rootDirectory must be omitted or / with an access point, which has its own.", name)
+	}
+	return nil
+}
+
+// isDataSet reports whether a volume shows what lies in S3.
+func isDataSet(d *types.DockerVolumeConfiguration) bool {
+	return d != nil && aws.ToString(d.Driver) == acs.S3Driver
+}
+
+// checkDataSet refuses what a volume that shows a prefix of S3 can't have.
+func checkDataSet(name string, d *types.DockerVolumeConfiguration) error {
+	if !isDataSet(d) {
+		return nil
+	}
+	source := d.DriverOpts[acs.S3Source]
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(source, "s3://"), "/")
+	switch {
+	case !strings.HasPrefix(source, "s3://") || bucket == "":
+		return clientError("Volume %q: the driver %s needs driverOpts with %s, of the form s3://bucket/prefix, not %q.",
+			name, acs.S3Driver, acs.S3Source, source)
+	case len(d.DriverOpts) > 1:
+		return clientError("Volume %q: the driver %s has no driverOpts but %s.", name, acs.S3Driver, acs.S3Source)
+	case d.Scope == types.ScopeShared:
+		return clientError("Volume %q: volumes of the driver %s have the scope task; all tasks of a node share what was fetched.",
+			name, acs.S3Driver)
+	case len(d.Labels) > 0:
+		return clientError("Volume %q: volumes of the driver %s have no labels.", name, acs.S3Driver)
 	}
 	return nil
 }

@@ -71,6 +71,25 @@ func ofVolume(v types.Volume) func(*ecs.RegisterTaskDefinitionInput) {
 	}
 }
 
+// dataSet adds a volume that shows what lies in S3, and the role that reads it.
+func dataSet(source string, change func(*types.DockerVolumeConfiguration)) func(*ecs.RegisterTaskDefinitionInput) {
+	d := &types.DockerVolumeConfiguration{Driver: aws.String("pintle-s3"), DriverOpts: map[string]string{"source": source}}
+	change(d)
+	return both(
+		ofVolume(types.Volume{DockerVolumeConfiguration: d}),
+		func(in *ecs.RegisterTaskDefinitionInput) { in.TaskRoleArn = aws.String("reader") },
+	)
+}
+
+// efs adds a volume of EFS.
+func efs(change func(*types.EFSVolumeConfiguration)) func(*ecs.RegisterTaskDefinitionInput) {
+	e := &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567")}
+	change(e)
+	return ofVolume(types.Volume{EfsVolumeConfiguration: e})
+}
+
+func asItIs(*types.DockerVolumeConfiguration) {}
+
 func withLogs(l types.LogConfiguration) func(*ecs.RegisterTaskDefinitionInput) {
 	return ofContainer(func(c *types.ContainerDefinition) { c.LogConfiguration = &l })
 }
@@ -149,11 +168,12 @@ func TestRequiredAttributes(t *testing.T) {
 			ofVolume(types.Volume{DockerVolumeConfiguration: &types.DockerVolumeConfiguration{Driver: aws.String("rexray/ebs:1")}}),
 			e + "docker-plugin.rexray/ebs.1",
 		},
-		{"EFS", ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-1")}}), e + "efs"},
+		{"a data set", dataSet("s3://b/p", asItIs), "com.amazonaws.ecs.capability.task-iam-role " + e + "docker-plugin.pintle-s3"},
+		{"EFS", ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567")}}), e + "efs"},
 		{
 			"EFS, encrypted",
 			ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{
-				FileSystemId:      aws.String("fs-1"),
+				FileSystemId:      aws.String("fs-01234567"),
 				TransitEncryption: types.EFSTransitEncryptionEnabled,
 			}}),
 			e + "efs " + e + "efsAuth",
@@ -407,6 +427,45 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 		"another driver's option": {
 			withOptions("json-file", "awslogs-region", "us-east-1"), client, "Log driver json-file disallows options: awslogs-region",
 		},
+		"a file system of no id": {
+			efs(func(e *types.EFSVolumeConfiguration) { e.FileSystemId = aws.String("../x") }), client, `fileSystemId "../x"`,
+		},
+		"an encryption of no kind": {
+			efs(func(e *types.EFSVolumeConfiguration) { e.TransitEncryption = "SOME" }), client, "transitEncryption must be one of",
+		},
+		"a port without encryption": {
+			efs(func(e *types.EFSVolumeConfiguration) { e.TransitEncryptionPort = aws.Int32(2999) }), client, "transitEncryptionPort",
+		},
+		"an access point without encryption": {
+			efs(func(e *types.EFSVolumeConfiguration) {
+				e.AuthorizationConfig = &types.EFSAuthorizationConfig{AccessPointId: aws.String("fsap-01234567")}
+			}), client, "transitEncryption must be ENABLED",
+		},
+		"an access point with another root": {
+			efs(func(e *types.EFSVolumeConfiguration) {
+				e.TransitEncryption, e.RootDirectory = types.EFSTransitEncryptionEnabled, aws.String("/x")
+				e.AuthorizationConfig = &types.EFSAuthorizationConfig{AccessPointId: aws.String("fsap-01234567")}
+			}), client, "rootDirectory",
+		},
+		"an access point of no id": {
+			efs(func(e *types.EFSVolumeConfiguration) {
+				e.AuthorizationConfig = &types.EFSAuthorizationConfig{AccessPointId: aws.String("x")}
+			}), client, "accessPointId",
+		},
+		"a data set of no bucket": {dataSet("s3:///p", asItIs), client, "driverOpts with source, of the form s3://bucket/prefix"},
+		"a data set elsewhere":    {dataSet("/etc", asItIs), client, "driverOpts with source, of the form s3://bucket/prefix"},
+		"a data set without a role": {
+			both(dataSet("s3://b", asItIs), func(in *ecs.RegisterTaskDefinitionInput) { in.TaskRoleArn = nil }), client, "taskRoleArn",
+		},
+		"a data set with other options": {
+			dataSet("s3://b", func(d *types.DockerVolumeConfiguration) { d.DriverOpts["o"] = "rw" }), client, "no driverOpts but source",
+		},
+		"a shared data set": {
+			dataSet("s3://b", func(d *types.DockerVolumeConfiguration) { d.Scope = types.ScopeShared }), client, "scope task",
+		},
+		"a data set with labels": {
+			dataSet("s3://b", func(d *types.DockerVolumeConfiguration) { d.Labels = map[string]string{"a": "b"} }), client, "labels",
+		},
 		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
 		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), client, "EBS"},
 		"Elastic Inference": {
@@ -439,7 +498,7 @@ func TestMissingAttributes(t *testing.T) {
 	}{
 		{
 			"EFS",
-			ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-1")}}),
+			ofVolume(types.Volume{EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567")}}),
 			"Missing attribute: ecs.capability.efs.",
 		},
 		{

@@ -102,13 +102,13 @@ func rightsOnNode(td *types.TaskDefinition) string {
 }
 
 // reachesNode reports whether a volume could show a directory or a device of the node: by its path, by the options of Docker's driver
-// local, or as another driver likes.
+// local, or as another driver likes. What a task's own role may read in S3 isn't the node's.
 func reachesNode(v types.Volume) bool {
 	if v.Host != nil && aws.ToString(v.Host.SourcePath) != "" {
 		return true
 	}
 	d := v.DockerVolumeConfiguration
-	return d != nil && (len(d.DriverOpts) > 0 || cmp.Or(aws.ToString(d.Driver), "local") != "local")
+	return d != nil && !isDataSet(d) && (len(d.DriverOpts) > 0 || cmp.Or(aws.ToString(d.Driver), "local") != "local")
 }
 
 // loosens reports whether an option of Docker's may give a container more rights than it has without.

@@ -193,6 +193,12 @@ func TestTaskPassesNoMoreThanItHas(t *testing.T) {
 				Driver: aws.String("local"),
 			}}}
 		}, true},
+		{"what its role may read in S3", func(in *ecs.RegisterTaskDefinitionInput) {
+			in.TaskRoleArn = aws.String(testRole)
+			in.Volumes = []types.Volume{{Name: aws.String("v"), DockerVolumeConfiguration: &types.DockerVolumeConfiguration{
+				Driver: aws.String("pintle-s3"), DriverOpts: map[string]string{"source": "s3://b/p"},
+			}}}
+		}, true},
 		{"the node's network", func(in *ecs.RegisterTaskDefinitionInput) { in.NetworkMode = types.NetworkModeHost }, false},
 		{"no seccomp", func(in *ecs.RegisterTaskDefinitionInput) {
 			in.ContainerDefinitions[0].DockerSecurityOptions = []string{"seccomp=unconfined"}

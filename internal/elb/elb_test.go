@@ -415,7 +415,7 @@ func TestTargets(t *testing.T) {
 	if got := health(); got[1] != "10.0.0.1:81 initial Elb.RegistrationInProgress" {
 		t.Error(got)
 	}
-	for _, id := range []string{"nonsense", "i-123", "::1", "0.0.0.0"} {
+	for _, id := range []string{"nonsense", "i-123", "::1", "0.0.0.0", "169.254.169.254"} {
 		w.has(refused(w, w.RegisterTargets, register(id, nil)), "ValidationError: The IP address '"+id+"'")
 	}
 	one := do(w, w.DescribeTargetHealth, &api.DescribeTargetHealthInput{

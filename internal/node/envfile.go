@@ -9,12 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/dataset"
 )
 
-// Objects reads the files with containers' variables. It's S3.
-type Objects interface {
-	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
-}
+// Objects reads the files with containers' variables, and data sets. It's S3.
+type Objects interface{ dataset.Client }
 
 // maxEnvironmentFile is the most bytes of a file. A process can't have more in its environment.
 const maxEnvironmentFile = 1 << 20

@@ -17,6 +17,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/kernel"
 	"github.com/pintle/pintle/internal/node/network"
@@ -46,24 +48,38 @@ type identity struct {
 
 func (a *Agent) identityPath() string { return filepath.Join(a.config.DataDir, "instance.json") }
 
-func (a *Agent) loadIdentity() identity {
-	var id identity
-	if b, err := os.ReadFile(a.identityPath()); err == nil {
-		if err := json.Unmarshal(b, &id); err != nil {
-			a.log.Error("cannot read who this node was: it registers as a new one", "path", a.identityPath(), "error", err)
-		}
+// loadIdentity reads who this node was. A node that has forgotten it would not find its containers, and give others what they hold.
+func (a *Agent) loadIdentity() (id identity, err error) {
+	path := a.identityPath()
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return id, nil
 	}
-	return id
+	if err != nil {
+		return id, err
+	}
+	content, sealed := file.Unseal(b)
+	if !sealed {
+		content = b // agents before 2026-12 wrote no checksum
+	}
+	if err := json.Unmarshal(content, &id); err != nil {
+		return id, fmt.Errorf("%s is damaged, which says who this node is and whose its containers are: put back a copy of it, or stop the node's "+
+			"containers and start the agent in another data directory (pintle up --fresh): %w", path, err)
+	}
+	return id, nil
 }
 
 func (a *Agent) storeIdentity(id identity) error {
 	a.identity.Store(&id)
-	return file.WriteJSON(a.identityPath(), id, false)
+	return errors.Join(file.WriteSealed(a.identityPath(), id, true), file.SyncDir(a.config.DataDir))
 }
 
 // register registers the node, under its old ARN if it has one. It retries if the control plane can't answer yet, but not if that refuses.
 func (a *Agent) register(ctx context.Context) error {
-	id := a.loadIdentity()
+	id, err := a.loadIdentity()
+	if err != nil {
+		return err
+	}
 	if id.InstanceType != "" && id.InstanceType != a.config.InstanceType {
 		return fmt.Errorf("the node of %s is a %s and cannot become a %s: give it the type that it had, or another data directory (pintle up --fresh)",
 			a.config.DataDir, id.InstanceType, a.config.InstanceType)
@@ -73,7 +89,7 @@ func (a *Agent) register(ctx context.Context) error {
 	if err := a.claim(id); err != nil {
 		return err
 	}
-	in := a.registration()
+	in := a.registration(ctx)
 	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))
 	if err != nil {
 		return err
@@ -195,7 +211,7 @@ func isRefused(err error) bool {
 // machinePorts are reserved for the machine: SSH, the Docker engine's and Amazon's agent's.
 var machinePorts = []string{"22", "2375", "2376", "51678", "51679"}
 
-func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
+func (a *Agent) registration(ctx context.Context) *ecs.RegisterContainerInstanceInput {
 	in := &ecs.RegisterContainerInstanceInput{
 		Cluster: &a.config.Cluster,
 		TotalResources: []types.Resource{
@@ -210,6 +226,9 @@ func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
 		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: aws.String(d.ID), Type: types.PlatformDeviceTypeGpu})
 	}
 	attributes := a.attributes()
+	for _, driver := range a.volumeDrivers(ctx) {
+		attributes["ecs.capability.docker-plugin."+strings.ReplaceAll(driver, ":", ".")] = "" // attributes' names have no colons
+	}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		at := types.Attribute{Name: aws.String(name)}
 		if v := attributes[name]; v != "" {
@@ -244,18 +263,38 @@ var firelensCapabilities = []string{
 
 // routesLogs reports whether the node's containers can have files of this machine, as a log router's configuration and socket, and the
 // agent may write to a socket that belongs to whoever the router runs as.
-func (a *Agent) routesLogs() bool {
-	if a.config.Runtime.Name() == "process" || os.Geteuid() != 0 {
-		return false
-	}
-	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
-	return !ok || local.IsLocal()
-}
+func (a *Agent) routesLogs() bool { return a.mounts() && os.Geteuid() == 0 }
 
 // enforcesGroups reports whether the rules of security groups hold in the networks of the node's tasks.
 func (a *Agent) enforcesGroups() bool {
+	return a.mounts() && os.Geteuid() == 0 && network.CanRestrict()
+}
+
+// volumeDrivers lists the drivers that the runtime has for volumes besides Docker's own. An engine that doesn't answer now is asked again by the
+// next agent.
+func (a *Agent) volumeDrivers(ctx context.Context) []string {
+	engine, ok := a.config.Runtime.(interface {
+		VolumeDrivers(context.Context) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	drivers, err := engine.VolumeDrivers(ctx)
+	if err != nil {
+		a.log.Warn("tasks with volumes of the engine's plugins aren't placed here", "error", err)
+	}
+	return drivers
+}
+
+// mounts reports whether containers can have files of this machine mounted.
+func (a *Agent) mounts() bool {
 	local, ok := a.config.Runtime.(interface{ IsLocal() bool })
-	return a.config.Runtime.Name() != "process" && os.Geteuid() == 0 && (!ok || local.IsLocal()) && network.CanRestrict()
+	return a.config.Runtime.Name() != "process" && (!ok || local.IsLocal())
+}
+
+// hasDataSets reports whether tasks can have volumes that show what lies in S3.
+func (a *Agent) hasDataSets() bool {
+	return a.config.DataSets != nil && a.config.Objects != nil && a.mounts()
 }
 
 // architectures maps Go's names to ECS's.
@@ -281,7 +320,15 @@ func (a *Agent) fetches() (all []string) {
 	if a.config.Objects != nil {
 		all = append(all, "ecs.capability.env-files.s3")
 	}
+	if a.hasDataSets() {
+		all = append(all, "ecs.capability.docker-plugin."+acs.S3Driver)
+	}
 	return all
+}
+
+// hasFileSystems reports whether tasks can have directories of shared file systems. Mounting them takes root.
+func (a *Agent) hasFileSystems() bool {
+	return a.config.FileSystems != nil && a.mounts() && os.Geteuid() == 0
 }
 
 func (a *Agent) attributes() map[string]string {
@@ -298,6 +345,10 @@ func (a *Agent) attributes() map[string]string {
 	}
 	for _, c := range a.fetches() {
 		m[c] = ""
+	}
+	if a.hasFileSystems() {
+		m["ecs.capability.efs"] = ""
+		m["ecs.capability.efsAuth"] = ""
 	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""

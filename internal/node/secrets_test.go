@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/dataset"
 )
 
 // parameters answers with the values of all names but those with "none" in them.
@@ -177,6 +178,7 @@ func TestSecretsOfSecretsManager(t *testing.T) {
 
 // objects is an S3 with one object.
 type objects struct {
+	dataset.Client
 	text string
 	fail error
 }

@@ -276,7 +276,8 @@ var unread = []struct{ because, members string }{
 		iam.ListServiceSpecificCredentialsInput.ServiceName iam.ListSigningCertificatesInput.MaxItems
 		iam.ListVirtualMFADevicesInput.AssignmentStatus iam.ListVirtualMFADevicesInput.MaxItems`},
 	{"the call is always refused", `
-		acm.RequestCertificateInput.*
+		acm.RequestCertificateInput.* servicediscovery.CreatePublicDnsNamespaceInput.*
+		servicediscovery.UpdatePublicDnsNamespaceInput.Namespace servicediscovery.UpdatePublicDnsNamespaceInput.UpdaterRequestId
 		secretsmanager.RotateSecretInput.ClientRequestToken secretsmanager.RotateSecretInput.ExternalSecretRotationMetadata
 		secretsmanager.RotateSecretInput.ExternalSecretRotationRoleArn secretsmanager.RotateSecretInput.RotateImmediately
 		secretsmanager.RotateSecretInput.RotationRules`},

@@ -110,7 +110,9 @@ func (t *Target) Checked(h types.TargetHealth, now time.Time) *Target {
 
 // Balancer is a process that carries load balancers out.
 type Balancer struct {
-	ID      string
+	ID string
+	// By is the node's key that signs what the process reports, or "" for the owner's.
+	By      string `json:",omitempty"`
 	Started time.Time
 	// Addresses are where the listeners are to be found, by the listener's ARN.
 	Addresses map[string]string `json:",omitempty"`
@@ -122,7 +124,7 @@ type Balancer struct {
 
 // Same reports whether nothing has changed.
 func (b *Balancer) Same(other *Balancer) bool {
-	return other != nil && b.Started.Equal(other.Started) && maps.Equal(b.Addresses, other.Addresses) &&
+	return other != nil && b.By == other.By && b.Started.Equal(other.Started) && maps.Equal(b.Addresses, other.Addresses) &&
 		maps.Equal(b.Problems, other.Problems) && (b.Lost == nil) == (other.Lost == nil)
 }
 

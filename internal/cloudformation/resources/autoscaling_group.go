@@ -83,6 +83,10 @@ var _ = add(&kind[*scalingGroup]{
 })
 
 func createGroup(ctx context.Context, s Step, name string, g *scalingGroup) error {
+	tags, err := newGroupTags(s, g.Tags)
+	if err != nil {
+		return err
+	}
 	return did[autoscaling.CreateAutoScalingGroupOutput](ctx, s, &autoscaling.CreateAutoScalingGroupInput{
 		AutoScalingGroupName:             &name,
 		AvailabilityZones:                g.AvailabilityZones,
@@ -100,7 +104,7 @@ func createGroup(ctx context.Context, s Step, name string, g *scalingGroup) erro
 		MixedInstancesPolicy:             g.MixedInstancesPolicy,
 		NewInstancesProtectedFromScaleIn: g.NewInstancesProtectedFromScaleIn,
 		ServiceLinkedRoleARN:             g.ServiceLinkedRoleARN,
-		Tags:                             groupTags(name, g.Tags),
+		Tags:                             groupTags(name, tags),
 		TargetGroupARNs:                  g.TargetGroupARNs,
 		TerminationPolicies:              g.TerminationPolicies,
 		TrafficSources:                   g.TrafficSources,
@@ -114,6 +118,19 @@ func subnets(g *scalingGroup) *string {
 		return nil
 	}
 	return new(strings.Join(g.VPCZoneIdentifier, ","))
+}
+
+// newGroupTags returns the tags that a group is made with: the template's and CloudFormation's, by which an instance knows its stack from its
+// first moment, before the stack has noted that the group is made.
+func newGroupTags(s Step, tags []groupTag) ([]groupTag, error) {
+	if slices.ContainsFunc(tags, func(t groupTag) bool { return isReserved(t.Key) }) {
+		return nil, reservedTag()
+	}
+	all := slices.Clone(tags)
+	for _, t := range systemTags(s) {
+		all = append(all, groupTag{t.Key, t.Value, aws.Bool(true)})
+	}
+	return all, nil
 }
 
 func groupTags(group string, tags []groupTag) []types.Tag {

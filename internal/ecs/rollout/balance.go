@@ -122,7 +122,7 @@ func (s *step) address(t *state.Task, b *types.LoadBalancer) (id string, port in
 	if td := s.definition(*t.TaskDefinitionArn); td != nil && td.NetworkMode == types.NetworkModeAwsvpc {
 		return t.PrivateIPv4(), aws.ToInt32(b.ContainerPort)
 	}
-	port = boundPort(t, b)
+	port = t.BoundPort(aws.ToString(b.ContainerName), aws.ToInt32(b.ContainerPort))
 	node := s.tx.ContainerInstances.Get(aws.ToString(t.ContainerInstanceArn))
 	switch {
 	case port == 0 || node == nil:
@@ -131,21 +131,6 @@ func (s *step) address(t *state.Task, b *types.LoadBalancer) (id string, port in
 		return aws.ToString(node.Ec2InstanceId), port
 	}
 	return node.PrivateIPAddress, port
-}
-
-// boundPort returns the port of its machine at which a container's port is found, or 0 while it isn't known.
-func boundPort(t *state.Task, b *types.LoadBalancer) int32 {
-	for _, c := range t.Containers {
-		if aws.ToString(c.Name) != aws.ToString(b.ContainerName) {
-			continue
-		}
-		for _, n := range c.NetworkBindings {
-			if aws.ToInt32(n.ContainerPort) == aws.ToInt32(b.ContainerPort) && n.HostPort != nil {
-				return *n.HostPort
-			}
-		}
-	}
-	return 0
 }
 
 // unhealthy returns why an unhealthy task is stopped, and adds the event that says so.

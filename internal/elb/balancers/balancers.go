@@ -51,6 +51,7 @@ type Loop struct {
 // process is what is known of a process besides its row.
 type process struct {
 	heard   time.Time
+	by      string // as in its row
 	version string
 	number  int64 // of the counts that were taken last
 	targets map[report.Key]report.Target
@@ -139,8 +140,8 @@ func (l *Loop) Configuration(ctx context.Context, ask report.Ask) report.Configu
 // EndWaits ends all waiting for configurations, once and for all.
 func (l *Loop) EndWaits() { close(l.over) }
 
-// Take takes a process's report.
-func (l *Loop) Take(ctx context.Context, r report.Report) error {
+// Take takes a process's report, which a node's key has signed, or with by "" the owner's.
+func (l *Loop) Take(ctx context.Context, r report.Report, by string) error {
 	now := l.opts.Now()
 	targets := map[report.Key]report.Target{}
 	for _, t := range r.Targets {
@@ -154,10 +155,11 @@ func (l *Loop) Take(ctx context.Context, r report.Report) error {
 	}
 	isNew := r.Number != p.number
 	p.heard = now
+	p.by = by
 	p.version = r.Version
 	p.targets = targets
 	l.mu.Unlock()
-	row := &state.Balancer{ID: r.Balancer, Started: r.Started, Addresses: r.Addresses, Problems: r.Problems}
+	row := &state.Balancer{ID: r.Balancer, By: by, Started: r.Started, Addresses: r.Addresses, Problems: r.Problems}
 	if !row.Same(l.store.View().Balancers.Get(r.Balancer)) {
 		err := l.store.Update(ctx, func(tx *state.Tx) error {
 			tx.Balancers.Put(row)

@@ -464,7 +464,7 @@ func TestWhoIsLost(t *testing.T) {
 		r := report.Report{Balancer: id, Version: l.current.Version, Targets: []report.Target{
 			{Group: "g", ID: "10.0.0.1", Port: 80, Health: routing.Health{State: s}},
 		}}
-		if err := l.Take(t.Context(), r); err != nil {
+		if err := l.Take(t.Context(), r, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -536,6 +536,63 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 	if len(l.current.Balancers.Balancers[0].Listeners) != 2 {
 		t.Error("a node's answer has changed the owner's")
+	}
+}
+
+// TestNodesReportForTheirOwn: a node's key reports for the processes that began with it, of which there are few. What is over is forgotten.
+func TestNodesReportForTheirOwn(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := statetest.Open(t)
+	l := New(store, Options{Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+	tell := func(by, id string) int {
+		who := call.Call{}
+		if by != "" {
+			who.Identity = call.Identity{Node: true, Principal: by}
+		}
+		r := httptest.NewRequest(http.MethodPost, report.ReportPath, strings.NewReader(`{"Balancer": "`+id+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		out := httptest.NewRecorder()
+		l.Handlers(signedBy(who))[report.ReportPath].ServeHTTP(out, r)
+		return out.Code
+	}
+	for _, c := range []struct {
+		by, id string
+		code   int
+	}{
+		{"", "owner's", 200},
+		{"node-1", "owner's", 403},
+		{"node-1", "its own", 200},
+		{"node-1", "its own", 200},
+		{"node-2", "its own", 403},
+		{"", "its own", 200},
+		{"node-1", "its own", 403},
+	} {
+		if code := tell(c.by, c.id); code != c.code {
+			t.Errorf("%q reports for %s: %d, want %d", c.by, c.id, code, c.code)
+		}
+	}
+	for i := range maxOfNode + 1 {
+		if code := tell("node-1", fmt.Sprint(i)); (code == 200) != (i < maxOfNode) {
+			t.Errorf("process %d of a node: %d", i, code)
+		}
+	}
+	now = now.Add(lost + time.Second)
+	for range 2 {
+		if err := l.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code := tell("node-2", "owner's"); code != 200 {
+		t.Errorf("a process that is lost can't come back with another key: %d", code)
+	}
+	statetest.Update(t, store, func(tx *state.Tx) {
+		for row := range tx.Balancers.All() {
+			tx.Balancers.Delete(row.ID)
+		}
+	})
+	now = now.Add(lost + time.Second)
+	if err := l.Step(t.Context()); err != nil || len(l.processes) != 0 {
+		t.Errorf("%d processes that are over are remembered, %v", len(l.processes), err)
 	}
 }
 

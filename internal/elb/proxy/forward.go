@@ -246,7 +246,11 @@ func (x *exchange) send(t *target, r *http.Request) (*http.Response, error) {
 		r.URL.Scheme = "https"
 	}
 	begun := time.Now()
-	resp, err := t.transport.RoundTrip(r)
+	var transport http.RoundTripper = t.transport
+	if takes(x.pool.group, r) {
+		transport = t.lane
+	}
+	resp, err := transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

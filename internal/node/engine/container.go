@@ -131,6 +131,9 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 	if err != nil {
 		return "", failure("CannotPullContainerError", err)
 	}
+	if err := t.awaitPrepared(ctx); err != nil {
+		return "", err
+	}
 	spec, ports, err := t.spec(c)
 	if err != nil {
 		return "", fmt.Errorf("CannotCreateContainerError: %w", err)

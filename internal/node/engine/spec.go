@@ -53,7 +53,20 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	s.VolumesFrom = t.volumesFrom(c, false, map[string]bool{c.Name: true})
 	var ports []Port
 	s.Network, ports, err = t.network(c)
+	s.DNS = t.nameServers(s)
 	return s, ports, err
+}
+
+// nameServers returns a container's own name servers, or else the agent, where that answers names.
+func (t *task) nameServers(s *runtime.Spec) []string {
+	hasNetwork := s.Network.Mode == "netns" || s.Network.Mode == "bridge"
+	if len(s.DNS) > 0 || !hasNetwork || t.engine.opts.NameServer == nil {
+		return s.DNS
+	}
+	if at := t.engine.opts.NameServer(); at != "" {
+		return []string{at}
+	}
+	return nil
 }
 
 // limit sets a container's limits: its own, or else the task's.
@@ -134,7 +147,7 @@ func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, 
 	seen[c.Name] = true
 	var out []runtime.Mount
 	for _, m := range c.MountPoints {
-		mount, err := t.mount(m)
+		mount, err := t.mount(c.Name, m)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +189,7 @@ func (t *task) volumesFrom(c *acs.Container, readonly bool, seen map[string]bool
 
 // mount returns the source of a mount point: a directory of the node, or a volume. A volume without a path, or with scope task, belongs
 // to the task.
-func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
+func (t *task) mount(container string, m acs.MountPoint) (runtime.Mount, error) {
 	out := runtime.Mount{Destination: m.ContainerPath, ReadOnly: m.ReadOnly}
 	for _, v := range t.rec.Task.Volumes {
 		if v.Name != m.SourceVolume {
@@ -184,6 +197,14 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 		}
 		if v.Host != nil && v.Host.SourcePath != "" {
 			out.Source = v.Host.SourcePath
+			return out, nil
+		}
+		if isDataSet(v) {
+			out.Source, out.ReadOnly = t.engine.opts.DataSets.Path(t.dataSet(v)), true
+			return out, nil
+		}
+		if v.EFSVolumeConfiguration != nil {
+			out.Source = t.engine.opts.FileSystems.Path(t.fileSystem(v, container))
 			return out, nil
 		}
 		out.Volume = true
@@ -208,7 +229,7 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 // ownVolume returns the node's name for a volume that ends with its task.
 func (t *task) ownVolume(v acs.Volume) (name string, own bool) {
 	d := v.DockerVolumeConfiguration
-	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" {
+	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" || isDataSet(v) || v.EFSVolumeConfiguration != nil {
 		return "", false
 	}
 	return "ecs-" + t.id() + "-" + v.Name, true

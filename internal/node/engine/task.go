@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,11 +36,15 @@ type task struct {
 	halted    context.Context // ends once the task is halting
 	halt      context.CancelFunc
 	shipping  sync.WaitGroup
+	prepared  chan struct{}            // closed once the task's volumes are here, or it can't have them
 	shipped   map[string]chan struct{} // by container; closed once the output of its last run is shipped. mu guards the map.
 }
 
 func newTask(e *Engine, rec *Record) *task {
-	t := &task{engine: e, rec: rec, changed: make(chan struct{}), finished: rec.Reported == "STOPPED", shipped: map[string]chan struct{}{}}
+	t := &task{
+		engine: e, rec: rec, changed: make(chan struct{}), finished: rec.Reported == "STOPPED", prepared: make(chan struct{}),
+		shipped: map[string]chan struct{}{},
+	}
 	t.halted, t.halt = context.WithCancel(context.Background())
 	if rec.Halting() {
 		t.halt()
@@ -52,7 +55,7 @@ func newTask(e *Engine, rec *Record) *task {
 func (t *task) arn() string { return t.rec.Task.Arn }
 
 // id returns the task's id, the end of its ARN.
-func (t *task) id() string { return t.rec.Task.Arn[strings.LastIndexByte(t.rec.Task.Arn, '/')+1:] }
+func (t *task) id() string { return idOf(t.rec.Task.Arn) }
 
 func (t *task) path() string { return filepath.Join(t.engine.opts.Dir, t.id()+".json") }
 
@@ -240,6 +243,7 @@ func (t *task) live(ctx context.Context) error {
 	defer t.leave("")
 	t.bind(ctx)
 	var containers sync.WaitGroup
+	containers.Go(func() { t.prepare(ctx) })
 	for i := range t.rec.Task.Containers {
 		containers.Go(func() { t.runContainer(ctx, &t.rec.Task.Containers[i]) })
 	}
@@ -247,6 +251,7 @@ func (t *task) live(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	t.releaseVolumes()
 	t.unbind(ctx)
 	return t.disconnect(ctx)
 }

@@ -120,6 +120,12 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 			return err
 		}
 	}
+	if spec.Network.Mode == "netns" {
+		if err := r.setNameServers(ctx, spec); err != nil {
+			return err
+		}
+		host.DNS = nil // it has the holder's
+	}
 	_, err = r.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: spec.ID, Config: config, HostConfig: host})
 	if errdefs.IsConflict(err) { // it exists already
 		return nil
@@ -192,6 +198,12 @@ func (r *Runtime) Root(ctx context.Context) (string, error) {
 	}
 	info, err := r.api.Info(ctx, client.InfoOptions{})
 	return info.Info.DockerRootDir, err
+}
+
+// VolumeDrivers lists the drivers of volumes that the engine has: its own, and those of its plugins.
+func (r *Runtime) VolumeDrivers(ctx context.Context) ([]string, error) {
+	info, err := r.api.Info(ctx, client.InfoOptions{})
+	return info.Info.Plugins.Volume, orUnavailable(err)
 }
 
 // TaskGroups returns the control groups in which the engine puts the containers of tasks, or why it can't.

@@ -24,6 +24,13 @@ var (
 	host   string
 )
 
+// TestVolumeDrivers: an engine without plugins has its own driver.
+func TestVolumeDrivers(t *testing.T) {
+	if drivers, err := engine.VolumeDrivers(t.Context()); err != nil || len(drivers) != 1 || drivers[0] != "local" {
+		t.Errorf("it has %v, %v", drivers, err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	code, err := withEngine(m)
 	if err != nil {

@@ -188,6 +188,9 @@ func mountShm(dir string, size int64) error {
 // show mounts a directory or a volume.
 func (b *bundle) show(m runtime.Mount) error {
 	source := b.source
+	if m.Volume && m.Driver != "" && m.Driver != "local" {
+		return fmt.Errorf("volume %s: the driver %q: %w", m.Source, m.Driver, runtime.ErrUnsupported)
+	}
 	switch isDevice := m.Volume && len(m.DriverOpts) > 0; {
 	case isDevice && m.DriverOpts["type"] == "tmpfs":
 		source = b.memory

@@ -369,8 +369,11 @@ func TestRefusals(t *testing.T) {
 	r := newRuntime(t)
 	ref := busybox(t, r)
 	for name, change := range map[string]func(*runtime.Spec){
-		"a path as id":            func(c *runtime.Spec) { c.ID = "../x" },
-		"a path as volume":        func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Volume: true, Source: "../x", Destination: "/v"}} },
+		"a path as id":     func(c *runtime.Spec) { c.ID = "../x" },
+		"a path as volume": func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Volume: true, Source: "../x", Destination: "/v"}} },
+		"a driver of volumes": func(c *runtime.Spec) {
+			c.Mounts = []runtime.Mount{{Volume: true, Source: "v", Destination: "/v", Driver: "nfs"}}
+		},
 		"a relative bind":         func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: "etc", Destination: "/v"}} },
 		"an unknown user":         func(c *runtime.Spec) { c.User = "nobody-knows" },
 		"an unknown capability":   func(c *runtime.Spec) { c.CapAdd = []string{"EVERYTHING"} },
