@@ -88,16 +88,26 @@ func (c *balancerCmd) carry(ctx context.Context, log *slog.Logger) error {
 		Log: log,
 	})
 	log.Info("balancing", "endpoint", c.Endpoint, "listen", c.Listen, "name", id)
-	logging, end := context.WithCancel(context.WithoutCancel(ctx)) // until the last request has ended
-	defer end()
-	logged := make(chan error, 1)
-	go func() { logged <- logs.Run(logging) }()
+	return runBalancer(ctx, p, f, logs, log)
+}
+
+// runBalancer runs the parts of a process until ctx ends. The access logs end last, after the last request.
+func runBalancer(ctx context.Context, p *proxy.Proxy, f *carrier.Carrier, logs *accesslog.Spool, log *slog.Logger) error {
+	logging, end := context.WithCancel(context.WithoutCancel(ctx))
+	logged := make(chan struct{})
+	go func() {
+		defer close(logged)
+		if err := logs.Run(logging); err != nil {
+			log.Error("there are no access logs", "error", err)
+		}
+	}()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.Run(ctx) })
 	g.Go(func() error { return f.Run(ctx) })
-	err = g.Wait()
+	err := g.Wait()
 	end()
-	return errors.Join(err, <-logged)
+	<-logged
+	return err
 }
 
 // lock returns the lock of the directory, which one process at a time may have.

@@ -72,23 +72,7 @@ func (s *Service) newGroup(ctx context.Context, in *api.CreateAutoScalingGroupIn
 	if !groupName.MatchString(name) {
 		return nil, invalid("AutoScalingGroupName %q must have 1 to 255 characters, none of them :, /, | or a control character", name)
 	}
-	err := unsupported(
-		member{"InstanceId", in.InstanceId != nil},
-		member{"Operator", in.Operator != nil},
-		member{"PlacementGroup", aws.ToString(in.PlacementGroup) != ""},
-		member{"Context", aws.ToString(in.Context) != ""},
-		member{"AvailabilityZoneIds", len(in.AvailabilityZoneIds) > 0},
-		member{"AvailabilityZoneDistribution", !bestEffort(in.AvailabilityZoneDistribution)},
-		member{"AvailabilityZoneImpairmentPolicy", shiftsZones(in.AvailabilityZoneImpairmentPolicy)},
-		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0},
-		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0},
-		member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
-		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil},
-		member{"CapacityReservationSpecification", in.CapacityReservationSpecification != nil},
-		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"},
-		member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
-	)
-	if err != nil {
+	if err := checkCreate(in); err != nil {
 		return nil, err
 	}
 	if err := s.checkZones(in.AvailabilityZones); err != nil {
@@ -127,6 +111,26 @@ func (s *Service) newGroup(ctx context.Context, in *api.CreateAutoScalingGroupIn
 		}
 	}
 	return g, nil
+}
+
+// checkCreate refuses what groups here can't be given.
+func checkCreate(in *api.CreateAutoScalingGroupInput) error {
+	return unsupported(
+		member{"InstanceId", in.InstanceId != nil},
+		member{"Operator", in.Operator != nil},
+		member{"PlacementGroup", aws.ToString(in.PlacementGroup) != ""},
+		member{"Context", aws.ToString(in.Context) != ""},
+		member{"AvailabilityZoneIds", len(in.AvailabilityZoneIds) > 0},
+		member{"AvailabilityZoneDistribution", !bestEffort(in.AvailabilityZoneDistribution)},
+		member{"AvailabilityZoneImpairmentPolicy", shiftsZones(in.AvailabilityZoneImpairmentPolicy)},
+		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0},
+		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0},
+		member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
+		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil},
+		member{"CapacityReservationSpecification", in.CapacityReservationSpecification != nil},
+		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"},
+		member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
+	)
 }
 
 // describe returns a new group's description, with the defaults filled in.

@@ -29,6 +29,7 @@ type localBalancer struct {
 	stopped  bool // by StopBalancer; it's started no more
 	replaced int  // the process that was told to end because it had other settings
 	started  time.Time
+	awaited  bool       // one that was started here hasn't ended, or it isn't known yet how
 	ended    chan error // how the process ended that was started here, if it wasn't told to
 	failures int        // in a row
 }
@@ -109,6 +110,9 @@ func (b *localBalancer) ensureLocked() error {
 		b.replaced = pid
 		return syscall.Kill(pid, syscall.SIGTERM)
 	}
+	if b.awaited { // it has let go of the lock a moment ago
+		return nil
+	}
 	if err := file.WriteJSON(b.settingsFile(), wanted, true); err != nil {
 		return err
 	}
@@ -159,6 +163,7 @@ func (b *localBalancer) startLocked() error {
 		return err
 	}
 	b.started = time.Now()
+	b.awaited = true
 	go b.await(cmd, from)
 	return nil
 }
@@ -191,6 +196,7 @@ func (b *localBalancer) await(cmd *exec.Cmd, from int64) {
 	err := cmd.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.awaited = false
 	if b.stopped || b.replaced == cmd.Process.Pid {
 		return
 	}

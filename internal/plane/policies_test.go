@@ -22,6 +22,8 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -32,6 +34,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/state"
 )
 
 const roleARNs = "arn:aws:iam::000000000000:role/"
@@ -650,7 +654,7 @@ func TestWritingsOfServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	createRole(t, p, "limited", `{"Effect": "Allow", "Action": ["logs:*", "s3:PutBucketNotification", "sns:Subscribe", "sns:SetSubscriptionAttributes",
-		"cloudformation:CreateStack", "cloudwatch:PutMetricAlarm", "autoscaling:CreateAutoScalingGroup"], "Resource": "*"}`)
+		"cloudformation:CreateStack", "cloudwatch:PutMetricAlarm", "autoscaling:CreateAutoScalingGroup", "elasticloadbalancing:*"], "Resource": "*"}`)
 	c := asTask(t, p, "limited")
 	const queueARN = "arn:aws:sqs:us-east-1:000000000000:q"
 	calls := map[string]func() error{
@@ -685,6 +689,7 @@ func TestWritingsOfServices(t *testing.T) {
 		})
 		return err
 	}
+	calls["access logs"] = accessLogs(t, p, c)
 	created := 0
 	calls["a stack's notifications"] = func() error {
 		created++
@@ -745,7 +750,7 @@ func TestWritingsOfServices(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = s3Of(owner).PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{
-			Bucket: aws.String("other"), Policy: text("arn:aws:s3:::other/*", "s3:PutObject", `"logs.amazonaws.com"`),
+			Bucket: aws.String("other"), Policy: text("arn:aws:s3:::other/*", "s3:PutObject", `["logs.amazonaws.com", "logdelivery.elasticloadbalancing.amazonaws.com"]`),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -759,6 +764,30 @@ func TestWritingsOfServices(t *testing.T) {
 	check("let in", true)
 	letIn("Deny", "")
 	check("kept out", false)
+}
+
+// accessLogs makes a load balancer, and returns what switches its access log on, into the bucket other.
+func accessLogs(t *testing.T, p *Plane, c aws.Config) func() error {
+	const arn = "arn:aws:elasticloadbalancing:us-east-1:000000000000:loadbalancer/app/web/0123456789abcdef"
+	err := p.State.Update(t.Context(), func(tx *state.Tx) error {
+		tx.LoadBalancers.Put(&state.LoadBalancer{LoadBalancer: elbtypes.LoadBalancer{
+			LoadBalancerArn: aws.String(arn), LoadBalancerName: aws.String("web"), Type: elbtypes.LoadBalancerTypeEnumApplication,
+			State: &elbtypes.LoadBalancerState{Code: elbtypes.LoadBalancerStateEnumActive},
+		}})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		_, err := elasticloadbalancingv2.NewFromConfig(c).ModifyLoadBalancerAttributes(t.Context(), &elasticloadbalancingv2.ModifyLoadBalancerAttributesInput{
+			LoadBalancerArn: aws.String(arn),
+			Attributes: []elbtypes.LoadBalancerAttribute{
+				{Key: aws.String("access_logs.s3.enabled"), Value: aws.String("true")}, {Key: aws.String("access_logs.s3.bucket"), Value: aws.String("other")},
+			},
+		})
+		return err
+	}
 }
 
 // TestTopicPolicies: a role publishes if its own policies or the topic's allow it. A topic's policy by itself lets services publish, and nobody
