@@ -25,7 +25,7 @@ func serveMetrics(ctx context.Context, address string, nodes []*node.Agent, log 
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		log.Warn("the GPUs' metrics are not served; choose another address with --metrics, or none", "error", err)
+		log.Warn("the GPUs' metrics are not served; choose another address with --metrics, or with --metrics '' none", "error", err)
 		return nil
 	}
 	mux := http.NewServeMux()
