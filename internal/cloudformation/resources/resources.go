@@ -164,7 +164,9 @@ func (k *kind[P]) Check(resource string, properties map[string]any) error {
 	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
 }
 
-func (k *kind[P]) CheckDesired(properties map[string]any) []string { return k.faults(&decoder{strict: true}, properties) }
+func (k *kind[P]) CheckDesired(properties map[string]any) []string {
+	return k.faults(&decoder{strict: true}, properties)
+}
 
 func (k *kind[P]) faults(d *decoder, properties map[string]any) []string {
 	p := reflect.New(reflect.TypeFor[P]().Elem())
@@ -295,7 +297,9 @@ type bug struct {
 	at    string
 }
 
-func (b *bug) Error() string { return fmt.Sprintf("Internal Failure: a bug in Pintle, please report it: %v (%s)", b.value, b.at) }
+func (b *bug) Error() string {
+	return fmt.Sprintf("Internal Failure: a bug in Pintle, please report it: %v (%s)", b.value, b.at)
+}
 
 // panickedAt returns the place that panicked, such as iam_group.go:43. Deferred functions call it.
 func panickedAt() string {
