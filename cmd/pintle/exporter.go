@@ -20,7 +20,7 @@ func serveMetrics(ctx context.Context, address string, cache *dataset.Cache, nod
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		log.Warn("the GPUs' metrics are not served; choose another address with --metrics, or none", "error", err)
+		log.Warn("the GPUs' metrics are not served; choose another address with --metrics, or with --metrics '' none", "error", err)
 		return nil
 	}
 	mux := http.NewServeMux()

@@ -38,7 +38,8 @@ type stack struct {
 	t     *testing.T
 	plane *Plane
 	ctx   context.Context
-	made  map[string]any // what $NAME and $NAME.X stand for
+	made  map[string]any  // what $NAME and $NAME.X stand for
+	met   map[string]bool // the types of which there is one
 	count int
 }
 
@@ -112,28 +113,34 @@ func (s *stack) make(kind resources.Type, name string, properties map[string]any
 	return err
 }
 
-// without calls do with copies of a value from each of which one member or item is missing, and with its path.
-func without(v any, path string, do func(v any, path string)) {
+// mutate calls do with copies of a value in each of which one member or item is missing or another, and says what is.
+func mutate(v any, path string, do func(v any, path string)) {
 	switch v := v.(type) {
 	case map[string]any:
+		do(map[string]any{}, path+" empty")
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			less := maps.Clone(v)
 			delete(less, name)
-			do(less, path+"/"+name)
-			without(v[name], path+"/"+name, func(member any, path string) {
+			do(less, path+"/"+name+" missing")
+			mutate(v[name], path+"/"+name, func(member any, path string) {
 				other := maps.Clone(v)
 				other[name] = member
 				do(other, path)
 			})
 		}
 	case []any:
+		do([]any{}, path+" empty")
+		do(append(slices.Clone(v), v...), path+" twice")
 		for i, item := range v {
-			do(slices.Delete(slices.Clone(v), i, i+1), fmt.Sprint(path, "/", i))
-			without(item, fmt.Sprint(path, "/", i), func(item any, path string) {
+			mutate(item, fmt.Sprint(path, "/", i), func(item any, path string) {
 				other := slices.Clone(v)
 				other[i] = item
 				do(other, path)
 			})
+		}
+	case string:
+		for _, other := range []string{"", "x", "-1"} {
+			do(other, path+" "+other)
 		}
 	}
 }
@@ -146,43 +153,41 @@ func isTold(err error) bool {
 		errors.As(err, &refused) && refused.ErrorFault() != smithy.FaultServer && refused.ErrorMessage() != ""
 }
 
-// try does with a resource whatever a stack does, and returns the first error that isn't told.
-func (s *stack) try(kind resources.Type, properties map[string]any) error {
+// told fails the test for an error that isn't told.
+func (s *stack) told(path string, properties map[string]any, err error) {
+	s.t.Helper()
+	if !isTold(err) {
+		given, _ := json.Marshal(properties)
+		s.t.Errorf("%s: %v: %s", path, err, given)
+	}
+}
+
+// try does with a resource whatever a stack does.
+func (s *stack) try(kind resources.Type, properties map[string]any, path string) {
 	if err := kind.Check("R", properties); err != nil {
-		return s.untold(err)
+		s.told(path, properties, err)
+		return
 	}
 	step := s.step()
 	id, err := kind.Create(s.ctx, step, properties)
+	s.told(path, properties, err)
 	if err != nil {
-		return s.untold(err)
+		return
 	}
 	kind.Changes(properties, map[string]any{})
-	errs := []error{}
 	_, err = kind.Settled(s.ctx, step, id, properties)
-	errs = append(errs, err)
+	s.told(path, properties, err)
 	_, err = kind.Read(s.ctx, step, id, properties)
-	errs = append(errs, err)
+	s.told(path, properties, err)
 	if kind.IsReadable() {
 		_, err = kind.Live(s.ctx, step, id, properties)
-		errs = append(errs, err)
+		s.told(path, properties, err)
 	}
-	errs = append(errs, kind.Complete(s.ctx, step, id, properties))
+	s.told(path, properties, kind.Complete(s.ctx, step, id, properties))
 	step.Since = time.Now().Add(-time.Minute)
 	_, err = kind.Create(s.ctx, step, properties)
-	errs = append(errs, err, kind.Delete(s.ctx, step, id, properties))
-	for _, err := range errs {
-		if err := s.untold(err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *stack) untold(err error) error {
-	if isTold(err) {
-		return nil
-	}
-	return err
+	s.told(path, properties, err)
+	s.told(path, properties, kind.Delete(s.ctx, step, id, properties))
 }
 
 // importCertificate returns the ARN of a certificate.
@@ -201,37 +206,23 @@ func importCertificate(t *testing.T, p *Plane) string {
 	return *out.CertificateArn
 }
 
-// TestResourcesWithout makes a resource of each of CloudFormation's types, and then others that lack one thing of it each. None of them costs
-// more than a refusal that says why.
-func TestResourcesWithout(t *testing.T) {
+// resource is an example of a type.
+type resource struct {
+	kind       resources.Type
+	name       string
+	properties map[string]any
+}
+
+// examples makes a resource of each type, and more of some.
+func (s *stack) examples() (all []resource) {
 	text, err := os.ReadFile("testdata/resources.yaml")
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	var examples []map[string]map[string]any
 	if err := yaml.Unmarshal(text, &examples); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	p := opened(t, Options{Fleet: FleetOptions{Kind: "local"}})
-	s := &stack{t: t, plane: p, ctx: call.With(t.Context(), call.Call{Service: "cloudformation", Stack: stackID}), made: map[string]any{
-		"$policy": statement("sqs:SendMessage", map[string]any{"Resource": "*", "Principal": "*"}),
-		"$topics": statement("sns:Publish", map[string]any{"Resource": "*", "Principal": "*"}),
-		"$own":    statement("sqs:SendMessage", map[string]any{"Resource": "*"}),
-		"$trust": statement("sts:AssumeRole", map[string]any{"Principal": map[string]any{
-			"Service": []any{"autoscaling.amazonaws.com", "ecs-tasks.amazonaws.com"},
-		}}),
-	}}
-	s.made["$certificate"] = importCertificate(t, p)
-	met := map[string]bool{ // without examples
-		"AWS::CloudFormation::Stack":                  true, // its template is a resource of its own
-		"AWS::SecretsManager::SecretTargetAttachment": true, // each is refused
-	}
-	type resource struct {
-		kind       resources.Type
-		name       string
-		properties map[string]any
-	}
-	var all []resource
 	for _, example := range examples {
 		for title, properties := range example {
 			typ, name, named := strings.Cut(title, " ")
@@ -240,27 +231,56 @@ func TestResourcesWithout(t *testing.T) {
 			}
 			r := resource{resources.Lookup(typ), name, s.filled(properties).(map[string]any)}
 			if err := s.make(r.kind, name, r.properties); err != nil {
-				t.Errorf("%s: %v", title, err)
+				s.t.Errorf("%s: %v", title, err)
 			}
-			met[typ] = true
+			s.met[typ] = true
 			all = append(all, r)
 		}
 	}
+	return all
+}
+
+// TestMutatedResources makes a resource of each of CloudFormation's types, and then others in which one thing each is missing or another. None of
+// them costs more than a refusal that says why.
+func TestMutatedResources(t *testing.T) {
+	p := opened(t, Options{Fleet: FleetOptions{Kind: "local"}})
+	s := &stack{t: t, plane: p, ctx: call.With(t.Context(), call.Call{Service: "cloudformation", Stack: stackID})}
+	s.made = map[string]any{
+		"$certificate": importCertificate(t, p),
+		"$policy":      statement("sqs:SendMessage", map[string]any{"Resource": "*", "Principal": "*"}),
+		"$topics":      statement("sns:Publish", map[string]any{"Resource": "*", "Principal": "*"}),
+		"$own":         statement("sqs:SendMessage", map[string]any{"Resource": "*"}),
+		"$trust": statement("sts:AssumeRole", map[string]any{"Principal": map[string]any{
+			"Service": []any{"autoscaling.amazonaws.com", "ecs-tasks.amazonaws.com"},
+		}}),
+	}
+	s.met = map[string]bool{
+		"AWS::CloudFormation::Stack":                  true, // its template is a resource of its own
+		"AWS::SecretsManager::SecretTargetAttachment": true, // each is refused
+	}
+	all := s.examples()
 	for _, name := range resources.Names() {
-		if !met[name] {
+		if !s.met[name] {
 			t.Errorf("there is no example of %s", name)
 		}
 	}
 	for _, r := range slices.Backward(all) {
-		if err := r.kind.Delete(s.ctx, s.step(), fmt.Sprint(s.made["$"+r.name+" id"]), r.properties); !isTold(err) {
-			t.Errorf("delete %s: %v", r.name, err)
-		}
-		without(r.properties, r.name, func(v any, path string) {
-			properties := v.(map[string]any)
-			if err := s.try(r.kind, properties); err != nil {
-				given, _ := json.Marshal(properties)
-				t.Errorf("without %s: %v: %s", path, err, given)
-			}
-		})
+		s.mutate(r)
 	}
+}
+
+// mutate changes one thing after the other in a resource that there is, deletes it, and makes others of which one thing is other each.
+func (s *stack) mutate(r resource) {
+	step, id := s.step(), fmt.Sprint(s.made["$"+r.name+" id"])
+	mutate(r.properties, r.name, func(v any, path string) {
+		other := v.(map[string]any)
+		if !r.kind.IsUpdatable() || r.kind.Check("R", other) != nil {
+			return
+		}
+		s.told(path, other, r.kind.Update(s.ctx, step, id, r.properties, other))
+		s.told(path, other, r.kind.Update(s.ctx, step, id, other, r.properties))
+	})
+	s.told("delete "+r.name, r.properties, r.kind.Delete(s.ctx, step, id, r.properties))
+	s.try(r.kind, r.properties, r.name)
+	mutate(r.properties, r.name, func(v any, path string) { s.try(r.kind, v.(map[string]any), path) })
 }

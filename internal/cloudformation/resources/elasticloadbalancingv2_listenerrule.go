@@ -42,7 +42,7 @@ var _ = add(&kind[*listenerRule]{
 		return *out.Rules[0].RuleArn, nil
 	},
 	update: func(ctx context.Context, s Step, arn string, before, after *listenerRule) error {
-		if *before.Priority != *after.Priority {
+		if before.Priority != nil && *before.Priority != *after.Priority { // one that was found again was found by its priority
 			err := did[elb.SetRulePrioritiesOutput](ctx, s, &elb.SetRulePrioritiesInput{
 				RulePriorities: []types.RulePriorityPair{{RuleArn: &arn, Priority: after.Priority}},
 			})

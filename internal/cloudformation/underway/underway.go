@@ -4,11 +4,12 @@ package underway
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"runtime/debug"
 	"time"
 
 	"github.com/pintle/pintle/internal/state"
-	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
 // Work is what is carried out.
@@ -69,7 +70,7 @@ const (
 func Safely(do func() (moved bool, err error)) (moved bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.Panic(p)
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return do()

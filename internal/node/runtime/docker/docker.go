@@ -47,7 +47,7 @@ func New(ctx context.Context, host string) (*Runtime, error) {
 		return nil, fmt.Errorf("docker: %w", err)
 	}
 	if _, err := api.ServerVersion(ctx, client.ServerVersionOptions{}); err != nil {
-		return nil, errors.Join(fmt.Errorf("the Docker Engine does not answer: %w", err), api.Close())
+		return nil, errors.Join(fmt.Errorf("the Docker Engine does not answer (start it, or choose another runtime with --runtime): %w", err), api.Close())
 	}
 	return &Runtime{api: api}, nil
 }
