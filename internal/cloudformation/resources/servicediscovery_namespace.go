@@ -13,7 +13,7 @@ import (
 // privateNamespace has the properties of AWS::ServiceDiscovery::PrivateDnsNamespace. Its physical ID is the namespace's.
 type privateNamespace struct {
 	Name        *string `cfn:"required,create"`
-	Vpc         *string `cfn:"required,create,write"`
+	Vpc         *string `cfn:"create,write"` // creation needs it, and nothing tells it of a namespace that is there
 	Description *string
 	Properties  *types.PrivateDnsNamespaceProperties
 	Tags        []Tag
