@@ -60,6 +60,8 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) 'FuzzDecode$$' ./internal/acs
 	$(FUZZ) 'FuzzDecodeSigned$$' ./internal/acs
 	$(FUZZ) FuzzPattern ./internal/elb/routing
+	$(FUZZ) FuzzOwn ./internal/node/nameserver
+	$(FUZZ) FuzzAnswers ./internal/node/nameserver
 	$(FUZZ) FuzzGuard ./internal/sqlitefile
 	$(FUZZ) FuzzLog ./internal/sqlitefile
 	$(FUZZ) FuzzTree ./internal/sqlitefile

@@ -81,7 +81,7 @@ func implemented(t *testing.T) []string {
 		"EC2 Auto Scaling": "autoscaling", "Application Auto Scaling": "application-autoscaling",
 		"Amazon SQS": "sqs", "Amazon SNS": "sns", "Amazon S3": "s3", "AWS CloudFormation": "cloudformation", "AWS Cloud Control API": "cloudcontrol",
 		"AWS Systems Manager": "ssm", "AWS Secrets Manager": "secretsmanager", "Amazon ECR": "ecr", "AWS IAM": "iam",
-		"Elastic Load Balancing": "elbv2", "AWS Certificate Manager": "acm",
+		"Elastic Load Balancing": "elbv2", "AWS Cloud Map": "servicediscovery", "AWS Certificate Manager": "acm",
 	}
 	var out []string
 	current := ""

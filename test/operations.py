@@ -1867,6 +1867,56 @@ elb.delete_target_group(**tg)
 acm.delete_certificate(CertificateArn=certificate)
 wait(elb, "load_balancers_deleted", LoadBalancerArns=[balancer["LoadBalancerArn"]])
 
+# Cloud Map
+cloudmap = client("servicediscovery")
+def operated(out):
+    operation = cloudmap.get_operation(OperationId=out["OperationId"])["Operation"]
+    assert operation["Status"] == "SUCCESS", operation
+    return operation["Targets"]
+names = operated(cloudmap.create_private_dns_namespace(Name="corp.local", Vpc="vpc-1", Tags=[{"Key": "a", "Value": "1"}]))["NAMESPACE"]
+plain = operated(cloudmap.create_http_namespace(Name="plain"))["NAMESPACE"]
+assert refused("NamespaceAlreadyExists", cloudmap.create_http_namespace, Name="plain")["NamespaceId"] == plain
+refused("InvalidInput", cloudmap.create_public_dns_namespace, Name="example.com")
+operated(cloudmap.update_private_dns_namespace(Id=names, Namespace={"Properties": {"DnsProperties": {"SOA": {"TTL": 30}}}}))
+operated(cloudmap.update_http_namespace(Id=plain, Namespace={"Description": "d"}))
+refused("InvalidInput", cloudmap.update_public_dns_namespace, Id=names, Namespace={"Description": "d"})
+described = cloudmap.get_namespace(Id=names)["Namespace"]
+assert described["Properties"]["DnsProperties"]["SOA"] == {"TTL": 30}, described
+got = [n["Id"] for p in cloudmap.get_paginator("list_namespaces").paginate(Filters=[{"Name": "TYPE", "Values": ["HTTP"]}]) for n in p["Namespaces"]]
+assert got == [plain], got
+web = cloudmap.create_service(Name="web", NamespaceId=names, DnsConfig={"DnsRecords": [{"Type": "A", "TTL": 10}]}, HealthCheckCustomConfig={})["Service"]
+assert (web["Type"], web["DnsConfig"]["RoutingPolicy"]) == ("DNS_HTTP", "MULTIVALUE"), web
+assert refused("ServiceAlreadyExists", cloudmap.create_service, Name="web", NamespaceId=names)["ServiceId"] == web["Id"]
+operated(cloudmap.update_service(Id=web["Id"], Service={"Description": "d", "DnsConfig": {"DnsRecords": [{"Type": "A", "TTL": 20}]}}))
+assert cloudmap.get_service(Id=web["Arn"])["Service"]["Description"] == "d"
+got = [s["Name"] for p in cloudmap.get_paginator("list_services").paginate(Filters=[{"Name": "NAMESPACE_ID", "Values": [names]}]) for s in p["Services"]]
+assert got == ["web"], got
+cloudmap.update_service_attributes(ServiceId=web["Id"], Attributes={"a": "1", "b": "2"})
+cloudmap.delete_service_attributes(ServiceId=web["Id"], Attributes=["a"])
+assert cloudmap.get_service_attributes(ServiceId=web["Id"])["ServiceAttributes"]["Attributes"] == {"b": "2"}
+cloudmap.tag_resource(ResourceARN=web["Arn"], Tags=[{"Key": "b", "Value": "2"}, {"Key": "c", "Value": ""}])
+cloudmap.untag_resource(ResourceARN=web["Arn"], TagKeys=["c"])
+assert cloudmap.list_tags_for_resource(ResourceARN=web["Arn"])["Tags"] == [{"Key": "b", "Value": "2"}]
+operated(cloudmap.register_instance(ServiceId=web["Id"], InstanceId="i", Attributes={"AWS_INSTANCE_IPV4": "10.0.0.1", "color": "red"}))
+assert cloudmap.get_instance(ServiceId=web["Id"], InstanceId="i")["Instance"]["Attributes"]["color"] == "red"
+assert [i["Id"] for p in cloudmap.get_paginator("list_instances").paginate(ServiceId=web["Id"]) for i in p["Instances"]] == ["i"]
+cloudmap.update_instance_custom_health_status(ServiceId=web["Id"], InstanceId="i", Status="UNHEALTHY")
+assert cloudmap.get_instances_health_status(ServiceId=web["Id"])["Status"] == {"i": "UNHEALTHY"}
+by_name = {"NamespaceName": "corp.local", "ServiceName": "web"}
+assert cloudmap.discover_instances(**by_name, HealthStatus="HEALTHY")["Instances"] == []
+found = cloudmap.discover_instances(**by_name, QueryParameters={"color": "red"})
+assert [i["InstanceId"] for i in found["Instances"]] == ["i"], found
+assert cloudmap.discover_instances_revision(**by_name)["InstancesRevision"] == found["InstancesRevision"]
+refused("ServiceNotFound", cloudmap.discover_instances, NamespaceName="corp.local", ServiceName="none")
+refused("ResourceInUse", cloudmap.delete_service, Id=web["Id"])
+operated(cloudmap.deregister_instance(ServiceId=web["Id"], InstanceId="i"))
+got = [o["Id"] for p in cloudmap.get_paginator("list_operations").paginate(Filters=[{"Name": "SERVICE_ID", "Values": [web["Id"]]}]) for o in p["Operations"]]
+assert len(got) == 3, got
+cloudmap.delete_service(Id=web["Id"])
+operated(cloudmap.delete_namespace(Id=names))
+operated(cloudmap.delete_namespace(Id=plain))
+refused("NamespaceNotFound", cloudmap.get_namespace, Id=names)
+
 # An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]
 called.discard("ecs:ListDaemons")

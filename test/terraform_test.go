@@ -75,6 +75,24 @@ func TestTerraformBalancer(t *testing.T) {
 	}
 }
 
+// TestTerraformDiscovery is TestTerraform for Cloud Map: namespaces, services, an instance, and a service of ECS that registers its task.
+func TestTerraformDiscovery(t *testing.T) {
+	t.Parallel()
+	plugins := findTerraform(t)
+	p := Up(t, "c5.large")
+	applyAndDestroy(p, plugins, "terraform/discovery", func() {
+		Eventually(t, "the service's task is an instance", func() bool {
+			return p.AWS("servicediscovery", "discover-instances", "--namespace-name", "corp.local", "--service-name", "web",
+				"--query", "Instances[0].Attributes.ECS_SERVICE_NAME", "--output", "text") == "web"
+		})
+	})
+	for what, query := range map[string]string{"list-namespaces": "length(Namespaces)", "list-services": "length(Services)"} {
+		if n := p.AWS("servicediscovery", what, "--query", query, "--output", "text"); n != "0" {
+			t.Errorf("%s: %s are left", what, n)
+		}
+	}
+}
+
 // findTerraform returns the directory with Terraform's providers, or skips the test.
 func findTerraform(t *testing.T) string {
 	t.Helper()

@@ -122,7 +122,7 @@ func (w *world) rollOut() {
 var ofAllTypes = map[string]string{
 	"running": running, "stored": stored, "told": told, "entitled": entitled, "peopled": peopled, "secretive": secretive, "scaled": scaled,
 	"networked": networked, "fleet": fleet, "before": before, "stocked": stocked, "rolled": rolled, "alone": alone,
-	"keyed": keyed, "walled": walled, "embedded": embedded, "balanced": balanced,
+	"keyed": keyed, "walled": walled, "embedded": embedded, "balanced": balanced, "found": found,
 }
 
 // TestIdentified: what identifies a resource leads to its physical ID and back, and is all that's needed to read it.

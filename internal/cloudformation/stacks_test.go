@@ -28,6 +28,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/iam"
+	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/ssm"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
@@ -94,6 +95,7 @@ func newWorldWith(t testing.TB, kept *metrics.Store, rows journaltest.Rows, more
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
 		ecr.API(ecr.New(store, ecr.Options{Account: owner})),
 		elb.API(elb.New(store, elb.Options{Account: owner})),
+		servicediscovery.API(servicediscovery.New(store, servicediscovery.Options{Account: owner})),
 		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})),
 		ec2.API(ec2.New(store, ec2.Options{Account: owner})),
 		autoscaling.API(autoscaling.New(store, autoscaling.Options{Account: owner, Topics: anyTopic{}})),

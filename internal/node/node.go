@@ -332,6 +332,7 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	}
 	if endpoint != "" {
 		env["AWS_ENDPOINT_URL"] = endpoint
+		env["AWS_DISABLE_HOST_PREFIX_INJECTION"] = "true" // DiscoverInstances would go to data- before the endpoint's name
 	}
 	if path := a.config.Authority.Path; path != "" && a.config.Runtime.Name() == "process" {
 		env["AWS_CA_BUNDLE"] = path
