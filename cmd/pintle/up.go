@@ -73,6 +73,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 		return err
 	}
 	c.Runtime = m.runtime.Name()
+	c.SharedFiles = c.FileSystems
 	c.FleetAgent = append(c.containerFlags(), c.FleetAgent...)
 	p, err := c.open(ctx)
 	if err != nil {
