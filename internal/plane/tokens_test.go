@@ -74,7 +74,7 @@ var listed = map[string]string{
 	"PolicyType":           "DATA_PROTECTION_POLICY",
 	"QueueUrl":             "http://localhost:4566/000000000000/x",
 	"RepositoryName":       "images",
-	"ResourceId":           "fs-1",
+	"ResourceId":           "fs-01234567",
 	"RoleName":             "x",
 	"SecretId":             "x",
 	"SecretIdList":         "x",
@@ -218,7 +218,7 @@ func makeParents(t *testing.T, p *Plane) {
 		TemplateBody: new(`{"Resources":{"T":{"Type":"AWS::SQS::Queue"}}}`),
 	}))
 	try(nil, p.State.Update(ctx, func(tx *state.Tx) error {
-		tx.FileSystems.Put(&state.FileSystem{FileSystemDescription: efstypes.FileSystemDescription{FileSystemId: new("fs-1")}})
+		tx.FileSystems.Put(&state.FileSystem{FileSystemDescription: efstypes.FileSystemDescription{FileSystemId: new("fs-01234567")}})
 		return nil
 	}))
 }
