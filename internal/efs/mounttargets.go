@@ -41,7 +41,8 @@ func (s *Service) CreateMountTarget(ctx context.Context, in *api.CreateMountTarg
 				return account.RefuseWith(http.StatusConflict, "MountTargetConflict", "mount target already exists in this AZ")
 			}
 			if aws.ToString(m.VpcId) != aws.ToString(subnet.VpcId) {
-				return account.RefuseWith(http.StatusConflict, "MountTargetConflict", "requested subnet for new mount target is not in the same VPC as existing mount targets")
+				return account.RefuseWith(http.StatusConflict, "MountTargetConflict",
+					"requested subnet for new mount target is not in the same VPC as existing mount targets")
 			}
 		}
 		address, err := pickAddress(tx.View, subnet, in.IpAddress)
