@@ -6,8 +6,8 @@ help: ## list the targets
 
 # Without the symbol table and DWARF a program is a third smaller. Stack traces and pprof need neither.
 # Without cgo a program runs on every Linux with glibc, however old, whatever it was built on. It needs no C compiler.
-# Nor does inlining pay in the clients and types of the AWS SDK and the libraries for containers and metrics: it costs 2 MB.
-OUTLINED := $(foreach p,aws google moby docker cilium vishvananda prometheus,-gcflags=github.com/$(p)/...=-l) -gcflags=google.golang.org/...=-l
+# Nor does inlining pay in the clients and types of the AWS SDK and the libraries for containers: it costs 2 MB.
+OUTLINED := $(foreach p,aws google moby docker cilium vishvananda,-gcflags=github.com/$(p)/...=-l) -gcflags=google.golang.org/...=-l
 GO_BUILD := CGO_ENABLED=0 go build -v -trimpath -ldflags '-s -w' $(OUTLINED)
 # A first build compiles some 700 packages, for minutes; this says how far it is.
 SHELL := /bin/bash
@@ -46,6 +46,7 @@ fuzz: ## fuzz the parsers, some ten seconds each
 	$(FUZZ) FuzzParse ./internal/ecs/query
 	$(FUZZ) FuzzParse ./internal/logs/filterpattern
 	$(FUZZ) FuzzParse ./internal/logs/insights
+	$(FUZZ) FuzzParse ./internal/exposition
 	$(FUZZ) FuzzParse ./internal/cloudformation/template
 	$(FUZZ) FuzzPatch ./internal/cloudformation/cloudcontrol
 	$(FUZZ) FuzzParse ./internal/iam/policy
@@ -92,6 +93,7 @@ bench: build ## run the benchmarks: over HTTP beside moto's server where it is i
 	go run ./bench/sqs
 	go run ./bench/strangers
 	go run ./bench/stacks
+	go run ./bench/balancer
 	go test -run xxx -bench . -benchmem ./internal/state ./internal/ecs/... ./internal/autoscaling/... ./internal/appautoscaling/... ./internal/cloudformation ./internal/cloudwatch/... ./internal/logs/... ./internal/s3/... ./internal/sqs/... ./internal/sim ./internal/wire/...
 	go run ./bench/reaction
 	go run ./bench/reaction -queue

@@ -27,6 +27,7 @@ var ground = map[string]rule{
 	"datachannel":  {[]string{"datachannel"}, "nodes and the client of execute-command use it, and either may be AWS's"},
 	"disk":         {nil, "it is below all stores"},
 	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},
+	"exposition":   {nil, "nodes use it, and a program in containers on AWS"},
 	"file":         {nil, "it is below all stores"},
 	"groupcommit":  {nil, "it is below all stores"},
 	"instancetype": {nil, "it is data"},
@@ -77,8 +78,8 @@ var above = map[string]rule{
 		},
 		"it is plane with a clock that jumps, so it steps the loops itself",
 	},
-	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext"}, "it speaks to any ECS, so it knows nothing of this one"},
-	"sidecar": {nil, "it runs on AWS, too"},
+	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext", "exposition"}, "it speaks to any ECS, so it knows nothing of this one"},
+	"sidecar": {[]string{"exposition"}, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},
 }
 

@@ -92,6 +92,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("Shell", c.shell)
 	t.Run("AtOnce", c.atOnce)
 	t.Run("OwnNetwork", c.ownNetwork)
+	t.Run("Discovery", c.discovery)
 	t.Run("SecurityGroups", c.securityGroups)
 }
 

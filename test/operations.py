@@ -1860,6 +1860,25 @@ assert [d["Tags"] for d in got] == [[{"Key": "a", "Value": "1"}], [{"Key": "b", 
 assert "MinimumLoadBalancerCapacity" not in elb.describe_capacity_reservation(**lb)
 assert {"Name": "target-groups", "Max": "3000"} in elb.describe_account_limits()["Limits"]
 assert elb.describe_ssl_policies(Names=["ELBSecurityPolicy-2016-08"])["SslPolicies"][0]["SslProtocols"][0] == "TLSv1.2"
+
+# An Auto Scaling group behind a target group
+behind = elb.create_target_group(Name="behind", Protocol="HTTP", Port=80, VpcId=vpc)["TargetGroups"][0]["TargetGroupArn"]
+g = dict(AutoScalingGroupName="behind")
+asg.create_launch_configuration(LaunchConfigurationName="behind", ImageId="ami-1", InstanceType="c5.large")
+asg.create_auto_scaling_group(**g, MinSize=0, MaxSize=1, LaunchConfigurationName="behind", AvailabilityZones=["us-east-1a"], HealthCheckType="ELB")
+refused("ValidationError", asg.attach_load_balancer_target_groups, **g, TargetGroupARNs=[behind, tg["TargetGroupArn"]])  # one of addresses
+asg.attach_load_balancer_target_groups(**g, TargetGroupARNs=[behind])
+assert asg.describe_load_balancer_target_groups(**g)["LoadBalancerTargetGroups"] == [{"LoadBalancerTargetGroupARN": behind, "State": "Added"}]
+assert asg.describe_auto_scaling_groups(AutoScalingGroupNames=["behind"])["AutoScalingGroups"][0]["TargetGroupARNs"] == [behind]
+asg.detach_load_balancer_target_groups(**g, TargetGroupARNs=[behind])
+asg.attach_traffic_sources(**g, TrafficSources=[{"Identifier": behind, "Type": "elbv2"}])
+assert asg.describe_traffic_sources(**g)["TrafficSources"] == [{"Identifier": behind, "TrafficSource": behind, "Type": "elbv2", "State": "Added"}]
+asg.detach_traffic_sources(**g, TrafficSources=[{"Identifier": behind}])
+refused("ValidationError", asg.detach_traffic_sources, **g, TrafficSources=[{"Identifier": behind}])
+asg.delete_auto_scaling_group(**g)
+asg.delete_launch_configuration(LaunchConfigurationName="behind")
+elb.delete_target_group(TargetGroupArn=behind)
+
 refused("ResourceInUse", elb.delete_target_group, **tg)
 elb.delete_rule(RuleArn=rule["RuleArn"])
 elb.delete_listener(**ls)

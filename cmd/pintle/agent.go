@@ -55,9 +55,12 @@ type nodeFlags struct {
 	Images      []string
 	ImagesFile  string
 	BlockIMDS   bool
+	DNS         string
 	Keep        time.Duration
 	ImagePull   string
 	ImageBudget int64
+	PeerPulls   bool
+	PeerAddress string
 	DataSets    string
 	DataBudget  int64
 	FileSystems string
@@ -126,10 +129,26 @@ func (c *nodeFlags) define(f flags) {
 			"nodes and the control plane, such as an NFS export that is mounted there. Default none.",
 	)
 	f.BoolVar(
+		&c.PeerPulls, "peer-pulls", false,
+		"Fetch layers of images that the control plane has from other nodes of the cluster with this flag, and pass layers on to them: up to a quarter "+
+			"of --image-budget is kept for that.",
+	)
+	f.StringVar(
+		&c.PeerAddress, "peer-address", "",
+		"With --peer-pulls: where other nodes reach this one, HOST:PORT; default a free port of the address that it has towards the control plane.",
+	)
+	f.placeholder("peer-address", "HOST:PORT")
+	f.BoolVar(
 		&c.BlockIMDS, "awsvpc-block-imds", false,
 		"Keep tasks in network mode awsvpc from the instance metadata service, 169.254.169.254.",
 	)
 	f.env("awsvpc-block-imds", "ECS_AWSVPC_BLOCK_IMDS")
+	f.StringVar(
+		&c.DNS, "dns", "",
+		"Address at which this machine's first node also answers the names of AWS Cloud Map, such as 127.0.0.1:8053, for tasks of plain "+
+			"processes or in network mode host. Others find the names without it.",
+	)
+	f.placeholder("dns", "ADDRESS:PORT")
 	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone of the node; default the region's first.")
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
@@ -311,6 +330,21 @@ func (c *agentCmd) runUserData(ctx context.Context, config aws.Config, log *slog
 	return err
 }
 
+// announcing returns what tells the control plane of a node's layers.
+func announcing(config aws.Config, endpoint string) func(context.Context, acs.PeerAnnouncement) (acs.PeerWelcome, error) {
+	return func(ctx context.Context, a acs.PeerAnnouncement) (welcome acs.PeerWelcome, err error) {
+		body, err := json.Marshal(a)
+		if err != nil {
+			return welcome, err
+		}
+		answer, err := callPintle(ctx, config, http.MethodPost, endpoint+acs.PeerPath, body)
+		if err != nil {
+			return welcome, err
+		}
+		return welcome, json.Unmarshal(answer, &welcome)
+	}
+}
+
 // instanceCredentials asks the control plane for the credentials of an instance's role. There are none to have for a node with a key of its own,
 // which says itself which instance it is.
 func instanceCredentials(ctx context.Context, config aws.Config, endpoint, id string) (*bootstrap.Credentials, error) {
@@ -402,7 +436,11 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Keep = f.Keep
 	c.Pull = engine.PullBehavior(f.ImagePull)
 	c.ImageBudget = cmp.Or(f.ImageBudget, m.imageBudget)
+	if f.PeerPulls {
+		c.PeerPulls = &node.PeerPulls{Address: f.PeerAddress, Announce: announcing(config, c.Endpoint)}
+	}
 	c.BlockInstanceMetadata = f.BlockIMDS
+	c.DNS = f.DNS
 	c.Runtime = m.runtime
 	c.Networks = m.networks
 	c.Groups = m.groups

@@ -13,9 +13,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/elb/accesslog"
 	"github.com/pintle/pintle/internal/elb/carrier"
 	"github.com/pintle/pintle/internal/elb/proxy"
 	"github.com/pintle/pintle/internal/file"
@@ -63,23 +65,39 @@ func (c *balancerCmd) carry(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	counter := carrier.NewCounter()
-	p := proxy.New(proxy.Config{Host: c.Listen, Connections: c.Connections, DrainTime: c.DrainTime, Observer: counter, Log: log})
-	f := carrier.New(p, counter, carrier.Options{
+	var f *carrier.Carrier
+	logs := accesslog.New(accesslog.Options{
+		Dir:  filepath.Join(c.Data, "accesslogs"),
+		Now:  time.Now,
+		Send: func(ctx context.Context, part accesslog.File) error { return f.SendLog(ctx, part) },
+		Log:  log,
+	})
+	p := proxy.New(proxy.Config{
+		Host: c.Listen, Connections: c.Connections, DrainTime: c.DrainTime, Observer: proxy.Observers{counter, logs}, Log: log,
+	})
+	f = carrier.New(p, counter, carrier.Options{
 		ID:    id,
 		Dir:   c.Data,
 		Host:  c.Listen,
 		First: first,
 		Last:  last,
+		Logs:  logs,
 		Post: func(ctx context.Context, path string, body []byte) ([]byte, error) {
 			return callPintle(ctx, config, http.MethodPost, c.Endpoint+path, body)
 		},
 		Log: log,
 	})
 	log.Info("balancing", "endpoint", c.Endpoint, "listen", c.Listen, "name", id)
+	logging, end := context.WithCancel(context.WithoutCancel(ctx)) // until the last request has ended
+	defer end()
+	logged := make(chan error, 1)
+	go func() { logged <- logs.Run(logging) }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.Run(ctx) })
 	g.Go(func() error { return f.Run(ctx) })
-	return g.Wait()
+	err = g.Wait()
+	end()
+	return errors.Join(err, <-logged)
 }
 
 // lock returns the lock of the directory, which one process at a time may have.

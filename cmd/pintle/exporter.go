@@ -7,25 +7,16 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
+	"github.com/pintle/pintle/internal/exposition"
 	"github.com/pintle/pintle/internal/node"
 	"github.com/pintle/pintle/internal/node/dataset"
 )
 
-// serveMetrics serves the nodes' GPUs and the cache of data sets to Prometheus at /metrics, until ctx ends. If the address is taken, for example by a dcgm-exporter,
-// it only logs that, so that the node can run tasks.
+// serveMetrics serves the nodes' GPUs and the cache of data sets to Prometheus at /metrics, until ctx ends. If the address is taken, for example
+// by a dcgm-exporter, it only logs that, so that the node can run tasks.
 func serveMetrics(ctx context.Context, address string, cache *dataset.Cache, nodes []*node.Agent, log *slog.Logger) error {
 	if address == "" {
 		return nil
-	}
-	registry := prometheus.NewRegistry()
-	for _, n := range nodes {
-		registry.MustRegister(n)
-	}
-	if cache != nil {
-		registry.MustRegister(node.DataSetMetrics{Cache: cache})
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -33,7 +24,17 @@ func serveMetrics(ctx context.Context, address string, cache *dataset.Cache, nod
 		return nil
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		var page exposition.Page
+		for _, n := range nodes {
+			n.Expose(&page)
+		}
+		if cache != nil {
+			node.ExposeDataSets(cache, &page)
+		}
+		w.Header().Set("Content-Type", exposition.ContentType)
+		page.Write(w) //nolint:errcheck // whoever asked has gone
+	})
 	web := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,

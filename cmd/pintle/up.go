@@ -108,6 +108,9 @@ func (c *upCmd) containerFlags() []string {
 	if c.ImageBudget != 0 {
 		all = append(all, "--image-budget="+strconv.FormatInt(c.ImageBudget, 10))
 	}
+	if c.PeerPulls {
+		all = append(all, "--peer-pulls")
+	}
 	if c.StrictLogs {
 		all = append(all, "--strict")
 	}
@@ -231,6 +234,9 @@ func remaining(p *plane.Plane, agents []*node.Agent) (lines []string) {
 	for id, pid := range p.Machines() {
 		lines = append(lines, fmt.Sprintf("machine %s with its tasks (process %d)", id, pid))
 	}
+	if pid := p.BalancerProcess(); pid != 0 {
+		lines = append(lines, fmt.Sprintf("the load balancers' process (process %d)", pid))
+	}
 	slices.Sort(lines)
 	return lines
 }
@@ -315,6 +321,7 @@ func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []s
 			return nil, err
 		}
 		out = append(out, a)
+		c.DNS = "" // the first node has it
 	}
 	return out, nil
 }

@@ -446,6 +446,43 @@ type NetworkRule struct {
 	Peers []string `json:"peers"`
 }
 
+// PintleNames tells a node the names that it answers to its tasks. It may come in parts.
+type PintleNames struct {
+	// Zones are all zones, each time.
+	Zones []Zone `json:"zones"`
+	// Services are those that the node hasn't been told of, or that have changed.
+	Services []NamedService `json:"services,omitempty"`
+	// Gone are the ids of those that it's to forget.
+	Gone []string `json:"gone,omitempty"`
+	// Complete ends the parts: from then on the node has been told of all services, so it forgets what an earlier connection told.
+	Complete bool `json:"complete,omitempty"`
+}
+
+// Zone is the name of a namespace, below which those of its services are.
+type Zone struct {
+	Name string `json:"name"` // without a dot at its end
+	TTL  uint32 `json:"ttl"`  // of negative answers, in seconds
+}
+
+// NamedService is a service with a name.
+type NamedService struct {
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`    // without a dot at its end
+	Records   map[string]uint32 `json:"records"` // their TTL in seconds, by type: A, AAAA, CNAME, SRV
+	Weighted  bool              `json:"weighted,omitempty"`
+	Instances []NamedInstance   `json:"instances,omitempty"`
+}
+
+// NamedInstance is an instance of a service.
+type NamedInstance struct {
+	ID        string `json:"id"`
+	IPv4      string `json:"ipv4,omitempty"`
+	IPv6      string `json:"ipv6,omitempty"`
+	CNAME     string `json:"cname,omitempty"`
+	Port      uint16 `json:"port,omitempty"`
+	Unhealthy bool   `json:"unhealthy,omitempty"`
+}
+
 func (*HeartbeatMessage) messageType() string             { return "HeartbeatMessage" }
 func (*HeartbeatAckRequest) messageType() string          { return "HeartbeatAckRequest" }
 func (*PayloadMessage) messageType() string               { return "PayloadMessage" }
@@ -461,3 +498,4 @@ func (*PintleExecute) messageType() string                { return "PintleExecut
 func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }
 func (*PintleTaskRules) messageType() string              { return "PintleTaskRules" }
+func (*PintleNames) messageType() string                  { return "PintleNames" }

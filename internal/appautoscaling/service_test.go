@@ -17,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire/validation"
@@ -284,6 +285,11 @@ func TestMetrics(t *testing.T) {
 		*a.Dimensions[0].Value != "app/my-alb/778d" || *a.Dimensions[1].Value != "targetgroup/my-tg/943f" {
 		t.Errorf("requests: %+v", a)
 	}
+	w.opts.Reaction = scaling.Fast
+	if a := w.alarms[*w.put(p).Alarms[0].AlarmName]; *a.Period != 60 || *a.EvaluationPeriods != 1 { // its target is for a minute
+		t.Errorf("requests, fast: %d times %d s", *a.EvaluationPeriods, *a.Period)
+	}
+	w.opts.Reaction = scaling.Faithful
 	for metric, name := range map[types.MetricType]string{
 		averageCPUUtilizationHighResolution:    "CPUUtilization",
 		averageMemoryUtilizationHighResolution: "MemoryUtilization",

@@ -69,19 +69,13 @@ func checkPredefined(p *types.PredefinedMetricSpecification) error {
 		}
 		return nil
 	case types.MetricTypeALBRequestCountPerTarget:
-		if _, _, ok := splitLabel(p.ResourceLabel); !ok {
+		if _, _, ok := scaling.SplitLabel(aws.ToString(p.ResourceLabel)); !ok {
 			return invalid("resourceLabel %q must be of the form app/NAME/ID/targetgroup/NAME/ID", aws.ToString(p.ResourceLabel))
 		}
 		return nil
 	}
 	return invalid("predefinedMetricType %q is not for ECS; it takes ECSServiceAverageCPUUtilization and "+
 		"ECSServiceAverageMemoryUtilization, also with HighResolution, and ALBRequestCountPerTarget", p.PredefinedMetricType)
-}
-
-// splitLabel splits a resource label into load balancer and target group, as their metrics name them.
-func splitLabel(label *string) (loadBalancer, targetGroup string, ok bool) {
-	loadBalancer, rest, ok := strings.Cut(aws.ToString(label), "/targetgroup/")
-	return loadBalancer, "targetgroup/" + rest, ok && strings.HasPrefix(loadBalancer, "app/") && rest != ""
 }
 
 func checkCustomized(c *types.CustomizedMetricSpecification) error {
@@ -187,6 +181,9 @@ func (s *Service) specifications(p *state.ScalingPolicy) []scaling.Alarm {
 // reaction returns how fast a policy's alarms react: as the options say, or faster if its metric has high resolution.
 func (s *Service) reaction(p *state.ScalingPolicy) scaling.Reaction {
 	m := p.TargetTrackingScalingPolicyConfiguration.PredefinedMetricSpecification
+	if m != nil && m.PredefinedMetricType == types.MetricTypeALBRequestCountPerTarget {
+		return s.opts.Reaction.PerMinute()
+	}
 	if m != nil && strings.HasSuffix(string(m.PredefinedMetricType), "HighResolution") &&
 		s.opts.Reaction.Period > scaling.HighResolution.Period {
 		return scaling.HighResolution
@@ -244,7 +241,7 @@ func setPredefined(in *cloudwatch.PutMetricAlarmInput, p *state.ScalingPolicy, m
 		return cloudwatchtypes.Dimension{Name: &name, Value: &value}
 	}
 	if metric.PredefinedMetricType == types.MetricTypeALBRequestCountPerTarget {
-		loadBalancer, targetGroup, _ := splitLabel(metric.ResourceLabel)
+		loadBalancer, targetGroup, _ := scaling.SplitLabel(aws.ToString(metric.ResourceLabel))
 		in.Namespace = new("AWS/ApplicationELB")
 		in.MetricName = new("RequestCountPerTarget")
 		in.Statistic = cloudwatchtypes.StatisticSum

@@ -25,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
@@ -390,7 +391,7 @@ func TestCreateRefuses(t *testing.T) {
 			m.InstancesDistribution = &types.InstancesDistribution{OnDemandPercentageAboveBaseCapacity: aws.Int32(0)}
 			spec(in, m)
 		}),
-		badGroup("a load balancer's health check", invalidCode, "HealthCheckType", func(in in) { in.HealthCheckType = aws.String("ELB") }),
+		badGroup("health checks of VPC Lattice", invalidCode, "HealthCheckType", func(in in) { in.HealthCheckType = aws.String("VPC_LATTICE") }),
 		badGroup("an unknown termination policy", invalidCode, "Random", func(in in) { in.TerminationPolicies = []string{"Random"} }),
 		badGroup("a launch configuration and a template", invalidCode, "Valid requests must contain either launchTemplate",
 			func(in in) { in.LaunchConfigurationName = aws.String("old") }),
@@ -399,7 +400,7 @@ func TestCreateRefuses(t *testing.T) {
 		badGroup("a zone of another region", invalidCode, "eu-west-1a",
 			func(in in) { in.AvailabilityZones = []string{"us-east-1a", "eu-west-1a"} }),
 		badGroup("an instance", invalidCode, "InstanceId", func(in in) { in.InstanceId = aws.String(free) }),
-		badGroup("a target group", invalidCode, "TargetGroupARNs", func(in in) { in.TargetGroupARNs = []string{"arn"} }),
+		badGroup("no target group", invalidCode, "TargetGroupARNs", func(in in) { in.TargetGroupARNs = []string{"arn"} }),
 		badGroup("a placement group", invalidCode, "PlacementGroup", func(in in) { in.PlacementGroup = aws.String("near") }),
 		badGroup("balanced zones alone", invalidCode, "AvailabilityZoneDistribution", func(in in) {
 			in.AvailabilityZoneDistribution = &types.AvailabilityZoneDistribution{
@@ -805,6 +806,7 @@ func TestPolicyRefuses(t *testing.T) {
 			}
 		}),
 		put("a metric that Pintle lacks", "does not measure ASGAverageNetworkIn", predefined(types.MetricTypeASGAverageNetworkIn), same),
+		put("requests without a label", "ResourceLabel", predefined(types.MetricTypeALBRequestCountPerTarget), same),
 		put("no such metric", `not "CPU"`, predefined("CPU"), same),
 		put("a label for the CPU metric", "ResourceLabel", predefined(types.MetricTypeASGAverageCPUUtilization), func(in in) {
 			in.TargetTrackingConfiguration.PredefinedMetricSpecification.ResourceLabel = aws.String("app/a/1/targetgroup/b/2")
@@ -1052,6 +1054,16 @@ func TestHookTarget(t *testing.T) {
 	if of().NotificationTargetARN != nil || of().RoleARN != nil {
 		t.Errorf("the target is %v still", *of().NotificationTargetARN)
 	}
+	for _, foreign := range []string{
+		strings.Replace(queue, "000000000000", "000000000001", 1),
+		strings.Replace(queue, "arn:aws:", "arn:aws-cn:", 1),
+		strings.Replace(queue, "us-east-1", "eu-west-1", 1),
+	} {
+		in.NotificationTargetARN = &foreign
+		if err := errOf(w.PutLifecycleHook(t.Context(), in)); err == nil || len(w.sent) != 1 {
+			t.Errorf("a hook on %s: %v, sent is %v", foreign, err, w.sent)
+		}
+	}
 	create := groupInput("hooked")
 	create.LifecycleHookSpecificationList = []types.LifecycleHookSpecification{{
 		LifecycleHookName:     aws.String("h"),
@@ -1059,6 +1071,11 @@ func TestHookTarget(t *testing.T) {
 		NotificationTargetARN: aws.String(queue),
 		RoleARN:               aws.String("role"),
 	}}
+	create.VPCZoneIdentifier = aws.String("subnet-00000000000000000")
+	if err := errOf(w.CreateAutoScalingGroup(t.Context(), create)); err == nil || len(w.sent) != 1 {
+		t.Errorf("a group in no subnet: %v, sent is %v", err, w.sent)
+	}
+	create.VPCZoneIdentifier = nil
 	w.must(errOf(w.CreateAutoScalingGroup(t.Context(), create)))
 	if len(w.sent) != 2 || w.sent[1]["AutoScalingGroupName"] != "hooked" {
 		t.Errorf("the queue was told %v", w.sent)
@@ -1088,6 +1105,20 @@ func TestNotifications(t *testing.T) {
 	if len(w.sent) != 2 || w.sent[0]["Event"] != state.NotifyTest || w.sent[0]["Subject"] != `Auto Scaling: test notification for group "g"` {
 		t.Errorf("the topic was told %v", w.sent)
 	}
+	w.update(func(tx *state.Tx) {
+		g := tx.AutoScalingGroups.Get("g").Clone()
+		g.Notifications = make([]state.GroupNotification, maxNotified)
+		tx.AutoScalingGroups.Put(g)
+	})
+	if _, full := errors.AsType[*types.LimitExceededFault](put(topic, state.NotifyLaunch)); !full || len(w.sent) != 2 {
+		t.Errorf("with its fill of topics the group sent %v", w.sent)
+	}
+	w.update(func(tx *state.Tx) {
+		g := tx.AutoScalingGroups.Get("g").Clone()
+		g.Notifications = nil
+		tx.AutoScalingGroups.Put(g)
+	})
+	w.must(put(topic, state.NotifyTerminate, state.NotifyLaunchError))
 	described := func() (all []string) {
 		out, err := w.DescribeNotificationConfigurations(t.Context(), &api.DescribeNotificationConfigurationsInput{AutoScalingGroupNames: []string{"g"}})
 		w.must(err)
@@ -1321,6 +1352,29 @@ func TestTagTwice(t *testing.T) {
 	}
 }
 
+// TestSystemTags: only CloudFormation sets tags whose keys begin with aws:, and nobody changes or deletes them.
+func TestSystemTags(t *testing.T) {
+	w := newWorld(t)
+	const key = "aws:cloudformation:stack-id"
+	in := groupInput("s")
+	in.Tags = []types.Tag{{Key: aws.String(key), Value: aws.String("arn"), PropagateAtLaunch: aws.Bool(true)}}
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a user's call", errOf(w.CreateAutoScalingGroup(t.Context(), in)))
+	w.must(errOf(w.CreateAutoScalingGroup(call.With(t.Context(), call.Call{Service: "autoscaling", Via: "cloudformation"}), in)))
+	tag := func(key string) []types.Tag {
+		return []types.Tag{{ResourceId: aws.String("s"), ResourceType: aws.String("auto-scaling-group"), Key: &key, Value: aws.String("x")}}
+	}
+	refused("a change", errOf(w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: tag(key)})))
+	refused("a deletion", errOf(w.DeleteTags(t.Context(), &api.DeleteTagsInput{Tags: tag(key)})))
+	w.must(errOf(w.CreateOrUpdateTags(t.Context(), &api.CreateOrUpdateTagsInput{Tags: tag("own")})))
+	w.must(errOf(w.DeleteTags(t.Context(), &api.DeleteTagsInput{Tags: tag("own")})))
+}
+
 // TestTagFilters: a tag or group must match all filters, each by any of the filter's values.
 func TestTagFilters(t *testing.T) {
 	w := newWorld(t)
@@ -1422,6 +1476,15 @@ func TestPoliciesOfMetrics(t *testing.T) {
 	w := newWorld(t)
 	w.must(errOf(w.PutScalingPolicy(t.Context(), tracking("load"))))
 	w.must(errOf(w.PutScalingPolicy(t.Context(), predefined(types.MetricTypeASGAverageCPUUtilization))))
+	requests := predefined(types.MetricTypeALBRequestCountPerTarget)
+	requests.PolicyName = aws.String("requests")
+	requests.TargetTrackingConfiguration.PredefinedMetricSpecification.ResourceLabel = aws.String("app/web/1/targetgroup/models/2")
+	out, err := w.PutScalingPolicy(t.Context(), requests)
+	w.must(err)
+	if a := w.alarms[*out.Alarms[0].AlarmName]; *a.Namespace != "AWS/ApplicationELB" || *a.MetricName != "RequestCountPerTarget" ||
+		a.Statistic != "Sum" || *a.Dimensions[0].Value != "app/web/1" || *a.Dimensions[1].Value != "targetgroup/models/2" {
+		t.Errorf("%+v", a)
+	}
 	for name, change := range map[string]func(*types.CustomizedMetricSpecification){
 		"statistic": func(m *types.CustomizedMetricSpecification) { m.Statistic = types.MetricStatisticMaximum },
 		"dimension": func(m *types.CustomizedMetricSpecification) {

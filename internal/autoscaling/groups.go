@@ -17,6 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // The limits of groups, from API_CreateAutoScalingGroup and the user guide's page on quotas.
@@ -33,11 +34,12 @@ var groupName = pattern.New(`^[^:/|\x00-\x1f\x7f]+$`, 255)
 func (s *Service) CreateAutoScalingGroup(
 	ctx context.Context, in *api.CreateAutoScalingGroupInput,
 ) (*api.CreateAutoScalingGroupOutput, error) {
-	g, err := s.newGroup(in)
+	g, err := s.newGroup(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNew(s.store.View(), g); err != nil {
+	v := s.store.View()
+	if err := cmp.Or(checkNew(v, g), place(v, g.Clone(), in.VPCZoneIdentifier, in.AvailabilityZones)); err != nil {
 		return nil, err
 	}
 	for i := range g.Hooks {
@@ -52,6 +54,9 @@ func (s *Service) CreateAutoScalingGroup(
 		if err := place(tx.View, g, in.VPCZoneIdentifier, in.AvailabilityZones); err != nil {
 			return err
 		}
+		if err := checkTargetGroups(tx.View, g, g.TargetGroupARNs); err != nil {
+			return err
+		}
 		tx.AutoScalingGroups.Put(g)
 		return nil
 	})
@@ -62,7 +67,7 @@ func (s *Service) CreateAutoScalingGroup(
 }
 
 // newGroup makes a group's row, with the checks that don't need the store.
-func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScalingGroup, error) {
+func (s *Service) newGroup(ctx context.Context, in *api.CreateAutoScalingGroupInput) (*state.AutoScalingGroup, error) {
 	name := aws.ToString(in.AutoScalingGroupName)
 	if !groupName.MatchString(name) {
 		return nil, invalid("AutoScalingGroupName %q must have 1 to 255 characters, none of them :, /, | or a control character", name)
@@ -76,8 +81,6 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 		member{"AvailabilityZoneDistribution", !bestEffort(in.AvailabilityZoneDistribution)},
 		member{"AvailabilityZoneImpairmentPolicy", shiftsZones(in.AvailabilityZoneImpairmentPolicy)},
 		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0},
-		member{"TargetGroupARNs", len(in.TargetGroupARNs) > 0},
-		member{"TrafficSources", len(in.TrafficSources) > 0},
 		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0},
 		member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
 		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil},
@@ -92,6 +95,11 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 		return nil, err
 	}
 	g := &state.AutoScalingGroup{AutoScalingGroup: s.describe(name, in)}
+	sources, err := targetGroups(in.TrafficSources)
+	if err != nil {
+		return nil, err
+	}
+	g.TargetGroupARNs = merged(in.TargetGroupARNs, sources)
 	if len(g.AvailabilityZones)+len(g.Subnets()) == 0 {
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
 	}
@@ -100,7 +108,7 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 	}
 	g.Cause = fmt.Sprintf("At %s a user request created an AutoScalingGroup changing the desired capacity from 0 to %d.",
 		state.Stamp(*g.CreatedTime), *g.DesiredCapacity)
-	if g.Tags, err = mergeTags(nil, name, in.Tags); err != nil {
+	if g.Tags, err = mergeTags(nil, name, in.Tags, isForStack(ctx)); err != nil {
 		return nil, err
 	}
 	for _, h := range in.LifecycleHookSpecificationList {
@@ -170,7 +178,7 @@ func unsupported(members ...member) error {
 	for _, m := range members {
 		if m.given {
 			return invalid("%s: Pintle's groups do not support it. Their instances come from launch templates "+
-				"or launch configurations, and they have no load balancers.", m.name)
+				"or launch configurations, and their load balancers have target groups.", m.name)
 		}
 	}
 	return nil
@@ -198,8 +206,9 @@ func check(v *state.View, g *state.AutoScalingGroup) error {
 		return invalid("Desired capacity:%d must be between the specified min size:%d and max size:%d", desired, low, high)
 	case *g.DefaultCooldown < 0 || aws.ToInt32(g.HealthCheckGracePeriod) < 0 || aws.ToInt32(g.DefaultInstanceWarmup) < -1:
 		return invalid("DefaultCooldown, HealthCheckGracePeriod and DefaultInstanceWarmup must not be negative")
-	case *g.HealthCheckType != "EC2":
-		return invalid("HealthCheckType must be EC2, not %q: Pintle's groups have no load balancers.", *g.HealthCheckType)
+	}
+	if err := checkHealthCheckType(*g.HealthCheckType); err != nil {
+		return err
 	}
 	given := 0
 	for _, is := range []bool{g.LaunchTemplate != nil, g.LaunchConfigurationName != nil, g.MixedInstancesPolicy != nil} {
@@ -500,8 +509,11 @@ func withLists(g *types.AutoScalingGroup) {
 	g.SuspendedProcesses = notNil(g.SuspendedProcesses)
 	g.Tags = notNil(g.Tags)
 	g.LoadBalancerNames = []string{}
-	g.TargetGroupARNs = []string{}
+	g.TargetGroupARNs = notNil(g.TargetGroupARNs)
 	g.TrafficSources = []types.TrafficSourceIdentifier{}
+	for _, arn := range g.TargetGroupARNs {
+		g.TrafficSources = append(g.TrafficSources, types.TrafficSourceIdentifier{Identifier: &arn, Type: aws.String(elbv2)})
+	}
 }
 
 // matcher returns a function that applies a call's filters: tag-key, tag-value and tag:KEY. All filters must match, each by any value.
@@ -704,10 +716,19 @@ func (s *Service) ResumeProcesses(ctx context.Context, in *api.ResumeProcessesIn
 
 func keyAndValue(t types.TagDescription) (key, value *string) { return t.Key, t.Value }
 
-// mergeTags adds tags to a group's own, and replaces those with the same key.
-func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]types.TagDescription, error) {
+// systemTags is what the keys begin with of tags that AWS's services set. They don't count against the limit.
+const systemTags = "aws:"
+
+// isForStack reports whether CloudFormation makes the call. It alone sets system tags.
+func isForStack(ctx context.Context) bool { return call.From(ctx).Via == "cloudformation" }
+
+// mergeTags adds tags to a group's own, and replaces those with the same key. Only those with system may add system tags.
+func mergeTags(old []types.TagDescription, name string, tags []types.Tag, system bool) ([]types.TagDescription, error) {
 	out := old
 	for _, t := range tags {
+		if !system && strings.HasPrefix(aws.ToString(t.Key), systemTags) {
+			return nil, badTag(*t.Key)
+		}
 		if err := checkTagged(t); err != nil {
 			return nil, err
 		}
@@ -722,14 +743,19 @@ func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]typ
 			ResourceType:      aws.String(groupType),
 		}}, keyAndValue)
 	}
-	fault := account.CheckTags(account.TagPairs(out, keyAndValue), account.MaxTags)
+	own := slices.DeleteFunc(slices.Clone(out), func(t types.TagDescription) bool { return strings.HasPrefix(aws.ToString(t.Key), systemTags) })
+	fault := account.CheckTags(account.TagPairs(own, keyAndValue), account.MaxTags)
 	if fault == nil {
 		return out, nil
 	}
 	if fault.Rule == account.TooManyTags {
 		return nil, invalid("Tags: a group has at most %d", account.MaxTags)
 	}
-	return nil, invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", fault.Key)
+	return nil, badTag(fault.Key)
+}
+
+func badTag(key string) error {
+	return invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", key)
 }
 
 // groupType is the only resource type of tags: API_Tag.
@@ -788,7 +814,7 @@ func (s *Service) CreateOrUpdateTags(ctx context.Context, in *api.CreateOrUpdate
 		return nil, err
 	}
 	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) (err error) {
-		g.Tags, err = mergeTags(g.Tags, g.Name(), []types.Tag{t})
+		g.Tags, err = mergeTags(g.Tags, g.Name(), []types.Tag{t}, false)
 		return err
 	})
 	if err != nil {
@@ -802,6 +828,9 @@ func (s *Service) DeleteTags(ctx context.Context, in *api.DeleteTagsInput) (*api
 	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) error {
 		if err := checkTagged(t); err != nil {
 			return err
+		}
+		if strings.HasPrefix(aws.ToString(t.Key), systemTags) {
+			return badTag(*t.Key)
 		}
 		g.Tags = slices.DeleteFunc(g.Tags, func(o types.TagDescription) bool { return *o.Key == aws.ToString(t.Key) })
 		return nil

@@ -62,7 +62,7 @@ func (s *Service) mergeHook(in *api.PutLifecycleHookInput, old *types.LifecycleH
 		return nil, invalid("HeartbeatTimeout must be between %d and %d seconds, not %d", minHeartbeat, maxHeartbeat, heartbeat)
 	case h.NotificationMetadata != nil && (*h.NotificationMetadata == "" || len(*h.NotificationMetadata) > maxMetadata):
 		return nil, invalid("NotificationMetadata must have 1 to %d characters", maxMetadata)
-	case h.NotificationTargetARN != nil && !isQueue(*h.NotificationTargetARN) && !isTopic(*h.NotificationTargetARN):
+	case h.NotificationTargetARN != nil && !s.isQueue(*h.NotificationTargetARN) && !isTopic(*h.NotificationTargetARN):
 		return nil, invalid("NotificationTargetARN must be the ARN of an SQS queue or of an SNS topic, not %q", *h.NotificationTargetARN)
 	case h.NotificationTargetARN != nil && aws.ToString(h.RoleARN) == "":
 		return nil, invalid("RoleARN must be given with NotificationTargetARN")
@@ -71,9 +71,9 @@ func (s *Service) mergeHook(in *api.PutLifecycleHookInput, old *types.LifecycleH
 	return &h, nil
 }
 
-func isQueue(arn string) bool {
-	a, err := awsarn.Parse(arn)
-	return err == nil && a.Service == "sqs" && a.Resource != ""
+func (s *Service) isQueue(arn string) bool {
+	_, ours := s.opts.ResourceOf("sqs", "", arn)
+	return ours
 }
 
 func isTopic(arn string) bool {

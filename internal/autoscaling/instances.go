@@ -123,7 +123,7 @@ func (s *Service) SetInstanceHealth(ctx context.Context, in *api.SetInstanceHeal
 			return err
 		}
 		respects := in.ShouldRespectGracePeriod == nil || *in.ShouldRespectGracePeriod
-		if status == "Unhealthy" && respects && s.inGracePeriod(g, i) {
+		if status == "Unhealthy" && respects && g.IsInGrace(i.Member, s.now()) {
 			return nil
 		}
 		row := i.Clone()
@@ -135,12 +135,6 @@ func (s *Service) SetInstanceHealth(ctx context.Context, in *api.SetInstanceHeal
 		return nil, err
 	}
 	return &api.SetInstanceHealthOutput{}, nil
-}
-
-// inGracePeriod reports whether an instance's health checks don't count yet. The period begins when the instance enters service.
-func (s *Service) inGracePeriod(g *state.AutoScalingGroup, i *state.Instance) bool {
-	grace := time.Duration(aws.ToInt32(g.HealthCheckGracePeriod)) * time.Second
-	return grace > 0 && (i.Member.InServiceAt == nil || s.now().Before(i.Member.InServiceAt.Add(grace)))
 }
 
 // DescribeAutoScalingInstances lists the instances of all groups, or some of them.

@@ -56,6 +56,10 @@ func (s *Service) PutNotificationConfiguration(
 	if err != nil {
 		return nil, err
 	}
+	one := state.GroupNotification{TopicARN: *in.TopicARN, Types: slices.Compact(slices.Sorted(slices.Values(in.NotificationTypes)))}
+	if err := putNotification(g.Clone(), one); err != nil {
+		return nil, err
+	}
 	body, err := s.testNotice(g)
 	if err != nil {
 		return nil, err
@@ -67,22 +71,26 @@ func (s *Service) PutNotificationConfiguration(
 		return nil, err
 	}
 	err = s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
-		one := state.GroupNotification{TopicARN: *in.TopicARN, Types: slices.Compact(slices.Sorted(slices.Values(in.NotificationTypes)))}
-		i := indexOfTopic(g, *in.TopicARN)
-		switch {
-		case i >= 0:
-			g.Notifications[i] = one
-		case len(g.Notifications) >= maxNotified:
-			return &types.LimitExceededFault{Message: new("The group already tells the maximum number of topics")}
-		default:
-			g.Notifications = append(g.Notifications, one)
-		}
-		return nil
+		return putNotification(g, one)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &api.PutNotificationConfigurationOutput{}, nil
+}
+
+// putNotification adds a topic to those that a group tells, or changes what it's told of.
+func putNotification(g *state.AutoScalingGroup, one state.GroupNotification) error {
+	i := indexOfTopic(g, one.TopicARN)
+	switch {
+	case i >= 0:
+		g.Notifications[i] = one
+	case len(g.Notifications) >= maxNotified:
+		return &types.LimitExceededFault{Message: new("The group already tells the maximum number of topics")}
+	default:
+		g.Notifications = append(g.Notifications, one)
+	}
+	return nil
 }
 
 func indexOfTopic(g *state.AutoScalingGroup, arn string) int {

@@ -8,6 +8,8 @@ import "github.com/pintle/pintle/internal/wire/call"
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
 		call.Op("AttachInstances", s.AttachInstances),
+		call.Op("AttachLoadBalancerTargetGroups", s.AttachLoadBalancerTargetGroups),
+		call.Op("AttachTrafficSources", s.AttachTrafficSources),
 		call.Op("BatchDeleteScheduledAction", s.BatchDeleteScheduledAction),
 		call.Op("BatchPutScheduledUpdateGroupAction", s.BatchPutScheduledUpdateGroupAction),
 		call.Op("CancelInstanceRefresh", s.CancelInstanceRefresh),
@@ -32,6 +34,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DescribeLaunchConfigurations", s.DescribeLaunchConfigurations),
 		call.Op("DescribeLifecycleHookTypes", s.DescribeLifecycleHookTypes),
 		call.Op("DescribeLifecycleHooks", s.DescribeLifecycleHooks),
+		call.Op("DescribeLoadBalancerTargetGroups", s.DescribeLoadBalancerTargetGroups),
 		call.Op("DescribeMetricCollectionTypes", s.DescribeMetricCollectionTypes),
 		call.Op("DescribeNotificationConfigurations", s.DescribeNotificationConfigurations),
 		call.Op("DescribePolicies", s.DescribePolicies),
@@ -40,8 +43,11 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DescribeScheduledActions", s.DescribeScheduledActions),
 		call.Op("DescribeTags", s.DescribeTags),
 		call.Op("DescribeTerminationPolicyTypes", s.DescribeTerminationPolicyTypes),
+		call.Op("DescribeTrafficSources", s.DescribeTrafficSources),
 		call.Op("DescribeWarmPool", s.DescribeWarmPool),
 		call.Op("DetachInstances", s.DetachInstances),
+		call.Op("DetachLoadBalancerTargetGroups", s.DetachLoadBalancerTargetGroups),
+		call.Op("DetachTrafficSources", s.DetachTrafficSources),
 		call.Op("DisableMetricsCollection", s.DisableMetricsCollection),
 		call.Op("EnableMetricsCollection", s.EnableMetricsCollection),
 		call.Op("EnterStandby", s.EnterStandby),

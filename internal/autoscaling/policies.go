@@ -209,9 +209,15 @@ func checkPredefined(m *types.PredefinedMetricSpecification) error {
 			return invalid("PredefinedMetricSpecification.ResourceLabel is only for the PredefinedMetricType ALBRequestCountPerTarget")
 		}
 		return nil
-	case types.MetricTypeASGAverageNetworkIn, types.MetricTypeASGAverageNetworkOut, types.MetricTypeALBRequestCountPerTarget:
+	case types.MetricTypeALBRequestCountPerTarget:
+		if _, _, ok := scaling.SplitLabel(aws.ToString(m.ResourceLabel)); !ok {
+			return invalid("PredefinedMetricSpecification.ResourceLabel %q must be of the form app/NAME/ID/targetgroup/NAME/ID",
+				aws.ToString(m.ResourceLabel))
+		}
+		return nil
+	case types.MetricTypeASGAverageNetworkIn, types.MetricTypeASGAverageNetworkOut:
 		return invalid("PredefinedMetricSpecification.PredefinedMetricType: Pintle does not measure %s. It measures "+
-			"ASGAverageCPUUtilization; name any other metric with CustomizedMetricSpecification.", m.PredefinedMetricType)
+			"ASGAverageCPUUtilization and ALBRequestCountPerTarget; name any other metric with CustomizedMetricSpecification.", m.PredefinedMetricType)
 	}
 	return invalid("PredefinedMetricSpecification.PredefinedMetricType must be one of %v, not %q",
 		types.MetricType("").Values(), m.PredefinedMetricType)
@@ -231,9 +237,13 @@ func checkCustomized(m *types.CustomizedMetricSpecification) error {
 func (s *Service) specifications(p *state.GroupPolicy) []scaling.Alarm {
 	c := p.TargetTrackingConfiguration
 	t := scaling.TargetTracking{TargetValue: *c.TargetValue, DisableScaleIn: aws.ToBool(c.DisableScaleIn)}
-	all := []scaling.Alarm{t.High(*p.AutoScalingGroupName, account.UUID(*p.PolicyARN, "high"), s.opts.Reaction)}
+	r := s.opts.Reaction
+	if m := c.PredefinedMetricSpecification; m != nil && m.PredefinedMetricType == types.MetricTypeALBRequestCountPerTarget {
+		r = r.PerMinute()
+	}
+	all := []scaling.Alarm{t.High(*p.AutoScalingGroupName, account.UUID(*p.PolicyARN, "high"), r)}
 	if !t.DisableScaleIn {
-		all = append(all, t.Low(*p.AutoScalingGroupName, account.UUID(*p.PolicyARN, "low"), s.opts.Reaction))
+		all = append(all, t.Low(*p.AutoScalingGroupName, account.UUID(*p.PolicyARN, "low"), r))
 	}
 	return all
 }
@@ -273,13 +283,8 @@ func (s *Service) putAlarms(ctx context.Context, p *state.GroupPolicy) error {
 // setMetric sets an alarm's metric to the policy's. The types of metric queries have the same members in both services.
 func setMetric(in *cloudwatch.PutMetricAlarmInput, p *state.GroupPolicy, period int32) error {
 	c := p.TargetTrackingConfiguration.CustomizedMetricSpecification
-	if c == nil { // ASGAverageCPUUtilization
-		in.Period = &period
-		in.Namespace = new("AWS/EC2")
-		in.MetricName = new("CPUUtilization")
-		in.Statistic = cloudwatchtypes.StatisticAverage
-		in.Unit = cloudwatchtypes.StandardUnitPercent
-		in.Dimensions = []cloudwatchtypes.Dimension{{Name: new("AutoScalingGroupName"), Value: p.AutoScalingGroupName}}
+	if c == nil {
+		setPredefined(in, p, period)
 		return nil
 	}
 	if len(c.Metrics) == 0 {
@@ -307,6 +312,27 @@ func setMetric(in *cloudwatch.PutMetricAlarmInput, p *state.GroupPolicy, period 
 		}
 	}
 	return nil
+}
+
+// setPredefined sets an alarm's metric to the one that a policy names by its type.
+func setPredefined(in *cloudwatch.PutMetricAlarmInput, p *state.GroupPolicy, period int32) {
+	dimension := func(name, value string) cloudwatchtypes.Dimension {
+		return cloudwatchtypes.Dimension{Name: &name, Value: &value}
+	}
+	in.Period = &period
+	if m := p.TargetTrackingConfiguration.PredefinedMetricSpecification; m.PredefinedMetricType == types.MetricTypeALBRequestCountPerTarget {
+		loadBalancer, targetGroup, _ := scaling.SplitLabel(aws.ToString(m.ResourceLabel))
+		in.Namespace = new("AWS/ApplicationELB")
+		in.MetricName = new("RequestCountPerTarget")
+		in.Statistic = cloudwatchtypes.StatisticSum
+		in.Dimensions = []cloudwatchtypes.Dimension{dimension("LoadBalancer", loadBalancer), dimension("TargetGroup", targetGroup)}
+		return
+	}
+	in.Namespace = new("AWS/EC2")
+	in.MetricName = new("CPUUtilization")
+	in.Statistic = cloudwatchtypes.StatisticAverage
+	in.Unit = cloudwatchtypes.StandardUnitPercent
+	in.Dimensions = []cloudwatchtypes.Dimension{dimension("AutoScalingGroupName", *p.AutoScalingGroupName)}
 }
 
 // alarmError words CloudWatch's refusal as a ValidationError. It leaves other errors alone.

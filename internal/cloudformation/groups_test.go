@@ -71,6 +71,26 @@ func (w *world) reasons() (reasons []string) {
 	return reasons
 }
 
+// TestNotificationsOfAnyType: a topic without types hears all that becomes of a group's instances, and that is no drift.
+func TestNotificationsOfAnyType(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("s", `
+Resources:
+  Template: {Type: 'AWS::EC2::LaunchTemplate', Properties: {LaunchTemplateData: {ImageId: ami-1, InstanceType: p3.2xlarge}}}
+  Group: {Type: 'AWS::AutoScaling::AutoScalingGroup', Properties: {
+    LaunchTemplate: {LaunchTemplateId: !Ref Template, Version: '1'}, MinSize: 0, MaxSize: 1, AvailabilityZones: [us-east-1a],
+    NotificationConfigurations: [{TopicARN: 'arn:aws:sns:us-east-1:000000000000:a'}]}}
+`)
+	w.expect(types.StackStatusCreateComplete)
+	told := w.store.View().AutoScalingGroups.Get(w.ids()["Group"]).Notifications
+	if len(told) != 1 || len(told[0].Types) != 4 {
+		t.Errorf("told: %v", told)
+	}
+	if drifts := w.drifts(); !slices.Equal(drifts, []string{"Group IN_SYNC", "Template IN_SYNC"}) {
+		t.Errorf("drifted: %v", drifts)
+	}
+}
+
 // TestGroupsResources: groups, and what belongs to them, are made, changed in place or replaced, and deleted.
 func TestGroupsResources(t *testing.T) {
 	w := newWorld(t, nil)
@@ -105,8 +125,15 @@ func TestGroupsResources(t *testing.T) {
 	if p := g.WarmPoolConfiguration; p == nil || *p.MinSize != 2 || p.PoolState != "Running" || !*p.InstanceReusePolicy.ReuseOnScaleIn {
 		t.Errorf("the warm pool is %+v", p)
 	}
-	if len(g.Tags) != 2 || *g.Tags[0].Key != "Name" || !*g.Tags[0].PropagateAtLaunch || *g.Tags[1].Key != "new" {
-		t.Errorf("the group's tags are %v", g.Tags)
+	var tags []string
+	for _, t := range g.Tags {
+		tags = append(tags, fmt.Sprintf("%s %t", *t.Key, *t.PropagateAtLaunch))
+	}
+	slices.Sort(tags)
+	if !slices.Equal(tags, []string{
+		"Name true", "aws:cloudformation:logical-id true", "aws:cloudformation:stack-id true", "aws:cloudformation:stack-name true", "new false",
+	}) {
+		t.Errorf("the group's tags are %q", tags)
 	}
 	if h := g.Hook(was["Hook"]); h == nil || *h.HeartbeatTimeout != 90 {
 		t.Errorf("the hook is %+v", h)

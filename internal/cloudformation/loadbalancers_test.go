@@ -106,3 +106,38 @@ func TestLoadBalancers(t *testing.T) {
 		t.Errorf("%d rows are left", n)
 	}
 }
+
+// behindBalancer has a group behind a target group.
+const behindBalancer = `
+Resources:
+  One: {Type: 'AWS::ElasticLoadBalancingV2::TargetGroup', Properties: {Port: 80, Protocol: HTTP, VpcId: vpc-1}}
+  Two: {Type: 'AWS::ElasticLoadBalancingV2::TargetGroup', Properties: {Port: 80, Protocol: HTTP, VpcId: vpc-1}}
+  Launch: {Type: 'AWS::AutoScaling::LaunchConfiguration', Properties: {ImageId: ami-1, InstanceType: c5.large}}
+  Group: {Type: 'AWS::AutoScaling::AutoScalingGroup', Properties: {
+    LaunchConfigurationName: !Ref Launch, MinSize: 0, MaxSize: 1, AvailabilityZones: [us-east-1a], HealthCheckType: ELB, HealthCheckGracePeriod: 60,
+    TargetGroupARNs: [!Ref One]}}
+`
+
+// TestGroupBehindLoadBalancer: a group is attached to the target groups that its template names, by either property, and to those alone that
+// others attached.
+func TestGroupBehindLoadBalancer(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("g", behindBalancer)
+	w.expect(types.StackStatusCreateComplete)
+	ids := w.ids()
+	attached := func(want ...string) {
+		t.Helper()
+		if got := w.store.View().AutoScalingGroups.Get(ids["Group"]).TargetGroupARNs; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	attached(ids["One"])
+	w.become("g", strings.Replace(behindBalancer, "TargetGroupARNs: [!Ref One]", "TrafficSources: [{Identifier: !Ref One}, {Identifier: !Ref Two, Type: elbv2}]", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	attached(ids["One"], ids["Two"])
+	w.become("g", strings.Replace(behindBalancer, "TargetGroupARNs: [!Ref One]", "TargetGroupARNs: [!Ref Two]", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	attached(ids["Two"])
+	w.remove("g")
+	w.expect(types.StackStatusDeleteComplete)
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/certificate"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
@@ -29,6 +30,8 @@ type Options struct {
 
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
+	// Announce notes from where a node of a cluster serves layers of images.
+	Announce func(cluster string, a acs.PeerAnnouncement) acs.PeerWelcome
 }
 
 // Console serves Pintle's own paths.
@@ -53,6 +56,7 @@ func (c *Console) Handlers() map[string]http.Handler {
 		"/pintle/tokens/new":           c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
 		"/pintle/tokens/end":           c.postedJSON(c.signed(ownersOnly(c.serveEndToken))),
 		"/pintle/instance/credentials": c.postedJSON(c.signed(ownersOnly(c.serveInstanceCredentials))),
+		acs.PeerPath:                   c.postedJSON(c.signed(c.serveAnnouncement)),
 		"/pintle/join":                 c.postedJSON(c.unsigned(c.serveJoin)),
 	}
 }

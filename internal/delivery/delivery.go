@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type Debt struct {
 	NotBefore   time.Time `json:",omitzero"` // when it's due at the earliest
 	// Remote is whether it goes to somebody else's machine, which may hang, though the destination isn't a URL.
 	Remote bool `json:",omitzero"`
+	// Host is that machine's name, if the destination doesn't say it.
+	Host string `json:",omitzero"`
 	// Void debts are never told. While a void one is owed, no other with its ID is, and it takes the place of one that was.
 	Void bool `json:",omitzero"`
 }
@@ -34,6 +37,18 @@ type Debt struct {
 // isRemote reports whether the debt goes to somebody else's machine.
 func (d Debt) isRemote() bool {
 	return d.Remote || strings.HasPrefix(d.Destination, "http://") || strings.HasPrefix(d.Destination, "https://")
+}
+
+// host returns whose machine the debt goes to, or "".
+func (d Debt) host() string {
+	if d.Host != "" || !d.isRemote() {
+		return d.Host
+	}
+	u, err := url.Parse(d.Destination)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // Outbox keeps debts until they are settled. Its methods may be called concurrently.
@@ -55,7 +70,8 @@ type Teller func(ctx context.Context, d Debt) error
 // ErrGone is wrapped by errors of destinations that don't exist. Retrying is no use.
 var ErrGone = errors.New("the destination is not there")
 
-// Retry is wrapped by errors of tellers that know how long to wait before the next try. Without it, the loop waits longer after each.
+// Retry is wrapped by errors of tellers that know how long to wait before the next try, and that there is one, whatever Until says. Without
+// it, the loop waits longer after each.
 type Retry struct {
 	After time.Duration
 	Err   error
@@ -81,13 +97,14 @@ type Options struct {
 func All(Debt) bool { return true }
 
 // The loop's limits: how many debts it reads at once, how many deliveries run at the same time, in all, to others' machines, to one
-// destination and to one on another's machine, and how long it waits after failures, from the first to the longest delay.
+// destination, to one on another's machine and to all on that machine, and how long it waits after failures, from the first to the longest delay.
 const (
 	batch             = 256
 	maxInFlight       = 64
 	maxRemote         = 48
 	maxPerDestination = 16
 	maxPerRemote      = 4
+	maxPerHost        = 12
 	minDelay          = time.Second
 	maxDelay          = 5 * time.Minute
 	maxDoublings      = 20
@@ -98,10 +115,11 @@ const (
 type Loop struct {
 	outbox Outbox
 	opts   Options
-	// The deliveries in progress: by id, how many to each destination, how many to others' machines, and between which pairs. Only
-	// dispatch uses them.
+	// The deliveries in progress: by id, how many to each destination, how many to each of others' machines and to all of
+	// them, and between which pairs. Only dispatch uses them.
 	inFlight       map[string]Debt
 	perDestination map[string]int
+	perHost        map[string]int
 	remote         int
 	busyPairs      map[pair]bool
 	ended          chan string
@@ -117,6 +135,7 @@ func New(outbox Outbox, opts Options) *Loop {
 		opts:           opts,
 		inFlight:       map[string]Debt{},
 		perDestination: map[string]int{},
+		perHost:        map[string]int{},
 		busyPairs:      map[pair]bool{},
 		ended:          make(chan string, maxInFlight),
 	}
@@ -152,6 +171,9 @@ func (l *Loop) Step(ctx context.Context) error {
 
 // dispatch starts the deliveries that are due, and waits until there may be more to do.
 func (l *Loop) dispatch(ctx context.Context, g *errgroup.Group) error {
+	if len(l.inFlight) == maxInFlight {
+		return l.wait(ctx, time.Time{}, nil)
+	}
 	// What has to wait isn't read, or it would take the place of what needn't. It's considered again when a delivery ends.
 	due, next, changed, err := l.outbox.Owed(ctx, batch, l.begin)
 	if err != nil {
@@ -199,11 +221,13 @@ func (l *Loop) begin(d Debt) bool {
 		l.perDestination[d.Destination] == maxPerDestination || l.busyPairs[route] {
 		return false
 	}
-	if d.isRemote() && (l.remote == maxRemote || l.perDestination[d.Destination] == maxPerRemote) {
-		return false
-	}
 	if d.isRemote() {
+		host := d.host()
+		if l.remote == maxRemote || l.perDestination[d.Destination] == maxPerRemote || host != "" && l.perHost[host] == maxPerHost {
+			return false
+		}
 		l.remote++
+		l.perHost[host]++
 	}
 	l.inFlight[d.ID] = d
 	l.perDestination[d.Destination]++
@@ -219,6 +243,11 @@ func (l *Loop) end(id string) {
 	delete(l.inFlight, id)
 	if d.isRemote() {
 		l.remote--
+		if host := d.host(); l.perHost[host] == 1 {
+			delete(l.perHost, host)
+		} else {
+			l.perHost[host]--
+		}
 	}
 	delete(l.busyPairs, pair{d.Source, d.Destination})
 	if l.perDestination[d.Destination]--; l.perDestination[d.Destination] == 0 {
@@ -240,13 +269,14 @@ func (l *Loop) tell(ctx context.Context, d Debt) error {
 		return l.outbox.Settle(ctx, d, nil)
 	}
 	log := l.opts.Log.With("destination", d.Destination[:min(len(d.Destination), maxDestination)], "tries", d.Tries+1, "error", outcome)
-	if errors.Is(outcome, ErrGone) || errors.Is(outcome, ErrForbidden) || !now.Before(d.Until) {
+	retry, again := errors.AsType[*Retry](outcome)
+	if errors.Is(outcome, ErrGone) || errors.Is(outcome, ErrForbidden) || !again && !now.Before(d.Until) {
 		log.Warn("giving up on a message")
 		return l.outbox.Settle(ctx, d, outcome)
 	}
 	log.Info("will retry a message")
 	delay := min(minDelay<<min(d.Tries, maxDoublings), maxDelay)
-	if retry, ok := errors.AsType[*Retry](outcome); ok {
+	if again {
 		delay = retry.After
 	}
 	return l.outbox.Postpone(ctx, d, now.Add(delay))

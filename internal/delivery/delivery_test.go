@@ -243,6 +243,53 @@ func TestHangingListeners(t *testing.T) {
 	})
 }
 
+// TestOneHostHangs: a machine that hangs, at however many destinations, leaves room for others.
+func TestOneHostHangs(t *testing.T) {
+	tell := func(ctx context.Context, d Debt, _ int) error {
+		if d.host() == "quick" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+		}
+		return ctx.Err()
+	}
+	run(t, tell, func(t *testing.T, b *box, n *deliveries) {
+		for i := range 200 {
+			b.owe(Debt{ID: fmt.Sprintf("slow %04d", i), Destination: fmt.Sprintf("to:%d", i), Remote: true, Host: "slow"})
+		}
+		b.owe(Debt{ID: "quick", Destination: "to:quick", Remote: true, Host: "quick"})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		b.mu.Lock()
+		if _, told := b.settled["quick"]; !told || len(b.settled) != 1 {
+			t.Errorf("after a second %v are over", b.settled)
+		}
+		b.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.settled) != 1+maxPerHost {
+			t.Errorf("after another try %d are over", len(b.settled))
+		}
+	})
+}
+
+// TestHost: a URL says whose machine it is.
+func TestHost(t *testing.T) {
+	for want, d := range map[string]Debt{
+		"example.com": {Destination: "https://example.com:8443/x"},
+		"other":       {Destination: "arn:aws:sns:x", Remote: true, Host: "other"},
+		"":            {Destination: "arn:aws:sqs:x"},
+	} {
+		if got := d.host(); got != want {
+			t.Errorf("%s is at %q, want %q", d.Destination, got, want)
+		}
+	}
+}
+
 // TestStep: Step delivers everything that is due, in order, and leaves the rest.
 func TestStep(t *testing.T) {
 	b := newBox()

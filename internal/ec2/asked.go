@@ -12,9 +12,14 @@ import (
 
 // runMembers are the members of RunInstances that Pintle honours or keeps.
 var runMembers = []string{
-	"MaxCount", "MinCount", "ClientToken", "DryRun", "IamInstanceProfile", "ImageId", "InstanceType", "KeyName", "LaunchTemplate", "MetadataOptions",
+	"MaxCount", "MinCount", "BlockDeviceMappings", "ClientToken", "DryRun", "IamInstanceProfile", "ImageId", "InstanceType", "KeyName", "LaunchTemplate", "MetadataOptions",
 	"Placement",
 	"SecurityGroupIds", "SecurityGroups", "SubnetId", "TagSpecifications", "UserData",
+}
+
+// ebsMembers are the members of an EBS volume of RunInstances that Pintle keeps or checks.
+var ebsMembers = []string{
+	"DeleteOnTermination", "Encrypted", "Iops", "KmsKeyId", "SnapshotId", "Throughput", "VolumeSize", "VolumeType",
 }
 
 // checkAsked refuses what a call asks for and would not get.
@@ -58,6 +63,42 @@ func asks(v reflect.Value) bool {
 		return asked(v, nil) != ""
 	}
 	return v.IsValid() && !v.IsZero()
+}
+
+// mapDevices puts the devices that a call gives in the place of a launch template's with the same names, and behind them.
+func mapDevices(data *types.ResponseLaunchTemplateData, in *ec2.RunInstancesInput) error {
+	data.BlockDeviceMappings = slices.Clone(data.BlockDeviceMappings)
+	for _, m := range in.BlockDeviceMappings {
+		if aws.ToString(m.DeviceName) == "" {
+			return refuse("MissingParameter", "The request must contain the parameter BlockDeviceMapping.DeviceName")
+		}
+		d := types.LaunchTemplateBlockDeviceMapping{DeviceName: m.DeviceName, NoDevice: m.NoDevice, VirtualName: m.VirtualName}
+		if e := m.Ebs; e != nil {
+			if name := asked(reflect.ValueOf(*e), ebsMembers); name != "" {
+				return refuse("UnsupportedOperation", "BlockDeviceMapping.Ebs.%s: Pintle's volumes don't have it.", name)
+			}
+			if e.SnapshotId != nil {
+				return refuse("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", *e.SnapshotId)
+			}
+			d.Ebs = &types.LaunchTemplateEbsBlockDevice{
+				DeleteOnTermination: e.DeleteOnTermination,
+				Encrypted:           e.Encrypted,
+				Iops:                e.Iops,
+				KmsKeyId:            e.KmsKeyId,
+				Throughput:          e.Throughput,
+				VolumeSize:          e.VolumeSize,
+				VolumeType:          e.VolumeType,
+			}
+			if _, err := sizeOf(d.Ebs).checked(); err != nil {
+				return err
+			}
+		}
+		isSame := func(d types.LaunchTemplateBlockDeviceMapping) bool {
+			return aws.ToString(d.DeviceName) == *m.DeviceName
+		}
+		data.BlockDeviceMappings = append(slices.DeleteFunc(data.BlockDeviceMappings, isSame), d)
+	}
+	return nil
 }
 
 // asTemplate returns the network and the role that a call gives, in a launch template's form, where they replace the template's.

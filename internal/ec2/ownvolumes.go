@@ -16,17 +16,14 @@ const (
 	rootSize   = 30 // GiB
 )
 
-// ownVolumes returns the volumes that an instance came with: its root, and those that its launch template maps. They're there as long as the
+// ownVolumes returns the volumes that an instance came with: its root, and those that its launch mapped. They're there as long as the
 // instance is, so nothing keeps them.
-func ownVolumes(v *state.View, i *state.Instance) (all []types.Volume) {
+func ownVolumes(i *state.Instance) (all []types.Volume) {
 	if i.IsOver() {
 		return nil
 	}
 	devices := []types.LaunchTemplateBlockDeviceMapping{{DeviceName: aws.String(rootDevice), Ebs: &types.LaunchTemplateEbsBlockDevice{}}}
-	for _, m := range mappedBy(v, i) {
-		if m.Ebs == nil || m.DeviceName == nil {
-			continue
-		}
+	for _, m := range i.Devices {
 		isSame := func(d types.LaunchTemplateBlockDeviceMapping) bool { return *d.DeviceName == *m.DeviceName }
 		if at := slices.IndexFunc(devices, isSame); at >= 0 {
 			devices[at] = m
@@ -42,37 +39,18 @@ func ownVolumes(v *state.View, i *state.Instance) (all []types.Volume) {
 	return all
 }
 
-// mappedBy returns the devices that an instance's launch template maps.
-func mappedBy(v *state.View, i *state.Instance) []types.LaunchTemplateBlockDeviceMapping {
-	var id, version *string
-	if l := i.LaunchTemplate; l != nil {
-		id, version = l.LaunchTemplateId, l.Version
-	} else if i.Member != nil && i.Member.LaunchTemplate != nil {
-		id, version = i.Member.LaunchTemplate.LaunchTemplateId, i.Member.LaunchTemplate.Version
-	}
-	t := v.FindLaunchTemplate(aws.ToString(id), "")
-	if id == nil || t == nil {
-		return nil
-	}
-	of := t.Version(aws.ToString(version))
-	if of == nil || of.LaunchTemplateData == nil {
-		return nil
-	}
-	mapped := make([]types.LaunchTemplateBlockDeviceMapping, 0, len(of.LaunchTemplateData.BlockDeviceMappings))
-	for _, m := range of.LaunchTemplateData.BlockDeviceMappings {
-		mapped = append(mapped, types.LaunchTemplateBlockDeviceMapping{DeviceName: m.DeviceName, Ebs: m.Ebs})
-	}
-	return mapped
-}
-
-func ownVolume(i *state.Instance, device string, asked *types.LaunchTemplateEbsBlockDevice) (types.Volume, error) {
-	size := volumeSize{
+// sizeOf returns the size of a volume that a launch maps.
+func sizeOf(asked *types.LaunchTemplateEbsBlockDevice) volumeSize {
+	return volumeSize{
 		kind:       cmp.Or(asked.VolumeType, types.VolumeTypeGp3),
 		size:       cmp.Or(asked.VolumeSize, aws.Int32(rootSize)),
 		iops:       asked.Iops,
 		throughput: asked.Throughput,
 	}
-	row, err := newVolume(size, []types.Tag{})
+}
+
+func ownVolume(i *state.Instance, device string, asked *types.LaunchTemplateEbsBlockDevice) (types.Volume, error) {
+	row, err := newVolume(sizeOf(asked), []types.Tag{})
 	if err != nil {
 		return types.Volume{}, err
 	}
@@ -100,7 +78,7 @@ func mappings(v *state.View, i *state.Instance) []types.InstanceBlockDeviceMappi
 	if i.IsOver() {
 		return all
 	}
-	attached := ownVolumes(v, i)
+	attached := ownVolumes(i)
 	for row := range v.Volumes.By(state.VolumesByInstance, *i.InstanceId) {
 		attached = append(attached, row.Volume)
 	}

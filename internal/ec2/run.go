@@ -146,6 +146,9 @@ func (s *Service) overridden(
 	data.KeyName = cmp.Or(in.KeyName, data.KeyName)
 	data.UserData = cmp.Or(in.UserData, data.UserData)
 	asTemplate(&data, in)
+	if err := mapDevices(&data, in); err != nil {
+		return nil, err
+	}
 	for _, t := range in.TagSpecifications {
 		if err := checkNewTags(ctx, t.Tags); err != nil {
 			return nil, err
@@ -180,6 +183,9 @@ func checkData(d *types.ResponseLaunchTemplateData) error {
 	if d.InstanceRequirements != nil {
 		return refuse("UnsupportedOperation",
 			"InstanceRequirements: Pintle picks among the instance types that are named, not by attributes.")
+	}
+	if m := d.InstanceMarketOptions; m != nil && m.MarketType != "" {
+		return refuse("UnsupportedOperation", "InstanceMarketOptions.MarketType: Pintle's instances are on demand, it has no %q.", m.MarketType)
 	}
 	raw, err := base64.StdEncoding.DecodeString(aws.ToString(d.UserData))
 	if err != nil {

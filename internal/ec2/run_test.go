@@ -183,7 +183,6 @@ func TestRunKeepsWhatItTakes(t *testing.T) {
 	for name, in := range map[string]ec2.RunInstancesInput{
 		"DisableApiTermination": {DisableApiTermination: aws.Bool(true)},
 		"InstanceMarketOptions": {InstanceMarketOptions: &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot}},
-		"BlockDeviceMappings":   {BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/sda1")}}},
 		"PrivateIpAddress":      {PrivateIpAddress: aws.String("10.0.0.1")},
 		"Placement.GroupName":   {Placement: &types.Placement{GroupName: aws.String("cluster")}},
 		"Placement.Tenancy":     {Placement: &types.Placement{Tenancy: types.TenancyDedicated}},
@@ -228,6 +227,20 @@ func TestInstanceStatus(t *testing.T) {
 	}
 	_, err = s.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{InstanceIds: []string{"i-0123456789abcdef0"}})
 	if codeOf(err) != "InvalidInstanceID.NotFound" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNoSpot: a launch template that asks for instances which there aren't is refused as such, not kept for groups that launch others.
+func TestNoSpot(t *testing.T) {
+	s := service(t, 0)
+	_, err := s.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String("cheap"),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{
+			InstanceMarketOptions: &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot},
+		},
+	})
+	if codeOf(err) != "UnsupportedOperation" || !strings.Contains(err.Error(), "InstanceMarketOptions.MarketType:") {
 		t.Errorf("got %v", err)
 	}
 }

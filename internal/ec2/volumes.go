@@ -230,7 +230,7 @@ func allVolumes(v *state.View) (all []types.Volume) {
 		all = append(all, showVolume(v, row))
 	}
 	for i := range v.Instances.All() {
-		all = append(all, ownVolumes(v, i)...)
+		all = append(all, ownVolumes(i)...)
 	}
 	return all
 }
@@ -241,7 +241,7 @@ func ownedBy(v *state.View, id string) (*state.Instance, *types.Volume) {
 		return nil, nil
 	}
 	for i := range v.Instances.All() {
-		for _, own := range ownVolumes(v, i) {
+		for _, own := range ownVolumes(i) {
 			if *own.VolumeId == id {
 				return i, &own
 			}

@@ -219,7 +219,7 @@ func TestVolumeOutlivesItsInstance(t *testing.T) {
 	}
 }
 
-// TestMappedVolumes: an instance has the volumes that its launch template maps, and a root in any case.
+// TestMappedVolumes: an instance has the volumes that its launch template or its call maps, and a root in any case.
 func TestMappedVolumes(t *testing.T) {
 	s, w := networked(t)
 	_, err := s.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
@@ -232,18 +232,32 @@ func TestMappedVolumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.run(1, ec2.RunInstancesInput{LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("disks")}}); err != nil {
-		t.Fatal(err)
+	disks := &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("disks")}
+	device := func(size int32) ec2.RunInstancesInput {
+		return ec2.RunInstancesInput{LaunchTemplate: disks, BlockDeviceMappings: []types.BlockDeviceMapping{
+			{DeviceName: aws.String("/dev/sdb"), Ebs: &types.EbsBlockDevice{VolumeSize: &size}},
+		}}
+	}
+	for _, in := range []ec2.RunInstancesInput{{LaunchTemplate: disks}, device(70)} {
+		if _, err := w.run(1, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.run(1, device(1<<20)); codeOf(err) != "InvalidParameterValue" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("disks")}); err != nil {
+		t.Fatal(err) // which takes no volume away
 	}
 	if _, err := w.run(1, ec2.RunInstancesInput{}); err != nil {
 		t.Fatal(err)
 	}
-	for size, n := range map[string]int{"100": 1, "500": 1, "30": 1} {
+	for size, n := range map[string]int{"100": 2, "500": 1, "70": 1, "30": 1} {
 		if got := w.filtered("size", size); len(got) != n {
 			t.Errorf("%d volumes of %s GiB", len(got), size)
 		}
 	}
-	if got := w.filtered("encrypted", "true"); len(got) != 1 {
+	if got := w.filtered("encrypted", "true"); len(got) != 2 {
 		t.Errorf("%d are encrypted", len(got))
 	}
 }

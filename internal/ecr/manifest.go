@@ -89,6 +89,9 @@ func (m *manifest) readImage(i *state.Image) error {
 	if m.Config == nil || len(m.Manifests) > 0 {
 		return malformed("An image's manifest has a config, and no manifests")
 	}
+	if err := checkParts(len(m.Layers)); err != nil {
+		return err
+	}
 	if i.Artifact == "" {
 		i.Artifact = m.Config.MediaType
 	}
@@ -101,7 +104,7 @@ func (m *manifest) readImage(i *state.Image) error {
 			i.Layers = append(i.Layers, d.Digest)
 		}
 	}
-	return checkParts(len(m.Layers))
+	return nil
 }
 
 func (m *manifest) readList(i *state.Image) error {

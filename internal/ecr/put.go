@@ -92,12 +92,16 @@ func (s *Service) put(tx *state.Tx, i *state.Image, p Pushed) (isNew bool, err e
 	}
 	key := state.InRepository(i.Repository, tag)
 	row := &state.ImageTag{Repository: i.Repository, Tag: tag, Digest: i.Digest}
+	before := tx.ImageTags.Get(key)
 	if p.IsCached {
+		if before != nil && (before.Checked == nil || before.Digest != i.Digest && isImmutable(r, tag)) {
+			return old == nil, nil // it was pushed meanwhile, or must not change
+		}
 		row.Checked = new(s.now())
 		tx.ImageTags.Put(row)
 		return true, nil
 	}
-	switch before := tx.ImageTags.Get(key); {
+	switch {
 	case before != nil && before.Digest == i.Digest:
 		return false, nil
 	case before != nil && isImmutable(r, tag):
@@ -139,6 +143,12 @@ func (s *Service) checkParts(v *state.View, i *state.Image) error {
 			strings.Join(missing, ", "), i.Repository, s.opts.ID)}
 	}
 	return nil
+}
+
+// IsFixed reports whether a repository's tag can't change any more, whatever another registry has under it by now.
+func (s *Service) IsFixed(repository string, t *state.ImageTag) bool {
+	r := s.store.View().Repositories.Get(repository)
+	return t.Checked == nil || r != nil && isImmutable(r, t.Tag)
 }
 
 // isImmutable reports whether a repository's tag can't be given to another image.

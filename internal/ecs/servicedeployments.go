@@ -44,6 +44,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 	row.Deployments = append([]state.Deployment{{
 		AlarmsIgnored:        len(tx.TriggeredAlarms(row)) > 0,
 		LoadBalancers:        row.LoadBalancers,
+		ServiceRegistries:    row.ServiceRegistries,
 		ServiceRevisionArn:   *revision.ServiceRevisionArn,
 		ServiceDeploymentArn: *record.ServiceDeploymentArn,
 		Deployment: types.Deployment{
@@ -91,6 +92,7 @@ func (s *Service) newRevision(row *state.Service, td *state.TaskDefinition) *sta
 		CapacityProviderStrategy:    row.CapacityProviderStrategy,
 		NetworkConfiguration:        row.NetworkConfiguration,
 		LoadBalancers:               row.LoadBalancers,
+		ServiceRegistries:           row.ServiceRegistries,
 		ServiceConnectConfiguration: row.ServiceConnect,
 		Monitoring:                  row.Monitoring,
 	}}

@@ -135,6 +135,9 @@ func (s *Service) resolveService(v *state.View, in *ecs.CreateServiceInput, l *l
 	if err := resolveLoadBalancers(v, l.td, in.LoadBalancers); err != nil {
 		return err
 	}
+	if err := s.resolveRegistries(v, l.td, in.ServiceRegistries); err != nil {
+		return err
+	}
 	if in.SchedulingStrategy == types.SchedulingStrategyDaemon {
 		return nil // it runs on every instance, whatever its capacity provider
 	}
@@ -165,7 +168,7 @@ func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Servi
 		HealthCheckGracePeriodSeconds: in.HealthCheckGracePeriodSeconds,
 		LoadBalancers:                 notNil(in.LoadBalancers),
 		RoleArn:                       in.Role,
-		ServiceRegistries:             []types.ServiceRegistry{},
+		ServiceRegistries:             notNil(in.ServiceRegistries),
 		Events:                        []types.ServiceEvent{},
 		Tags:                          in.Tags,
 	}}
@@ -252,6 +255,11 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 			return nil, err
 		}
 	}
+	if in.ServiceRegistries != nil || in.TaskDefinition != nil {
+		if err := s.resolveRegistries(tx.View, td, row.ServiceRegistries); err != nil {
+			return nil, err
+		}
+	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
 		s.deploy(tx, row, td)
 	} else if in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && len(row.Deployments) > 0 {
@@ -288,6 +296,7 @@ func sameTasks(a, b *state.Service) bool {
 	return reflect.DeepEqual(a.ServiceConnect, b.ServiceConnect) &&
 		reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) &&
 		(len(a.LoadBalancers)+len(b.LoadBalancers) == 0 || reflect.DeepEqual(a.LoadBalancers, b.LoadBalancers)) &&
+		(len(a.ServiceRegistries)+len(b.ServiceRegistries) == 0 || reflect.DeepEqual(a.ServiceRegistries, b.ServiceRegistries)) &&
 		reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
 }
 
@@ -303,6 +312,9 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 	row.EnableExecuteCommand = aws.ToBool(cmp.Or(in.EnableExecuteCommand, &row.EnableExecuteCommand))
 	if in.LoadBalancers != nil {
 		row.LoadBalancers = in.LoadBalancers
+	}
+	if in.ServiceRegistries != nil {
+		row.ServiceRegistries = in.ServiceRegistries
 	}
 	if in.PlacementConstraints != nil {
 		row.PlacementConstraints = in.PlacementConstraints

@@ -39,13 +39,15 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 	if err := checkLoadBalancers(in.LoadBalancers); err != nil {
 		return err
 	}
+	if err := checkRegistries(in.ServiceRegistries); err != nil {
+		return err
+	}
 	if err := refuseFields([]field{
-		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
-		{"role", aws.ToString(in.Role) != "" && len(in.LoadBalancers) == 0},
+		{"role", aws.ToString(in.Role) != "" && len(in.LoadBalancers)+len(in.ServiceRegistries) == 0},
 		{"deploymentController", isNotECS(in.DeploymentController) && !isExternal(in.DeploymentController)},
 	}); err != nil {
 		return err
@@ -84,8 +86,10 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 	if err := checkLoadBalancers(in.LoadBalancers); err != nil {
 		return err
 	}
+	if err := checkRegistries(in.ServiceRegistries); err != nil {
+		return err
+	}
 	if err := refuseFields([]field{
-		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},

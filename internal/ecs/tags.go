@@ -133,7 +133,7 @@ func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]
 		case "task-definition":
 			found, err = retagRow(tx.TaskDefinitions, arn, func(r *state.TaskDefinition) *[]types.Tag { return &r.Tags }, change)
 		case "task":
-			found, err = retagRow(tx.Tasks, arn, func(r *state.Task) *[]types.Tag { return &r.Tags }, change)
+			found, err = retagRow(tx.Tasks.Table, arn, func(r *state.Task) *[]types.Tag { return &r.Tags }, change)
 		case "service":
 			if row := tx.Services.Get(arn); row != nil && *row.Status != state.ServiceInactive {
 				found, err = retagRow(tx.Services, arn, func(r *state.Service) *[]types.Tag { return &r.Tags }, change)

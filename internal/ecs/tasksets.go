@@ -29,6 +29,7 @@ func checkExternal(in *ecs.CreateServiceInput) error {
 	return refuseForExternal([]field{
 		{"taskDefinition", in.TaskDefinition != nil},
 		{"loadBalancers", len(in.LoadBalancers) > 0},
+		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"launchType", in.LaunchType != ""},
 		{"capacityProviderStrategy", len(in.CapacityProviderStrategy) > 0},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
@@ -43,6 +44,7 @@ func checkExternalUpdate(in *ecs.UpdateServiceInput) error {
 	return refuseForExternal([]field{
 		{"taskDefinition", in.TaskDefinition != nil},
 		{"loadBalancers", len(in.LoadBalancers) > 0},
+		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"capacityProviderStrategy", in.CapacityProviderStrategy != nil},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
@@ -175,6 +177,9 @@ func (s *Service) createTaskSet(
 	if err := resolveLoadBalancers(tx.View, l.td, in.LoadBalancers); err != nil {
 		return nil, err
 	}
+	if err := s.resolveRegistries(tx.View, l.td, in.ServiceRegistries); err != nil {
+		return nil, err
+	}
 	now := s.now()
 	id := "ecs-svc/" + digits()
 	row.TaskSets = append(row.TaskSets, state.TaskSet{TaskSet: types.TaskSet{
@@ -191,7 +196,7 @@ func (s *Service) createTaskSet(
 		CapacityProviderStrategy: l.providers,
 		NetworkConfiguration:     in.NetworkConfiguration,
 		LoadBalancers:            notNil(in.LoadBalancers),
-		ServiceRegistries:        []types.ServiceRegistry{},
+		ServiceRegistries:        notNil(in.ServiceRegistries),
 		Scale:                    scaleOf(in.Scale),
 		Tags:                     in.Tags,
 	}})
@@ -213,8 +218,10 @@ func checkNewTaskSet(in *ecs.CreateTaskSetInput) error {
 	if err := checkLoadBalancers(in.LoadBalancers); err != nil {
 		return err
 	}
+	if err := checkRegistries(in.ServiceRegistries); err != nil {
+		return err
+	}
 	if err := refuseFields([]field{
-		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 	}); err != nil {
 		return err

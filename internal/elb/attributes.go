@@ -35,7 +35,8 @@ var loadBalancerAttributes = []attribute{
 	{key: "deletion_protection.enabled", initial: "false", values: boolean, of: both},
 	{key: "load_balancing.cross_zone.enabled", initial: "true", values: []string{"true"}, of: application},
 	{key: "load_balancing.cross_zone.enabled", initial: "false", values: boolean, of: network}, // there is one zone, as it were
-	{key: "access_logs.s3.enabled", initial: "false", values: []string{"false"}, of: both},
+	{key: "access_logs.s3.enabled", initial: "false", values: boolean, of: application},
+	{key: "access_logs.s3.enabled", initial: "false", values: []string{"false"}, of: network},
 	{key: "access_logs.s3.bucket", of: both},
 	{key: "access_logs.s3.prefix", of: both},
 	{key: "ipv6.deny_all_igw_traffic", initial: "false", values: []string{"false"}, of: both},

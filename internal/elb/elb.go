@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
@@ -20,6 +21,13 @@ import (
 // Options are the account and region of the service.
 type Options struct {
 	account.Account
+	// Buckets takes the test files of access logs. It's S3.
+	Buckets Buckets
+}
+
+// Buckets stores objects.
+type Buckets interface {
+	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 }
 
 // Service is Elastic Load Balancing for one account in one region.

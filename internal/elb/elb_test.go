@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
@@ -414,7 +415,7 @@ func TestTargets(t *testing.T) {
 	if got := health(); got[1] != "10.0.0.1:81 initial Elb.RegistrationInProgress" {
 		t.Error(got)
 	}
-	for _, id := range []string{"nonsense", "i-123", "::1", "0.0.0.0"} {
+	for _, id := range []string{"nonsense", "i-123", "::1", "0.0.0.0", "169.254.169.254"} {
 		w.has(refused(w, w.RegisterTargets, register(id, nil)), "ValidationError: The IP address '"+id+"'")
 	}
 	one := do(w, w.DescribeTargetHealth, &api.DescribeTargetHealthInput{
@@ -461,7 +462,58 @@ func TestAttributesAreTold(t *testing.T) {
 	if len(all) < 20 || len(ofGroup) < 12 || len(ofListener) != 1 {
 		t.Error(len(all), len(ofGroup), len(ofListener))
 	}
-	on := []types.LoadBalancerAttribute{{Key: aws.String("access_logs.s3.enabled"), Value: aws.String("true")}}
+	on := []types.LoadBalancerAttribute{{Key: aws.String("connection_logs.s3.enabled"), Value: aws.String("true")}}
 	w.has(refused(w, w.ModifyLoadBalancerAttributes, &api.ModifyLoadBalancerAttributesInput{LoadBalancerArn: b.LoadBalancerArn, Attributes: on}),
-		"InvalidConfigurationRequest: The value 'true' of attribute 'access_logs.s3.enabled' is not supported")
+		"InvalidConfigurationRequest: The value 'true' of attribute 'connection_logs.s3.enabled' is not supported")
+}
+
+// buckets takes objects into the bucket logs alone.
+type buckets struct{ keys []string }
+
+func (b *buckets) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
+	if *in.Bucket != "logs" {
+		return nil, &smithy.GenericAPIError{Code: "NoSuchBucket"}
+	}
+	b.keys = append(b.keys, *in.Key)
+	return &s3.PutObjectOutput{}, nil
+}
+
+// TestAccessLogs: where access logs go is tested when they are switched on, or go elsewhere, and at no other time.
+func TestAccessLogs(t *testing.T) {
+	w := newWorld(t)
+	into := &buckets{}
+	w.opts.Buckets = into
+	b := w.balancer("web")
+	input := func(pairs ...string) *api.ModifyLoadBalancerAttributesInput {
+		in := &api.ModifyLoadBalancerAttributesInput{LoadBalancerArn: b.LoadBalancerArn}
+		for n := 0; n < len(pairs); n += 2 {
+			key := pairs[n]
+			if !strings.Contains(key, "timeout") {
+				key = "access_logs.s3." + key
+			}
+			in.Attributes = append(in.Attributes, types.LoadBalancerAttribute{Key: &key, Value: &pairs[n+1]})
+		}
+		return in
+	}
+	for says, in := range map[string]*api.ModifyLoadBalancerAttributesInput{
+		"InvalidConfigurationRequest: The value of 'access_logs.s3.bucket' cannot be empty": input("enabled", "true"),
+		"InvalidConfigurationRequest: Access Denied for bucket: none.":                      input("enabled", "true", "bucket", "none"),
+		"InvalidConfigurationRequest: The value 'a/AWSLogs' of 'access_logs.s3.prefix'":     input("enabled", "true", "bucket", "logs", "prefix", "a/AWSLogs"),
+		"InvalidConfigurationRequest: The value '/a' of 'access_logs.s3.prefix'":            input("prefix", "/a"),
+	} {
+		w.has(refused(w, w.ModifyLoadBalancerAttributes, in), says)
+	}
+	if row := w.store.View().LoadBalancers.Get(*b.LoadBalancerArn); len(row.Attributes) != 0 || len(into.keys) != 0 {
+		t.Error(row.Attributes, into.keys)
+	}
+	for _, in := range []*api.ModifyLoadBalancerAttributesInput{
+		input("bucket", "logs"), input("enabled", "true"), input("enabled", "true"), input("idle_timeout.timeout_seconds", "30"),
+		input("prefix", "a/b"), input("enabled", "false"), input("enabled", "true"),
+	} {
+		do(w, w.ModifyLoadBalancerAttributes, in)
+	}
+	const file = "AWSLogs/000000000000/ELBAccessLogTestFile"
+	if want := []string{file, "a/b/" + file, "a/b/" + file}; !slices.Equal(into.keys, want) {
+		t.Errorf("%q, want %q", into.keys, want)
+	}
 }

@@ -315,9 +315,15 @@ func (s *Service) ModifyLoadBalancerAttributes(
 	for _, a := range in.Attributes {
 		given = append(given, pair{text(a.Key), text(a.Value)})
 	}
+	if err := s.testAccessLog(ctx, text(in.LoadBalancerArn), given); err != nil {
+		return nil, err
+	}
 	row, err := s.changeLoadBalancer(ctx, in.LoadBalancerArn, func(_ *state.Tx, b *state.LoadBalancer) (err error) {
 		b.Attributes, err = setAttributes(loadBalancerAttributes, string(b.Type), b.Attributes, given)
-		return err
+		if err != nil {
+			return err
+		}
+		return checkAccessLogs(b)
 	})
 	if err != nil {
 		return nil, err

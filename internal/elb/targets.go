@@ -76,7 +76,7 @@ func checkTarget(v *state.View, g *state.TargetGroup, t types.TargetDescription)
 			return invalid("The IP address '%s' is not a valid IPv4 address", *t.Id)
 		case !a.Is4():
 			return invalid("The IP address '%s' is not a valid IPv4 address", *t.Id)
-		case a.IsUnspecified() || a.IsMulticast():
+		case a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast(): // there is the metadata of the balancer's own machine
 			return invalid("The IP address '%s' cannot be a target", *t.Id)
 		}
 		return nil

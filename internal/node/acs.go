@@ -55,6 +55,7 @@ func (s *acsSession) run(ctx context.Context) error {
 	a := s.agent
 	a.acs.Store(s)
 	defer a.acs.CompareAndSwap(s, nil)
+	a.names.Connected()
 	if err := s.sendInventory(ctx); err != nil {
 		return err
 	}
@@ -140,6 +141,10 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 	case *acs.PintleTaskRules:
 		if err := s.agent.engine.SetRules(ctx, m.TaskArn, m.Rules); err != nil {
 			s.agent.log.Error("cannot apply the rules of a task's security groups", "task", m.TaskArn, "error", err)
+		}
+	case *acs.PintleNames:
+		if err := s.agent.names.Learn(m); err != nil {
+			s.agent.log.Error("cannot write down the names of Cloud Map", "error", err)
 		}
 	case *acs.PintleExecute:
 		s.agent.sessions.Begin(m)

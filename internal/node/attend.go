@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/nameserver"
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/tmds"
 )
@@ -24,6 +25,8 @@ type attendant struct {
 	group    *errgroup.Group // of Run
 	metadata *tmds.Server
 	machine  *machine
+	names    *nameserver.Server
+	inUse    func() bool // whether containers ask for names here
 	plane    string
 	tls      *tls.Config // how to connect to plane; nil is without TLS
 }
@@ -31,10 +34,6 @@ type attendant struct {
 // attend serves a network namespace until stop is called or the agent ends. As on AWS, only a task with a role, or on an instance with one,
 // may call the control plane: without this check anyone could, since it takes callers from loopback for the machine's owner.
 func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err error) {
-	metadata, api, err := network.Listen(netns)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(at.ctx)
 	var serving sync.WaitGroup
 	serve := func(do func()) {
@@ -45,12 +44,21 @@ func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err erro
 			return nil
 		})
 	}
-	own := at.metadata.For(task.Arn)
-	serve(func() { own.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
 	stop = func() {
 		cancel()
 		serving.Wait() // the next attend may need the ports
 	}
+	if err := at.serveNames(ctx, netns, serve); err != nil {
+		stop()
+		return nil, err
+	}
+	metadata, api, err := network.Listen(netns)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	own := at.metadata.For(task.Arn)
+	serve(func() { own.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
 	instance, err := at.machine.listen(netns, task)
 	if err != nil {
 		err = errors.Join(err, api.Close())
@@ -69,6 +77,20 @@ func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err erro
 		serve(func() { network.Forward(ctx, api, at.plane, at.tls) })
 	}
 	return stop, nil
+}
+
+// serveNames answers names in a network namespace.
+func (at *attendant) serveNames(ctx context.Context, netns string, serve func(func())) error {
+	if !at.inUse() {
+		return nil
+	}
+	udp, tcp, err := network.ListenNames(netns)
+	if err != nil {
+		return err
+	}
+	serve(func() { at.names.ServeUDP(ctx, udp, nameserver.Tasks) })
+	serve(func() { at.names.ServeTCP(ctx, tcp, nameserver.Tasks) })
+	return nil
 }
 
 // forwarded returns the address to which the agent forwards its containers' calls, or "" if they make them themselves.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/exposition"
 	"github.com/pintle/pintle/internal/node/dataset"
 )
 
@@ -73,31 +73,23 @@ func (r asRole) GetObject(ctx context.Context, in *s3.GetObjectInput, _ ...func(
 	return out, short(err)
 }
 
-// dataSetMetric is a metric of the cache of data sets.
-func dataSetMetric(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, nil, nil)
-}
-
+// The metrics of a cache of data sets.
 var (
-	dataSetsFetched = dataSetMetric("pintle_dataset_fetched_bytes_total", "Bytes of data sets that came from S3 since the agent started.")
-	dataSetsReused  = dataSetMetric("pintle_dataset_reused_bytes_total", "Bytes of data sets that tasks had from the cache since the agent started.")
-	dataSetsSize    = dataSetMetric("pintle_dataset_cache_bytes", "What the cache of data sets takes on the disk.")
+	dataSetsFetched = exposition.Metric{
+		Name: "pintle_dataset_fetched_bytes_total", Counter: true,
+		Help: "Bytes of data sets that came from S3 since the agent started.",
+	}
+	dataSetsReused = exposition.Metric{
+		Name: "pintle_dataset_reused_bytes_total", Counter: true,
+		Help: "Bytes of data sets that tasks had from the cache since the agent started.",
+	}
+	dataSetsSize = exposition.Metric{Name: "pintle_dataset_cache_bytes", Help: "What the cache of data sets takes on the disk."}
 )
 
-// DataSetMetrics exports a cache of data sets to Prometheus.
-type DataSetMetrics struct{ *dataset.Cache }
-
-// Describe implements prometheus.Collector.
-func (DataSetMetrics) Describe(out chan<- *prometheus.Desc) {
-	out <- dataSetsFetched
-	out <- dataSetsReused
-	out <- dataSetsSize
-}
-
-// Collect implements prometheus.Collector.
-func (m DataSetMetrics) Collect(out chan<- prometheus.Metric) {
-	f := m.Figures()
-	out <- prometheus.MustNewConstMetric(dataSetsFetched, prometheus.CounterValue, float64(f.Fetched))
-	out <- prometheus.MustNewConstMetric(dataSetsReused, prometheus.CounterValue, float64(f.Reused))
-	out <- prometheus.MustNewConstMetric(dataSetsSize, prometheus.GaugeValue, float64(f.Size))
+// ExposeDataSets adds a cache of data sets to a page of metrics.
+func ExposeDataSets(cache *dataset.Cache, page *exposition.Page) {
+	f := cache.Figures()
+	page.Add(dataSetsFetched, float64(f.Fetched))
+	page.Add(dataSetsReused, float64(f.Reused))
+	page.Add(dataSetsSize, float64(f.Size))
 }

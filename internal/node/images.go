@@ -6,13 +6,16 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/peers"
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
@@ -49,6 +52,29 @@ func (a *Agent) registry(ctx context.Context, role *acs.IAMRoleCredentials, from
 	return auth, err
 }
 
+// PeerPulls has nodes fetch layers of images from each other.
+type PeerPulls struct {
+	Address string // where others reach this node; "" is a free port of the machine's address towards the control plane
+	// Announce tells the control plane from where this node's layers can be fetched.
+	Announce func(context.Context, acs.PeerAnnouncement) (acs.PeerWelcome, error)
+}
+
+// openPeers makes the node one from which others can fetch layers, if it's to be one.
+func (a *Agent) openPeers() (err error) {
+	if a.config.PeerPulls == nil {
+		return nil
+	}
+	a.peers, err = peers.Open(peers.Options{
+		Dir:      filepath.Join(a.config.DataDir, "layers"),
+		Address:  cmp.Or(a.config.PeerPulls.Address, net.JoinHostPort(cmp.Or(a.address, "127.0.0.1"), "0")),
+		Budget:   a.config.ImageBudget / 4,
+		Announce: a.config.PeerPulls.Announce,
+		Instance: a.Instance,
+		Log:      a.log,
+	})
+	return err
+}
+
 // viaControlPlane returns where the control plane's registry is, or nil if that is AWS.
 func (a *Agent) viaControlPlane() (*runtime.Via, error) {
 	if a.config.Endpoint == "" {
@@ -61,5 +87,9 @@ func (a *Agent) viaControlPlane() (*runtime.Via, error) {
 	if strings.HasSuffix(u.Hostname(), ".amazonaws.com") && a.config.Authority.TLS == nil {
 		return nil, nil
 	}
-	return &runtime.Via{Host: u.Host, Plain: u.Scheme == "http", TLS: a.config.Authority.TLS}, nil
+	via := &runtime.Via{Host: u.Host, Plain: u.Scheme == "http", TLS: a.config.Authority.TLS}
+	if a.peers != nil {
+		via.Through = a.peers.Through
+	}
+	return via, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		same := (got.Via == nil) == (c.via == nil) && (got.Via == nil || *got.Via == *c.via)
+		same := (got.Via == nil) == (c.via == nil) && (got.Via == nil || reflect.DeepEqual(got.Via, c.via))
 		if got.Username != "AWS" || got.Password != "pass:word" || i.asked != c.asked || !same {
 			t.Errorf("%s: %s asked and got %+v via %+v", c.name, i.asked, got, got.Via)
 		}

@@ -29,7 +29,9 @@ import (
 	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/forward"
 	"github.com/pintle/pintle/internal/node/gpu"
+	"github.com/pintle/pintle/internal/node/nameserver"
 	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/peers"
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/session"
 	"github.com/pintle/pintle/internal/node/tmds"
@@ -65,6 +67,9 @@ type Config struct {
 	ImageBudget  int64 // how many bytes images may take; 0 is no limit
 	// BlockInstanceMetadata keeps tasks in network mode awsvpc from the instance metadata service.
 	BlockInstanceMetadata bool
+	// DNS is an address with a port at which the node answers the names of Cloud Map to anybody, or "". Containers with a network of their
+	// own find them without.
+	DNS string
 
 	Runtime      runtime.Runtime
 	Networks     engine.Networks // for awsvpc tasks; nil if the node has none
@@ -79,6 +84,7 @@ type Config struct {
 	FileSystems  *filesystem.Mounts      // nil if tasks with file systems can't
 	DataSets     *dataset.Cache          // nil if tasks with volumes that show what lies in S3 can't
 	Transcripts  Transcripts             // nil if those of sessions aren't kept
+	PeerPulls    *PeerPulls              // nil if layers come from the registry alone
 	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
 	Authority    Authority               // of the control plane's certificate, if it isn't one that everybody knows
 	Log          *slog.Logger
@@ -109,6 +115,8 @@ type Agent struct {
 	planeAt  planeAt
 	faults   *faults
 	sessions *session.Sessions
+	peers    *peers.Peers // nil without PeerPulls
+	names    *nameserver.Names
 	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
 	web      *http.Client               // opens web sockets
@@ -166,7 +174,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.metadata = listener.Addr()
 	g, ctx := errgroup.WithContext(ctx)
 	a.address = addressTowards(ctx, a.config.Endpoint)
+	if err := a.openPeers(); err != nil {
+		return err
+	}
 	at := &attendant{ctx: ctx, group: g, machine: a.machine, plane: a.plane, tls: a.tls()}
+	if err := a.startNames(at); err != nil {
+		return err
+	}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
 	}
@@ -188,6 +202,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.sampler.run(ctx) })
 	g.Go(func() error { return a.connectACS(ctx) })
 	g.Go(func() error { return a.connectTCS(ctx) })
+	if a.peers != nil {
+		g.Go(func() error { return a.peers.Run(ctx) })
+	}
 	return g.Wait()
 }
 
@@ -238,6 +255,7 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	case a.config.Runtime.Name() == "process": // shares the machine's network
 	case os.Geteuid() == 0:
 		o.Attend = at.attend
+		o.NameServer = a.nameServer
 		o.Restrict = a.restrict
 		o.Bridged = a.sendBridged
 	default:
@@ -271,11 +289,11 @@ func (a *Agent) Kill(ctx context.Context) error {
 
 // Containers lists the node's running containers.
 func (a *Agent) Containers(ctx context.Context) (running []runtime.Container, err error) {
-	owner := a.loadIdentity().Owner
-	if owner == "" {
-		return nil, nil
+	id, err := a.loadIdentity()
+	if err != nil || id.Owner == "" {
+		return nil, err
 	}
-	all, err := a.config.Runtime.List(ctx, owner)
+	all, err := a.config.Runtime.List(ctx, id.Owner)
 	for _, c := range all {
 		if c.Status == runtime.Running {
 			running = append(running, c)

@@ -2,11 +2,11 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -28,11 +28,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 	"github.com/coder/websocket"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/gpu"
@@ -628,25 +626,17 @@ func TestErrorsAreReportedOnce(t *testing.T) {
 	if got := m.takeLoad(); !slices.Equal(got[0].XIDErrors, []uint64{2*maxErrors + 1}) {
 		t.Errorf("then told of %v", got[0].XIDErrors)
 	}
-	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(a); err != nil {
-		t.Fatal(err)
+	families := scrape(t, a)
+	xids := families["DCGM_FI_DEV_XID_ERRORS"].GetMetric()
+	if len(families) != 1+len(gauges)+len(gpu.Figures) || len(xids) != 4 {
+		t.Fatalf("scraped %d metrics: %v", len(families), xids)
 	}
-	want := fmt.Sprintf(`
-		# HELP DCGM_FI_DEV_XID_ERRORS The number of the last error (XID) that the driver gave; 0 is none.
-		# TYPE DCGM_FI_DEV_XID_ERRORS gauge
-		DCGM_FI_DEV_XID_ERRORS{DCGM_FI_DRIVER_VERSION="simulated",GPU_I_ID="",GPU_I_PROFILE="",Hostname="n",UUID=%q,container="",device="nvidia0",gpu="0",modelName=%q,pci_bus_id="00000000:01:00.0",simulated="true",task=""} 129
-		`, faulty.Devices()[0].ID, faulty.Devices()[0].Model)
-	got, err := r.Gather()
-	if err != nil || len(got) != 1+len(gauges)+len(gpu.Figures) || len(got[0].Metric) != 4 {
-		t.Fatalf("scraped %d metrics: %v", len(got), err)
+	want := map[string]string{
+		"DCGM_FI_DRIVER_VERSION": "simulated", "Hostname": "n", "UUID": faulty.Devices()[0].ID, "device": "nvidia0", "gpu": "0",
+		"modelName": faulty.Devices()[0].Model, "pci_bus_id": "00000000:01:00.0", "simulated": "true",
 	}
-	for _, f := range got {
-		f.Metric = f.Metric[:1]
-	}
-	gatherer := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return got, nil })
-	if err := testutil.GatherAndCompare(gatherer, strings.NewReader(want), "DCGM_FI_DEV_XID_ERRORS"); err != nil {
-		t.Error(err)
+	if got := labelsOf(xids[0]); !maps.Equal(got, want) || xids[0].GetGauge().GetValue() != 129 {
+		t.Errorf("scraped %v %v", got, xids[0])
 	}
 }
 
@@ -782,11 +772,26 @@ func TestCopiedDirectory(t *testing.T) {
 func portOf(t *testing.T, dir string) int {
 	t.Helper()
 	var id identity
-	b, err := os.ReadFile(filepath.Join(dir, "instance.json"))
-	if err != nil || json.Unmarshal(b, &id) != nil || id.MetadataPort == 0 {
-		t.Fatalf("%s, %v", b, err)
+	if err := file.ReadSealed(filepath.Join(dir, "instance.json"), &id); err != nil || id.MetadataPort == 0 {
+		t.Fatalf("%+v, %v", id, err)
 	}
 	return id.MetadataPort
+}
+
+// TestADamagedIdentity: a node that doesn't know any more whose its containers are must not begin as another one.
+func TestADamagedIdentity(t *testing.T) {
+	p, b := newPlane(t), newFakeRuntime()
+	for _, content := range []string{"", `{"Cluster":"default","Owner":"arn:a`, "{}\ncrc32c 00000000\n"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "instance.json")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := New(Config{Cluster: "default", DataDir: dir, InstanceType: "p3.8xlarge", Runtime: b, ECS: p, Logs: noLogs{}}).Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), path+" is damaged") || len(p.registers) > 0 {
+			t.Errorf("with %q the agent ends with %v", content, err)
+		}
+	}
 }
 
 func TestForgottenNodeRegistersAgain(t *testing.T) {

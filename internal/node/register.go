@@ -48,24 +48,38 @@ type identity struct {
 
 func (a *Agent) identityPath() string { return filepath.Join(a.config.DataDir, "instance.json") }
 
-func (a *Agent) loadIdentity() identity {
-	var id identity
-	if b, err := os.ReadFile(a.identityPath()); err == nil {
-		if err := json.Unmarshal(b, &id); err != nil {
-			a.log.Error("cannot read who this node was: it registers as a new one", "path", a.identityPath(), "error", err)
-		}
+// loadIdentity reads who this node was. A node that has forgotten it would not find its containers, and give others what they hold.
+func (a *Agent) loadIdentity() (id identity, err error) {
+	path := a.identityPath()
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return id, nil
 	}
-	return id
+	if err != nil {
+		return id, err
+	}
+	content, sealed := file.Unseal(b)
+	if !sealed {
+		content = b // agents before 2026-12 wrote no checksum
+	}
+	if err := json.Unmarshal(content, &id); err != nil {
+		return id, fmt.Errorf("%s is damaged, which says who this node is and whose its containers are: put back a copy of it, or stop the node's "+
+			"containers and start the agent in another data directory (pintle up --fresh): %w", path, err)
+	}
+	return id, nil
 }
 
 func (a *Agent) storeIdentity(id identity) error {
 	a.identity.Store(&id)
-	return file.WriteJSON(a.identityPath(), id, false)
+	return errors.Join(file.WriteSealed(a.identityPath(), id, true), file.SyncDir(a.config.DataDir))
 }
 
 // register registers the node, under its old ARN if it has one. It retries if the control plane can't answer yet, but not if that refuses.
 func (a *Agent) register(ctx context.Context) error {
-	id := a.loadIdentity()
+	id, err := a.loadIdentity()
+	if err != nil {
+		return err
+	}
 	if id.InstanceType != "" && id.InstanceType != a.config.InstanceType {
 		return fmt.Errorf("the node of %s is a %s and cannot become a %s: give it the type that it had, or another data directory (pintle up --fresh)",
 			a.config.DataDir, id.InstanceType, a.config.InstanceType)

@@ -4,9 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/exposition"
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
@@ -14,23 +13,17 @@ import (
 // dashboards work here. Like the exporter, the node leaves out what a device doesn't report. We add labels for the task, which are empty
 // while a GPU is free.
 
-// gpuLabels are dcgm-exporter's labels and ours. Those of a slice are empty for a whole device, which Prometheus treats as absent.
-var gpuLabels = []string{
-	"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_PROFILE", "GPU_I_ID", "DCGM_FI_DRIVER_VERSION", "simulated",
-	"task", "container",
-}
-
 // gauge is one metric of a GPU.
 type gauge struct {
-	desc  *prometheus.Desc
+	exposition.Metric
 	value func(*acs.GPULoad) float64
 }
 
 // utilization is left out where the device doesn't say: 0 would be an idle GPU.
-var utilization = prometheus.NewDesc("DCGM_FI_DEV_GPU_UTIL", "How busy the GPU is, in percent.", gpuLabels, nil)
+var utilization = exposition.Metric{Name: "DCGM_FI_DEV_GPU_UTIL", Help: "How busy the GPU is, in percent."}
 
 func newGauge(name, help string, value func(*acs.GPULoad) float64) gauge {
-	return gauge{prometheus.NewDesc(name, help, gpuLabels, nil), value}
+	return gauge{exposition.Metric{Name: name, Help: help}, value}
 }
 
 var gauges = []gauge{
@@ -50,20 +43,9 @@ func lastError(g *acs.GPULoad) float64 {
 	return float64(g.XIDErrors[len(g.XIDErrors)-1])
 }
 
-// figures are the metrics that only some devices have, in the order of gpu.Figures.
-var figures = func() []*prometheus.Desc {
-	var out []*prometheus.Desc
-	for _, f := range gpu.Figures {
-		out = append(out, prometheus.NewDesc(f.Name, f.Help, gpuLabels, nil))
-	}
-	return out
-}()
-
-// Describe implements prometheus.Collector. It names no metrics, because the nodes of one machine share them.
-func (a *Agent) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (a *Agent) Collect(out chan<- prometheus.Metric) {
+// Expose adds the node's GPUs to a page of metrics. The labels are dcgm-exporter's and ours. Those of a slice are empty for a whole device,
+// which Prometheus treats as absent.
+func (a *Agent) Expose(page *exposition.Page) {
 	devices := map[string]acs.GPUDevice{}
 	for _, d := range a.config.GPUs.Devices() {
 		devices[d.ID] = d
@@ -71,27 +53,30 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	for _, g := range a.sampler.GPUs() {
 		d := devices[g.ID]
 		n := strconv.Itoa(d.Index)
-		task := g.TaskArn[strings.LastIndexByte(g.TaskArn, '/')+1:]
-		labels := []string{
-			n, g.ID, d.Bus, "nvidia" + n, d.Model, a.config.Name, d.Profile, d.Slice, a.config.GPUs.Driver(),
-			strconv.FormatBool(g.Simulated), task, g.Container,
+		labels := []exposition.Label{
+			{Name: "gpu", Value: n},
+			{Name: "UUID", Value: g.ID},
+			{Name: "pci_bus_id", Value: d.Bus},
+			{Name: "device", Value: "nvidia" + n},
+			{Name: "modelName", Value: d.Model},
+			{Name: "Hostname", Value: a.config.Name},
+			{Name: "GPU_I_PROFILE", Value: d.Profile},
+			{Name: "GPU_I_ID", Value: d.Slice},
+			{Name: "DCGM_FI_DRIVER_VERSION", Value: a.config.GPUs.Driver()},
+			{Name: "simulated", Value: strconv.FormatBool(g.Simulated)},
+			{Name: "task", Value: g.TaskArn[strings.LastIndexByte(g.TaskArn, '/')+1:]},
+			{Name: "container", Value: g.Container},
 		}
 		if g.UtilizationPct != nil {
-			out <- prometheus.MustNewConstMetric(utilization, prometheus.GaugeValue, *g.UtilizationPct, labels...)
+			page.Add(utilization, *g.UtilizationPct, labels...)
 		}
 		for _, m := range gauges {
-			out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.value(&g.GPULoad), labels...)
+			page.Add(m.Metric, m.value(&g.GPULoad), labels...)
 		}
-		for j, f := range gpu.Figures {
-			v, ok := g.Figures[f.Name]
-			if !ok {
-				continue
+		for _, f := range gpu.Figures { // those that only some devices have
+			if v, ok := g.Figures[f.Name]; ok {
+				page.Add(exposition.Metric{Name: f.Name, Help: f.Help, Counter: f.Counter}, v, labels...)
 			}
-			kind := prometheus.GaugeValue
-			if f.Counter {
-				kind = prometheus.CounterValue
-			}
-			out <- prometheus.MustNewConstMetric(figures[j], kind, v, labels...)
 		}
 	}
 }

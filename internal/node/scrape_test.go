@@ -1,19 +1,17 @@
 package node
 
 import (
+	"bytes"
 	"maps"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/exposition"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/gpu"
@@ -114,14 +112,16 @@ func TestUnreportedMetricsAreLeftOut(t *testing.T) {
 // scrape returns the node's metrics as Prometheus reads them.
 func scrape(t *testing.T, a *Agent) map[string]*dto.MetricFamily {
 	t.Helper()
-	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(a)
-	w := httptest.NewRecorder()
-	promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	var page exposition.Page
+	a.Expose(&page)
+	var text bytes.Buffer
+	if err := page.Write(&text); err != nil {
+		t.Fatal(err)
+	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(w.Body.String()))
-	if err != nil || w.Code != 200 {
-		t.Fatal(w.Code, err)
+	families, err := parser.TextToMetricFamilies(&text)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return families
 }

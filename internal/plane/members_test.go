@@ -276,13 +276,15 @@ var unread = []struct{ because, members string }{
 		iam.ListServiceSpecificCredentialsInput.ServiceName iam.ListSigningCertificatesInput.MaxItems
 		iam.ListVirtualMFADevicesInput.AssignmentStatus iam.ListVirtualMFADevicesInput.MaxItems`},
 	{"the call is always refused", `
-		acm.RequestCertificateInput.*
+		acm.RequestCertificateInput.* servicediscovery.CreatePublicDnsNamespaceInput.*
+		servicediscovery.UpdatePublicDnsNamespaceInput.Namespace servicediscovery.UpdatePublicDnsNamespaceInput.UpdaterRequestId
 		secretsmanager.RotateSecretInput.ClientRequestToken secretsmanager.RotateSecretInput.ExternalSecretRotationMetadata
 		secretsmanager.RotateSecretInput.ExternalSecretRotationRoleArn secretsmanager.RotateSecretInput.RotateImmediately
 		secretsmanager.RotateSecretInput.RotationRules`},
 	{"AWS ignores it, too", "elasticloadbalancingv2.Certificate.IsDefault cloudwatchlogs.FilterLogEventsInput.Interleaved cloudwatchlogs.PutLogEventsInput.SequenceToken"},
 	{"it says how a thing is done that Pintle does in one way: at once, without a pause, or not at all", `
 		autoscaling.CancelInstanceRefreshInput.WaitForTransitioningInstances autoscaling.CreateAutoScalingGroupInput.SkipZonalShiftValidation
+		autoscaling.AttachTrafficSourcesInput.SkipZonalShiftValidation
 		autoscaling.UpdateAutoScalingGroupInput.SkipZonalShiftValidation autoscaling.AvailabilityZoneImpairmentPolicy.ImpairedZoneHealthCheckBehavior
 		cloudformation.CreateChangeSetInput.DisableValidation cloudformation.CreateStackInput.DisableValidation
 		cloudformation.UpdateStackInput.DisableValidation ec2.DetachVolumeInput.Force ec2.TerminateInstancesInput.Force

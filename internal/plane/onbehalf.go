@@ -13,12 +13,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 
+	"github.com/pintle/pintle/internal/elb/balancers"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/authorize"
 	"github.com/pintle/pintle/internal/iam/policy"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
@@ -50,6 +53,8 @@ func (g gate) writings(in any) (all []writing) {
 			service: "logs.amazonaws.com",
 			source:  owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
 		})
+	case *elasticloadbalancingv2.ModifyLoadBalancerAttributesInput:
+		all = append(all, g.accessLogs(in)...)
 	case *awssns.SubscribeInput:
 		if aws.ToString(in.Protocol) == "sqs" {
 			all = append(all, toQueue(aws.ToString(in.Endpoint), aws.ToString(in.TopicArn)))
@@ -78,6 +83,35 @@ func (g gate) writings(in any) (all []writing) {
 		}
 	}
 	return append(all, g.publications(in)...)
+}
+
+// accessLogs returns what a load balancer with other attributes writes: its access log, if it has one and they say something of it.
+func (g gate) accessLogs(in *elasticloadbalancingv2.ModifyLoadBalancerAttributesInput) []writing {
+	row := g.plane.State.View().LoadBalancers.Get(aws.ToString(in.LoadBalancerArn))
+	if row == nil {
+		return nil
+	}
+	after := state.LoadBalancer{Attributes: maps.Clone(row.Attributes)}
+	if after.Attributes == nil {
+		after.Attributes = map[string]string{}
+	}
+	isGiven := false
+	for _, a := range in.Attributes {
+		after.Attributes[aws.ToString(a.Key)] = aws.ToString(a.Value)
+		isGiven = isGiven || strings.HasPrefix(aws.ToString(a.Key), "access_logs.s3.")
+	}
+	bucket, prefix, enabled := after.AccessLogs()
+	if !enabled || !isGiven {
+		return nil
+	}
+	return []writing{{
+		Need: authorize.Need{
+			Action:   "s3:PutObject",
+			Resource: "arn:aws:s3:::" + bucket + "/" + balancers.Prefix(prefix, g.plane.account()) + "*",
+		},
+		service: "logdelivery.elasticloadbalancing.amazonaws.com",
+		source:  aws.ToString(in.LoadBalancerArn),
+	}}
 }
 
 // publications returns what a call has services tell topics and queues on its caller's behalf.

@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 	_ "time/tzdata" // scheduled actions have time zones, even if the system has no zone data
 
@@ -43,6 +42,7 @@ import (
 	"github.com/pintle/pintle/internal/ec2/machines"
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
+	"github.com/pintle/pintle/internal/ecr/peers"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
@@ -61,6 +61,7 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/secretsmanager"
+	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
@@ -127,7 +128,9 @@ type Plane struct {
 	ApplicationAutoScaling *appautoscaling.Service
 	CloudFormation         *cloudformation.Service
 	CloudControl           *cloudcontrol.Service
+	CloudMap               *servicediscovery.Service
 	balancers              *balancers.Loop
+	balancer               *localBalancer
 	stacks                 *stacks.Loop
 	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
@@ -152,8 +155,10 @@ type Plane struct {
 	images  *blobs.Store
 	// upstream brings images of other registries into ECR's repositories.
 	upstream *upstream.Cache
-	vault    *vault.Vault
-	open     []io.Closer
+	// peers knows which nodes have which layers of images.
+	peers *peers.Book
+	vault *vault.Vault
+	open  []io.Closer
 
 	Link      *nodelink.Link
 	sessions  *sessions.Sessions
@@ -186,6 +191,7 @@ type Plane struct {
 func Open(ctx context.Context, o Options) (*Plane, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	p := &Plane{options: o, log: newSparingly(o.Log), now: time.Now}
+	p.balancer = newLocalBalancer(p)
 	if o.Simulated != nil {
 		p.now = o.Simulated.Now
 	}
@@ -251,8 +257,11 @@ func reachable(a *net.TCPAddr) string {
 
 // queueURL returns the URL of the queue with an ARN on this control plane.
 func (p *Plane) queueURL(arn string) string {
-	parts := strings.Split(arn, ":")
-	return p.Endpoint() + "/" + p.options.Account + "/" + parts[len(parts)-1]
+	name, ours := p.account().ResourceOf("sqs", "", arn)
+	if !ours {
+		return p.Endpoint()
+	}
+	return p.Endpoint() + "/" + p.options.Account + "/" + name
 }
 
 // Run serves until ctx ends. It closes everything when it returns.

@@ -40,6 +40,7 @@ func (p *Plane) registry(g gate) http.Handler {
 		Refusing: steady.EndUnread,
 		Failed:   func(err error) { p.log.Error("request failed", "service", "ecr", "error", err) },
 		Upstream: p.upstream,
+		Peers:    p.peers,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, ok := p.puller(r)

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -112,6 +113,8 @@ func (g gate) listTags(ctx context.Context, service, resource, arn string) (any,
 		return g.plane.Logs.ListTagsLogGroup(ctx, &cloudwatchlogs.ListTagsLogGroupInput{LogGroupName: &group})
 	case "secretsmanager":
 		return g.plane.SecretsManager.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &arn})
+	case "servicediscovery":
+		return g.plane.CloudMap.ListTagsForResource(ctx, &servicediscovery.ListTagsForResourceInput{ResourceARN: &arn})
 	case "sns":
 		return g.plane.SNS.ListTagsForResource(ctx, &awssns.ListTagsForResourceInput{ResourceArn: &arn})
 	case "sqs":

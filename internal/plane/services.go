@@ -22,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
+	"github.com/pintle/pintle/internal/ecr/peers"
 	"github.com/pintle/pintle/internal/ecr/registry"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 	"github.com/pintle/pintle/internal/ecs"
@@ -38,6 +39,7 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
 	"github.com/pintle/pintle/internal/secretsmanager"
+	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/ssm"
@@ -74,6 +76,7 @@ func (p *Plane) services() []Service {
 		{acm.API(p.ACM), nil},
 		{efs.API(p.EFS), nil},
 		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
+		{servicediscovery.API(p.CloudMap), nil},
 		{iam.API(p.IAM), nil},
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
@@ -114,6 +117,7 @@ func (p *Plane) buildServices() {
 		Client:   p.hookClient(),
 		Endpoint: p.Endpoint(),
 		Vault:    p.vault,
+		Log:      p.log,
 	})
 	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), Topics: p.sns(), QueueURL: p.queueURL})
 	p.Logs = logs.New(p.streams, logs.Options{
@@ -137,7 +141,8 @@ func (p *Plane) buildServices() {
 	p.buildRegistry()
 	p.ACM = acm.New(p.State, acm.Options{Account: owner, Vault: p.vault})
 	p.EFS = efs.New(p.State, efs.Options{Account: owner, Root: o.FileSystems})
-	p.ELB = elb.New(p.State, elb.Options{Account: owner})
+	p.ELB = elb.New(p.State, elb.Options{Account: owner, Buckets: p.s3()})
+	p.CloudMap = servicediscovery.New(p.State, servicediscovery.Options{Account: owner})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.buildStacks()
@@ -173,6 +178,7 @@ func (p *Plane) buildRegistry() {
 		Secrets:     p.secretsManager(),
 		TryUpstream: func(ctx context.Context, r *state.PullThroughRule) error { return p.upstream.Try(ctx, r) },
 	})
+	p.peers = peers.New(p.now)
 	p.upstream = upstream.New(p.ECR, p.images, p.log)
 }
 
@@ -240,6 +246,7 @@ func (p *Plane) mount() (err error) {
 		Endpoint:   p.endpointFor,
 		Enrollment: p.enrollment,
 		Authority:  p.authority,
+		Announce:   p.peers.Announce,
 	})
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)

@@ -19,6 +19,7 @@ import (
 	efstypes "github.com/aws/aws-sdk-go-v2/service/efs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -46,6 +47,7 @@ var badToken = map[string][2]string{
 	"monitoring":              {"InvalidNextToken", ""},
 	"s3":                      {"InvalidArgument", "continuation token"},
 	"secretsmanager":          {"InvalidNextTokenException", ""},
+	"servicediscovery":        {"InvalidInput", "NextToken"},
 	"sns":                     {"InvalidParameter", "NextToken"},
 	"sqs":                     {"InvalidParameterValueException", "NextToken"},
 	"ssm":                     {"InvalidNextToken", ""},
@@ -213,6 +215,10 @@ func makeParents(t *testing.T, p *Plane) {
 	prefixes, err := p.EC2.DescribeManagedPrefixLists(ctx, &ec2.DescribeManagedPrefixListsInput{})
 	try(prefixes, err)
 	listed["PrefixListId"] = *prefixes.PrefixLists[0].PrefixListId
+	try(p.CloudMap.CreateHttpNamespace(ctx, &servicediscovery.CreateHttpNamespaceInput{Name: x}))
+	discovered, err := p.CloudMap.CreateService(ctx, &servicediscovery.CreateServiceInput{Name: x, NamespaceId: &p.State.View().NamespaceNamed("x").ID})
+	try(discovered, err)
+	listed["ServiceId"] = *discovered.Service.Id
 	try(p.CloudFormation.CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{
 		StackName: x, ChangeSetName: new("c"), ChangeSetType: "CREATE",
 		TemplateBody: new(`{"Resources":{"T":{"Type":"AWS::SQS::Queue"}}}`),

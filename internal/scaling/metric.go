@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
@@ -54,4 +55,10 @@ func metric(parts ...any) Metric {
 		panic(err) // strings, numbers and lists of these
 	}
 	return Metric(b)
+}
+
+// SplitLabel splits the resource label of an ALBRequestCountPerTarget into load balancer and target group, as their metrics name them.
+func SplitLabel(label string) (loadBalancer, targetGroup string, ok bool) {
+	loadBalancer, rest, ok := strings.Cut(label, "/targetgroup/")
+	return loadBalancer, "targetgroup/" + rest, ok && strings.HasPrefix(loadBalancer, "app/") && rest != ""
 }

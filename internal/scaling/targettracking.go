@@ -59,6 +59,12 @@ var (
 // wait for. Here it's a minute before scaling out, and 15 minutes as usual before scaling in.
 var HighResolution = Reaction{Period: 20 * time.Second, Out: 3, In: 45}
 
+// PerMinute returns the reaction to a metric whose targets are sums of a minute, as ALBRequestCountPerTarget's are: a shorter period has less.
+func (r Reaction) PerMinute() Reaction {
+	minutes := func(points int) int { return int((time.Duration(points)*r.Period + time.Minute - 1) / time.Minute) }
+	return Reaction{Period: max(r.Period, time.Minute), Out: max(1, minutes(r.Out)), In: max(1, minutes(r.In))}
+}
+
 // Alarm is one of the alarms that a target tracking policy owns.
 type Alarm struct {
 	Name               string

@@ -3,7 +3,6 @@ package sidecar
 import (
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -11,9 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+
+	"github.com/pintle/pintle/internal/exposition"
 )
 
 // Sample is one value of one GPU.
@@ -26,48 +24,20 @@ type Sample struct {
 // maxText is how many bytes of an exporter's answer are read: enough for some 1,000 GPUs.
 const maxText = 16 << 20
 
-// Parse reads an exporter's text. It leaves out metrics without a UUID, which belong to no GPU.
+// Parse reads an exporter's text. It leaves out metrics without a UUID, which belong to no GPU, and values that CloudWatch doesn't accept:
+// API_MetricDatum.
 func Parse(r io.Reader) ([]Sample, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(io.LimitReader(r, maxText))
+	all, err := exposition.Parse(io.LimitReader(r, maxText))
 	if err != nil {
 		return nil, fmt.Errorf("read the exporter's metrics: %w", err)
 	}
 	var out []Sample
-	for _, name := range slices.Sorted(maps.Keys(families)) {
-		for _, m := range families[name].Metric {
-			v, ok := value(m)
-			if gpu := label(m, "UUID"); ok && gpu != "" {
-				out = append(out, Sample{name, gpu, v})
-			}
+	for _, s := range all {
+		if gpu := s.Label("UUID"); gpu != "" && math.Abs(s.Value) <= math.Ldexp(1, 360) {
+			out = append(out, Sample{s.Metric, gpu, s.Value})
 		}
 	}
 	return out, nil
-}
-
-// value returns a metric's value, if CloudWatch accepts it: API_MetricDatum.
-func value(m *dto.Metric) (float64, bool) {
-	var v float64
-	switch {
-	case m.Gauge != nil:
-		v = m.Gauge.GetValue()
-	case m.Counter != nil:
-		v = m.Counter.GetValue()
-	case m.Untyped != nil:
-		v = m.Untyped.GetValue()
-	default:
-		return 0, false
-	}
-	return v, !math.IsNaN(v) && math.Abs(v) <= math.Ldexp(1, 360)
-}
-
-func label(m *dto.Metric, name string) string {
-	for _, l := range m.Label {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
 }
 
 // Selection says which samples to publish, and under which dimensions.

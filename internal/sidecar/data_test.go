@@ -27,11 +27,11 @@ go_goroutines 12
 func TestParse(t *testing.T) {
 	got, err := Parse(strings.NewReader(exporter))
 	want := []Sample{
-		{"DCGM_EXP_UNTYPED", "GPU-a", 1},
-		{"DCGM_FI_DEV_FB_USED", "GPU-a", 1024},
 		{"DCGM_FI_DEV_GPU_UTIL", "GPU-a", 80},
 		{"DCGM_FI_DEV_GPU_UTIL", "GPU-b", 40},
+		{"DCGM_FI_DEV_FB_USED", "GPU-a", 1024},
 		{"DCGM_FI_DEV_XID_ERRORS", "GPU-a", 79},
+		{"DCGM_EXP_UNTYPED", "GPU-a", 1},
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v", got, err)
@@ -61,7 +61,7 @@ func TestData(t *testing.T) {
 			[]string{"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×40"},
 		},
 		{"two metrics", Selection{Metrics: append(util, "DCGM_FI_DEV_FB_USED"), GPUs: []string{"GPU-a"}}, []string{
-			"DCGM_FI_DEV_FB_USED ClusterName=c ServiceName=s 1×1024", "DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×80",
+			"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×80", "DCGM_FI_DEV_FB_USED ClusterName=c ServiceName=s 1×1024",
 		}},
 		{"by task", Selection{Metrics: util, ByTask: true}, []string{
 			"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×80 1×40", "DCGM_FI_DEV_GPU_UTIL ClusterName=c TaskId=t 1×80 1×40",

@@ -1,6 +1,7 @@
 package sns
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -283,28 +284,33 @@ func (s *Service) wanted(v *state.View, topicARN string, all []*state.Publicatio
 		found[i] = map[*state.Subscription]bool{}
 	}
 	for sub := range v.SubscriptionsOf(topicARN) {
+		policy := policyOf(sub) // which may be long, so it's read once for all messages
 		for i, p := range all {
-			found[i][sub] = wants(sub, p)
+			found[i][sub] = wants(sub, policy, p)
 		}
 	}
 	return found
 }
 
-// wants reports whether a subscription gets a message.
-func wants(sub *state.Subscription, p *state.Publication) bool {
+// policyOf returns a subscription's filter policy, or nil if it's to get nothing. Without a policy of its own, it gets any message.
+func policyOf(sub *state.Subscription) *filterpolicy.Policy {
 	if !sub.IsConfirmed() {
+		return nil
+	}
+	text := cmp.Or(sub.Attributes["FilterPolicy"], "{}")
+	policy, err := filterpolicy.Parse(scopeOf(sub), text)
+	if err != nil {
+		return nil // it was checked
+	}
+	return policy
+}
+
+// wants reports whether a subscription with a filter policy gets a message.
+func wants(sub *state.Subscription, policy *filterpolicy.Policy, p *state.Publication) bool {
+	if policy == nil {
 		return false
 	}
-	text := sub.Attributes["FilterPolicy"]
-	if text == "" {
-		return true
-	}
-	scope := scopeOf(sub)
-	policy, err := filterpolicy.Parse(scope, text)
-	if err != nil {
-		return false // it was checked
-	}
-	if scope == filterpolicy.Body {
+	if scopeOf(sub) == filterpolicy.Body {
 		return policy.MatchBody(p.For(sub.Protocol))
 	}
 	attributes := map[string]filterpolicy.Attribute{}
@@ -318,11 +324,11 @@ func wants(sub *state.Subscription, p *state.Publication) bool {
 func (s *Service) fanOut(tx *state.Tx, p *state.Publication, wanted map[*state.Subscription]bool) {
 	owed := false
 	for sub := range tx.SubscriptionsOf(p.TopicARN) {
-		wants, known := wanted[sub]
+		isWanted, known := wanted[sub]
 		if !known {
-			wants = s.wanted(tx.View, p.TopicARN, []*state.Publication{p})[0][sub]
+			isWanted = wants(sub, policyOf(sub), p)
 		}
-		if wants {
+		if isWanted {
 			s.owe(tx, p, sub)
 			owed = true
 		}

@@ -5,6 +5,7 @@ package sns
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type Options struct {
 	Client   *http.Client            // posts to subscribers' URLs
 	Endpoint string                  // the start of the URLs in messages: of the certificate, to confirm and to unsubscribe
 	Vault    *vault.Vault            // encrypts the key that signs messages
+	Log      *slog.Logger            // told of messages that are lost
 }
 
 // Service is Amazon SNS for one account in one region.
@@ -40,7 +42,12 @@ type Service struct {
 }
 
 // New returns the service over the store.
-func New(store *state.Store, opts Options) *Service { return &Service{store: store, opts: opts} }
+func New(store *state.Store, opts Options) *Service {
+	if opts.Log == nil {
+		opts.Log = slog.Default()
+	}
+	return &Service{store: store, opts: opts}
+}
 
 // now returns the time to the millisecond, the precision of messages.
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Millisecond) }

@@ -27,6 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
@@ -568,6 +569,39 @@ func TestRetries(t *testing.T) {
 	w.deliver(t)
 	if got := w.bodies("dead"); !slices.Equal(got, []string{"kept"}) || w.store.View().Publications.Len() != 0 {
 		t.Errorf("after the queue failed the dead letters are %q", got)
+	}
+}
+
+// TestTooOldForAQueue: a message that a queue didn't take for as long as it's tried goes to the dead-letter queue, whenever that takes it. One
+// that the dead-letter queue refuses is lost, which is logged.
+func TestTooOldForAQueue(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	w.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+	topic := w.topic(t, "t", nil)
+	w.subscribe(t, topic, "q", map[string]string{
+		"RedrivePolicy":      `{"deadLetterTargetArn":"` + *queueARN("dead") + `"}`,
+		"RawMessageDelivery": "true",
+	})
+	w.fail["q"], w.fail["dead"] = errors.New("not now"), errors.New("not now")
+	w.publish(t, &sns.PublishInput{TopicArn: topic, Message: aws.String("old")})
+	w.deliver(t)
+	w.now = w.now.Add(patience)
+	w.deliver(t)
+	w.now = w.now.Add(time.Hour)
+	w.deliver(t)
+	w.fail["dead"] = nil
+	w.now = w.now.Add(time.Minute)
+	w.deliver(t)
+	if got := w.bodies("dead"); !slices.Equal(got, []string{"old"}) || w.store.View().Publications.Len() != 0 {
+		t.Errorf("the dead letters are %q, %d messages are left", got, w.store.View().Publications.Len())
+	}
+	w.fail["dead"] = &sqstypes.QueueDoesNotExist{}
+	w.publish(t, &sns.PublishInput{TopicArn: topic, Message: aws.String("lost")})
+	w.now = w.now.Add(patience)
+	w.deliver(t)
+	if w.store.View().Publications.Len() != 0 || !strings.Contains(log.String(), "a message is lost") {
+		t.Errorf("%d messages are left, and logged is %q", w.store.View().Publications.Len(), &log)
 	}
 }
 

@@ -350,6 +350,9 @@ func (s *Service) owe(tx *state.Tx, p *state.Publication, sub *state.Subscriptio
 		},
 		Publication: p.ID,
 	}
+	if u, err := url.Parse(sub.Endpoint); err == nil && d.Remote {
+		d.Host = u.Hostname()
+	}
 	if p.Sequence != "" {
 		d.ID = sub.ARN + " " + p.Sequence
 		d.Line = sub.ARN + " " + p.Group

@@ -39,7 +39,8 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 	}
 	if sub.Protocol == "sqs" {
 		err := s.send(ctx, t, sub, p, sub.Endpoint)
-		return s.outcome(ctx, letter{t, sub, p}, err, ofQueues(d.Tries), isLasting(err))
+		over := isLasting(err) || !s.now().Before(d.Until)
+		return s.outcome(ctx, letter{t, sub, p}, err, ofQueues(d.Tries), over)
 	}
 	if s.now().Sub(p.At) > longestRetry {
 		return s.outcome(ctx, letter{t, sub, p}, errTooLate, 0, true)
@@ -99,6 +100,9 @@ func (s *Service) outcome(ctx context.Context, l letter, err error, after time.D
 	if queue != "" && l.publication.Type == typeNotification {
 		if dead := s.send(ctx, l.topic, l.subscription, l.publication, queue); dead != nil && !isLasting(dead) {
 			return &delivery.Retry{After: longest, Err: errors.Join(err, dead)}
+		} else if dead != nil {
+			s.opts.Log.Error("a message is lost: its subscription's dead-letter queue refuses it, too", "subscription", l.subscription.ARN,
+				"message", l.publication.ID, "queue", queue, "error", dead)
 		}
 	}
 	return fmt.Errorf("%w: %w", delivery.ErrGone, err)

@@ -9,7 +9,8 @@
 // acknowledged commit. After a power failure the mark may be out of date. Damage behind the mark is then still found if a later commit
 // follows it. Only the very last commit can't be told from a torn one.
 //
-// A write that fails never ends a database. A failed commit is cut off from the log again, and refused (write.go).
+// A write that fails never ends a database. A failed commit is cut off from the log again, and refused (write.go). After a failed sync of the
+// database's file, nothing is written until all that checkpoints have moved was written again and synced. The log has it until then.
 package sqlitefile
 
 import (
@@ -46,14 +47,17 @@ type DB struct {
 	writes  *sql.DB
 	conn    *sql.Conn
 	log     *os.File // of SQLite, to see how far it reaches
+	pages   *os.File // the database's file. SQLite's locks on it end with the first close of it, so it stays open as long as conn
 	beside  *os.File // the guard's file
 	guard   *guard
+	sync    func(*os.File) error // (*os.File).Sync, except in tests
 
 	// What failed, and must be done before the next transaction.
 	torn      bool   // a commit failed; its frames may be behind the log's end
 	unmarked  bool   // the mark isn't where the last commit ended
 	unguarded bool   // the guard's file is older than the database's
 	moved     uint32 // how many frames of the log are in the database's file, in that case
+	unsynced  bool   // a checkpoint or its sync failed, so the disk may lack pages that were moved
 
 	foldAt uint32 // how many pages in the log only make the next attempt to move them
 }
@@ -71,7 +75,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s (is another pintle using it?): %w", path, err)
 	}
-	db := &DB{path: path, options: o, lock: lock, foldAt: foldAfter}
+	db := &DB{path: path, options: o, lock: lock, foldAt: foldAfter, sync: (*os.File).Sync}
 	if err := db.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.release())
 	}
@@ -98,6 +102,9 @@ func (db *DB) open(ctx context.Context) error {
 	}
 	db.writes.SetMaxOpenConns(1)
 	if db.conn, err = db.writes.Conn(ctx); err != nil {
+		return err
+	}
+	if db.pages, err = os.OpenFile(db.path, os.O_RDWR, 0); err != nil {
 		return err
 	}
 	return db.recover(ctx, found.log)
@@ -184,7 +191,7 @@ func (db *DB) release() (err error) {
 	if db.writes != nil {
 		err = errors.Join(err, db.writes.Close())
 	}
-	for _, f := range []*os.File{db.log, db.beside, db.lock} {
+	for _, f := range []*os.File{db.log, db.pages, db.beside, db.lock} {
 		if f != nil {
 			err = errors.Join(err, f.Close())
 		}
@@ -255,6 +262,7 @@ func (db *DB) fold() error {
 	var busy, frames, moved int64
 	err := db.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &moved)
 	if err != nil {
+		db.unsynced = true
 		return fmt.Errorf("move the log of %s into it: %w", db.path, err)
 	}
 	db.moved, db.unguarded = uint32(max(moved, 0)), true
@@ -263,6 +271,9 @@ func (db *DB) fold() error {
 
 // guardMoved brings the guard up to date after a checkpoint.
 func (db *DB) guardMoved() error {
+	if err := db.syncMoved(); err != nil {
+		return err
+	}
 	if err := db.take(db.moved); err != nil {
 		return err
 	}
@@ -270,6 +281,53 @@ func (db *DB) guardMoved() error {
 		return err
 	}
 	db.unguarded = false
+	return nil
+}
+
+// syncMoved makes the pages durable that checkpoints have moved. SQLite syncs its file only once all of the log is in it, and never moves a
+// page twice, though the kernel may have dropped it after a failed sync. So after one, all pages are written again first.
+func (db *DB) syncMoved() error {
+	if db.unsynced {
+		if err := db.moveAgain(); err != nil {
+			return err
+		}
+	}
+	db.unsynced = true
+	if err := db.sync(db.pages); err != nil {
+		return fmt.Errorf("sync %s: %w", db.path, err)
+	}
+	db.unsynced = false
+	return nil
+}
+
+// moveAgain writes the pages that were moved once more, as the log has them. Readers may read the same pages meanwhile, so each is written
+// in its last version only.
+func (db *DB) moveAgain() error {
+	last := map[uint32]uint32{} // pages' frames
+	var head [frameHead]byte
+	var size uint32
+	for i := range db.moved {
+		if _, err := db.log.ReadAt(head[:], frameOffset(i)); err != nil {
+			return fmt.Errorf("read the log of %s: %w", db.path, err)
+		}
+		f := parseFrame(head[:], db.guard.header)
+		last[f.page] = i
+		if f.size > 0 {
+			size = f.size
+		}
+	}
+	var b [pageSize]byte
+	for page, i := range last {
+		if page > size { // it was cut off
+			continue
+		}
+		if _, err := db.log.ReadAt(b[:], frameOffset(i)+frameHead); err != nil {
+			return fmt.Errorf("read the log of %s: %w", db.path, err)
+		}
+		if _, err := db.pages.WriteAt(b[:], int64(page-1)*pageSize); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -145,3 +145,53 @@ func TestNoRoomToUndo(t *testing.T) {
 		t.Errorf("there are %v", got)
 	}
 }
+
+// TestASyncOfMovedPagesFails: a reader keeps a checkpoint from moving all of the log, so SQLite doesn't sync what it moves. When the sync fails
+// at last, and the kernel drops the pages, they are written again from the log, from which SQLite would move the rest only. Until that
+// works, nothing is written, and all is read.
+func TestASyncOfMovedPagesFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	db, err := Open(t.Context(), path, Options{Schema: `CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, b BLOB)`})
+	must(t, err)
+	reads, err := db.Readers(1)
+	must(t, err)
+	must(t, insert(db, 0, 100))
+	old, err := os.ReadFile(path)
+	must(t, err)
+	reader, err := reads.Begin()
+	must(t, err)
+	var n int
+	must(t, reader.QueryRow(`SELECT count(*) FROM t`).Scan(&n))
+	must(t, insert(db, 100, 100))
+
+	synced := 0
+	db.sync = func(f *os.File) error { synced++; return f.Sync() }
+	must(t, db.fold())
+	if db.guard.folded == 0 || db.guard.folded == db.guard.frames || synced == 0 {
+		t.Fatalf("%d of %d frames were moved, with %d syncs of the file", db.guard.folded, db.guard.frames, synced)
+	}
+	must(t, reader.Rollback())
+	db.sync = func(f *os.File) error {
+		_, err := f.WriteAt(old, 0) // a sync that fails
+		return errors.Join(err, f.Truncate(int64(len(old))), errors.New("input/output error"))
+	}
+	if db.fold() == nil {
+		t.Fatal("the failed sync goes unseen")
+	}
+	if err := insert(db, 200, 1); !errors.Is(err, disk.ErrUnwritable) {
+		t.Errorf("after a failed sync a write ends with %v", err)
+	}
+	db.sync = (*os.File).Sync
+	must(t, insert(db, 200, 1))
+	if got := rowsOf(t, db); len(got) != 201 {
+		t.Errorf("%d rows are there, want 201", len(got))
+	}
+	must(t, reads.Close())
+	must(t, db.Close())
+	db, err = Open(t.Context(), path, Options{})
+	must(t, err)
+	if got := rowsOf(t, db); len(got) != 201 {
+		t.Errorf("the next process finds %d rows, want 201", len(got))
+	}
+	must(t, db.Close())
+}

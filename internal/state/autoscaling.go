@@ -50,7 +50,19 @@ func (g *AutoScalingGroup) Clone() *AutoScalingGroup {
 	c.Tags = slices.Clone(g.Tags)
 	c.SuspendedProcesses = slices.Clone(g.SuspendedProcesses)
 	c.EnabledMetrics = slices.Clone(g.EnabledMetrics)
+	c.TargetGroupARNs = slices.Clone(g.TargetGroupARNs)
 	return &c
+}
+
+// ChecksTargets reports whether instances that fail their load balancers' health checks are replaced.
+func (g *AutoScalingGroup) ChecksTargets() bool {
+	return slices.Contains(strings.Split(aws.ToString(g.HealthCheckType), ","), "ELB")
+}
+
+// IsInGrace reports whether an instance's health checks don't count yet. The period begins when the instance enters service.
+func (g *AutoScalingGroup) IsInGrace(m *Member, now time.Time) bool {
+	grace := time.Duration(aws.ToInt32(g.HealthCheckGracePeriod)) * time.Second
+	return grace > 0 && (m.InServiceAt == nil || now.Before(m.InServiceAt.Add(grace)))
 }
 
 // IsSuspended reports whether one of the group's processes is suspended.
@@ -95,6 +107,7 @@ func (c *LaunchConfiguration) data() ec2types.ResponseLaunchTemplateData {
 			HttpTokens:              ec2types.LaunchTemplateHttpTokensState(o.HttpTokens),
 		}
 	}
+	d.BlockDeviceMappings = devices(c.BlockDeviceMappings)
 	for _, g := range c.SecurityGroups { // ids, or names
 		if strings.HasPrefix(g, "sg-") {
 			d.SecurityGroupIds = append(d.SecurityGroupIds, g)
@@ -103,6 +116,29 @@ func (c *LaunchConfiguration) data() ec2types.ResponseLaunchTemplateData {
 		}
 	}
 	return d
+}
+
+// devices returns a launch configuration's devices as launch templates say them.
+func devices(mappings []types.BlockDeviceMapping) (out []ec2types.LaunchTemplateBlockDeviceMapping) {
+	for _, m := range mappings {
+		d := ec2types.LaunchTemplateBlockDeviceMapping{DeviceName: m.DeviceName, VirtualName: m.VirtualName}
+		if aws.ToBool(m.NoDevice) {
+			d.NoDevice = aws.String("")
+		}
+		if e := m.Ebs; e != nil {
+			d.Ebs = &ec2types.LaunchTemplateEbsBlockDevice{
+				DeleteOnTermination: e.DeleteOnTermination,
+				Encrypted:           e.Encrypted,
+				Iops:                e.Iops,
+				SnapshotId:          e.SnapshotId,
+				Throughput:          e.Throughput,
+				VolumeSize:          e.VolumeSize,
+				VolumeType:          ec2types.VolumeType(aws.ToString(e.VolumeType)),
+			}
+		}
+		out = append(out, d)
+	}
+	return out
 }
 
 // LaunchSource is what a group's next instance is started from: a version of a launch template, or a launch configuration.

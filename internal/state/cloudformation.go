@@ -16,6 +16,9 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
+// StackTag is the key of the tag that says which stack has made something. Its value is the stack's ID.
+const StackTag = "aws:cloudformation:stack-id"
+
 // Stack is a stack of AWS CloudFormation. What it was made from is in Source alone, not in the embedded struct.
 type Stack struct {
 	types.Stack

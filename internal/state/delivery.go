@@ -25,28 +25,59 @@ type Delivery struct {
 	Publication string `json:",omitzero"`
 	// Line is what this debt waits in, or "". Of a line only the first debt is told, by the order of their IDs, whatever becomes of it.
 	Line string `json:",omitzero"`
+	// Waits is whether another debt stands before this one in its line, so that it isn't due. When it's the first, it no longer waits.
+	Waits bool `json:",omitzero"`
+}
+
+// dueAt orders debts by when they are due. Those that wait for others have no place in that order.
+func (d *Delivery) dueAt() string {
+	if d.Waits {
+		return ""
+	}
+	return d.Due.UTC().Format("2006-01-02T15:04:05.000000000")
+}
+
+// dueAtDestination orders those of each destination so.
+func (d *Delivery) dueAtDestination() string {
+	if d.Waits {
+		return ""
+	}
+	return d.Destination + "\x00" + d.dueAt()
 }
 
 var (
 	deliveriesByPublication = store.Index[*Delivery]{Name: "publication", Value: func(d *Delivery) string { return d.Publication }}
+	deliveriesByDue         = store.Index[*Delivery]{Name: "due", Value: (*Delivery).dueAt}
+	deliveriesByDestination = store.Index[*Delivery]{Name: "destination", Value: (*Delivery).dueAtDestination}
 	deliveriesByLine        = store.Index[*Delivery]{Name: "line", Value: func(d *Delivery) string { return d.Line }}
 
 	deliveries = &store.Definition[*Delivery]{
 		Name:    "deliveries",
 		Key:     func(d *Delivery) string { return d.ID },
-		Indexes: []store.Index[*Delivery]{deliveriesByPublication, deliveriesByLine},
+		Indexes: []store.Index[*Delivery]{deliveriesByPublication, deliveriesByLine, deliveriesByDue, deliveriesByDestination},
 	}
 )
 
+// firstOf returns the first debt of a line, or nil.
+func (v *View) firstOf(line string) *Delivery {
+	for first := range v.Deliveries.After(deliveriesByLine, line, "") {
+		return first
+	}
+	return nil
+}
+
 // isHeld reports whether a debt waits for another one in its line.
-func (v *View) isHeld(d *Delivery) bool {
-	if d.Line == "" {
-		return false
+func (v *View) isHeld(d *Delivery) bool { return d.Line != "" && v.firstOf(d.Line).ID != d.ID }
+
+// moveUp has the first debt of a line no longer wait.
+func (tx *Tx) moveUp(line string) {
+	first := tx.firstOf(line)
+	if first == nil || !first.Waits {
+		return
 	}
-	for first := range v.Deliveries.After(deliveriesByLine, d.Line, "") {
-		return first.ID != d.ID
-	}
-	return false
+	row := *first
+	row.Waits = false
+	tx.Deliveries.Put(&row)
 }
 
 // forgetPublication deletes a topic's message that nobody is owed any more.
@@ -70,6 +101,9 @@ func (tx *Tx) Owe(d Delivery, now time.Time) *Delivery {
 	if d.NotBefore.After(now) {
 		d.Due = d.NotBefore
 	}
+	if first := tx.firstOf(d.Line); d.Line != "" && first != nil {
+		d.Waits = first.ID < d.ID
+	}
 	tx.Deliveries.Put(&d)
 	return &d
 }
@@ -81,6 +115,9 @@ func (tx *Tx) SettleDelivery(id string, outcome error, now time.Time) {
 		return
 	}
 	tx.Deliveries.Delete(id)
+	if row.Line != "" {
+		tx.moveUp(row.Line)
+	}
 	if row.Publication != "" {
 		tx.forgetPublication(row.Publication)
 	}
@@ -121,38 +158,69 @@ func (o Outbox) Owe(ctx context.Context, debts func(now time.Time) []delivery.De
 	return owed, err
 }
 
-// Owed is delivery.Outbox's.
+// Many debts may be due that aren't taken, since too much is under way to their destination: a listener that hangs, say. After maxSkipped of
+// them, Owed looks at the first maxPerDestination of each destination only.
+const (
+	maxSkipped        = 1024
+	maxPerDestination = 32
+)
+
+// Owed implements delivery.Outbox. It reads no further than what is due.
 func (o Outbox) Owed(_ context.Context, limit int, take func(delivery.Debt) bool) (
 	due []delivery.Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error,
 ) {
 	v := o.Store.Watch()
 	now := o.Now()
-	var all []*Delivery
-	for d := range v.Deliveries.All() {
-		if v.isHeld(d) {
-			continue
-		}
+	changed = func(ctx context.Context) <-chan struct{} { return changes(ctx, v) }
+	skipped := 0
+	for d := range v.Deliveries.InOrder(deliveriesByDue) {
 		if d.Due.After(now) {
-			if next.IsZero() || d.Due.Before(next) {
-				next = d.Due
-			}
-			continue
+			next = d.Due
+			break
 		}
-		all = append(all, d)
-	}
-	slices.SortFunc(all, byDue)
-	for _, d := range all {
 		if len(due) == limit {
 			break
 		}
-		if take(d.Debt) {
+		if !v.isHeld(d) && take(d.Debt) {
+			due = append(due, d.Debt)
+		} else if skipped++; skipped == maxSkipped {
+			more, next := v.owedByDestination(now, limit-len(due), take)
+			return append(due, more...), next, changed, nil
+		}
+	}
+	return due, next, changed, nil
+}
+
+// owedByDestination is Owed, but doesn't look behind the first debts of each destination.
+func (v *View) owedByDestination(now time.Time, limit int, take func(delivery.Debt) bool) (due []delivery.Debt, next time.Time) {
+	var all []*Delivery
+	for after, found := "", true; found; {
+		destination, seen := "", 0
+		for d := range v.Deliveries.InOrderAfter(deliveriesByDestination, after) {
+			if seen == maxPerDestination || seen > 0 && d.Destination != destination {
+				break
+			}
+			destination = d.Destination
+			seen++
+			if d.Due.After(now) {
+				if next.IsZero() || d.Due.Before(next) {
+					next = d.Due
+				}
+				break
+			}
+			all = append(all, d)
+		}
+		after = destination + "\x01"
+		found = seen > 0
+	}
+	slices.SortFunc(all, func(a, b *Delivery) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID)) })
+	for _, d := range all {
+		if len(due) < limit && !v.isHeld(d) && take(d.Debt) {
 			due = append(due, d.Debt)
 		}
 	}
-	return due, next, func(ctx context.Context) <-chan struct{} { return changes(ctx, v) }, nil
+	return due, next
 }
-
-func byDue(a, b *Delivery) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID)) }
 
 // changes returns a channel that is closed when what the view has read changes, or ctx ends.
 func changes(ctx context.Context, v *View) <-chan struct{} {

@@ -29,6 +29,8 @@ type Instance struct {
 	LaunchTemplate *types.LaunchTemplateSpecification `json:",omitzero"`
 	// Profile is the name or the ARN of the instance profile that it was launched with.
 	Profile string `json:",omitzero"`
+	// Devices are the volumes that its launch mapped.
+	Devices []types.LaunchTemplateBlockDeviceMapping `json:",omitempty"`
 	// TerminatedAt is when the machine was gone.
 	TerminatedAt *time.Time `json:",omitzero"`
 	// Member is the instance's role in its Auto Scaling group, or nil outside of one.
@@ -51,6 +53,9 @@ type Member struct {
 	Waits *LifecycleAction `json:",omitzero"`
 	// FromPool means that the instance came into service from the group's warm pool.
 	FromPool bool `json:",omitzero"`
+	// TargetGroups are the group's target groups that the instance is registered with, drains in, or was to be kept out of. Nobody changes the
+	// list that a row has.
+	TargetGroups []string `json:",omitempty"`
 	// Draining means that its container instance was set to DRAINING before the machine goes.
 	Draining bool `json:",omitzero"`
 }
@@ -192,12 +197,17 @@ func NewInstance(data *types.ResponseLaunchTemplateData, zone string, now time.T
 	return i
 }
 
-// keep notes the network and the role that an instance was launched with. They change nothing about its machine, but clients read them.
+// keep notes the network, the role and the volumes that an instance was launched with. They change nothing about its machine, but clients read them.
 func (i *Instance) keep(data *types.ResponseLaunchTemplateData) {
 	if p := data.IamInstanceProfile; p != nil {
 		i.Profile = cmp.Or(aws.ToString(p.Arn), aws.ToString(p.Name))
 	}
 	i.MetadataOptions = metadataOptions(data.MetadataOptions)
+	for _, d := range data.BlockDeviceMappings {
+		if d.DeviceName != nil && d.Ebs != nil && d.NoDevice == nil {
+			i.Devices = append(i.Devices, types.LaunchTemplateBlockDeviceMapping{DeviceName: d.DeviceName, Ebs: d.Ebs})
+		}
+	}
 	ids := data.SecurityGroupIds
 	if len(data.NetworkInterfaces) > 0 {
 		i.SubnetId = data.NetworkInterfaces[0].SubnetId

@@ -26,6 +26,11 @@ type LoadBalancer struct {
 	Tags       []types.Tag       `json:",omitempty"`
 }
 
+// AccessLogs returns where the access log goes, and whether there is to be one.
+func (b *LoadBalancer) AccessLogs() (bucket, prefix string, enabled bool) {
+	return b.Attributes["access_logs.s3.bucket"], b.Attributes["access_logs.s3.prefix"], b.Attributes["access_logs.s3.enabled"] == "true"
+}
+
 // Active returns the load balancer as it is once a process carries it out.
 func (b *LoadBalancer) Active() *LoadBalancer {
 	c := *b
@@ -105,7 +110,9 @@ func (t *Target) Checked(h types.TargetHealth, now time.Time) *Target {
 
 // Balancer is a process that carries load balancers out.
 type Balancer struct {
-	ID      string
+	ID string
+	// By is the node's key that signs what the process reports, or "" for the owner's.
+	By      string `json:",omitempty"`
 	Started time.Time
 	// Addresses are where the listeners are to be found, by the listener's ARN.
 	Addresses map[string]string `json:",omitempty"`
@@ -117,7 +124,7 @@ type Balancer struct {
 
 // Same reports whether nothing has changed.
 func (b *Balancer) Same(other *Balancer) bool {
-	return other != nil && b.Started.Equal(other.Started) && maps.Equal(b.Addresses, other.Addresses) &&
+	return other != nil && b.By == other.By && b.Started.Equal(other.Started) && maps.Equal(b.Addresses, other.Addresses) &&
 		maps.Equal(b.Problems, other.Problems) && (b.Lost == nil) == (other.Lost == nil)
 }
 
@@ -207,6 +214,19 @@ func (tx *Tx) RegisterTarget(t Target) bool {
 		tx.letStop(old.Task)
 	}
 	return true
+}
+
+// MemberTarget returns what a member of an Auto Scaling group is in one of the group's target groups, or nil.
+func (v *View) MemberTarget(i *Instance, group string) *Target {
+	g := v.TargetGroups.Get(group)
+	if g == nil {
+		return nil
+	}
+	t := v.Targets.Get(TargetKey(group, *i.InstanceId, aws.ToInt32(g.Port)))
+	if t == nil || t.AutoScalingGroup != i.Member.Group {
+		return nil
+	}
+	return t
 }
 
 // isRunning reports whether a task is there that is to run.

@@ -56,6 +56,8 @@ type Deployment struct {
 	BakesFrom *time.Time `json:",omitzero"`
 	// LoadBalancers are where its tasks are registered.
 	LoadBalancers []types.LoadBalancer `json:",omitempty"`
+	// ServiceRegistries are where its tasks are registered in Cloud Map.
+	ServiceRegistries []types.ServiceRegistry `json:",omitempty"`
 	// AlarmsIgnored means that one of the deployment alarms was in ALARM when it began.
 	AlarmsIgnored bool `json:",omitzero"`
 }

@@ -42,9 +42,18 @@ func (s *Store) Watch() *View { return newView(s.Store.Watch()) }
 // Update runs fn in a transaction. See store.Store.Update.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	return s.Store.Update(ctx, func(tx *store.Tx) error {
-		return fn(tx.Bound(func(v *store.View) any { return &Tx{newView(v)} }).(*Tx))
+		return fn(tx.Bound(func(v *store.View) any { return newTx(v) }).(*Tx))
 	})
 }
 
 // Tx is a view that can change rows. It is valid only inside its Update's function.
-type Tx struct{ *View }
+type Tx struct {
+	*View
+	Tasks taskTable // instead of the view's
+}
+
+func newTx(v *store.View) *Tx {
+	tx := &Tx{View: newView(v)}
+	tx.Tasks = taskTable{tx.View.Tasks, tx}
+	return tx
+}

@@ -31,6 +31,8 @@ type Task struct {
 	SecurityGroups []string `json:",omitempty"`
 	// BridgeAddresses are those of its containers in network mode bridge, while it runs on an instance with security groups.
 	BridgeAddresses []string `json:",omitempty"`
+	// Registry is where its service registers it in Cloud Map, or nil.
+	Registry *TaskRegistry `json:",omitempty"`
 	// Waiting is set while a task has no instance and waits for its capacity provider to grow. It says what the task
 	// needs.
 	Waiting *Waiting `json:",omitzero"`

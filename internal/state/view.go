@@ -10,6 +10,7 @@ import (
 type View struct {
 	view *store.View
 
+	discoveryTables
 	imageTables
 	loadBalancerTables
 	networkTables
@@ -77,6 +78,7 @@ func newView(v *store.View) *View {
 	return &View{
 		view: v,
 
+		discoveryTables:    newDiscoveryTables(v),
 		imageTables:        newImageTables(v),
 		loadBalancerTables: newLoadBalancerTables(v),
 		networkTables:      newNetworkTables(v),
@@ -154,6 +156,9 @@ var schema = store.NewSchema(
 	defaultNetworks,
 	deliveries,
 	dhcpOptions,
+	discoveryInstances,
+	discoveryOperations,
+	discoveryServices,
 	egressOnlyInternetGateways,
 	exportTasks,
 	groupActions,
@@ -175,6 +180,7 @@ var schema = store.NewSchema(
 	listeners,
 	loadBalancers,
 	logResourcePolicies,
+	namespaces,
 	natGateways,
 	networkACLs,
 	networkInterfaces,

@@ -35,6 +35,16 @@ func (t Table[R]) Watch() { t.view.watchAll(t.table) }
 // WatchBy makes the view's Changed wait for a change of the rows that have the value in the index.
 func (t Table[R]) WatchBy(index Index[R], value string) { t.view.by(t.table, index.Name, value) }
 
+// InOrder returns every row that has a value in the index, ordered by that, and then by key.
+func (t Table[R]) InOrder(index Index[R]) iter.Seq[R] {
+	return each[R](t.view.inOrder(t.table, index.Name))
+}
+
+// InOrderAfter is InOrder for the values after the given one. Watches ignore it.
+func (t Table[R]) InOrderAfter(index Index[R], value string) iter.Seq[R] {
+	return each[R](t.view.inOrderAfter(t.table, index.Name, value))
+}
+
 // After returns the rows that have the value in the index and a key after the given one, ordered by key. Listings continue with
 // it. Watches ignore it.
 func (t Table[R]) After(index Index[R], value, key string) iter.Seq[R] {

@@ -50,6 +50,32 @@ func TestAListingStandsStill(t *testing.T) {
 	}
 }
 
+// TestInOrder lists rows by their values in an index, and by their keys where those are equal. Rows without a value aren't listed.
+func TestInOrder(t *testing.T) {
+	s := open(t, journaltest.NewMemory(nil))
+	update(t, s, func(tx *store.Tx) error {
+		for _, row := range []*thing{{Name: "1", Group: "z"}, {Name: "3", Group: "a"}, {Name: "2", Group: "a"}, {Name: "4"}, {Name: "0", Group: "m"}} {
+			things.In(&tx.View).Put(row)
+		}
+		return nil
+	})
+	var got []string
+	for row := range things.In(s.View()).InOrder(byGroup) {
+		if got = append(got, row.Name); len(got) == 3 {
+			break
+		}
+	}
+	if !slices.Equal(got, []string{"2", "3", "0"}) {
+		t.Errorf("listed as %v", got)
+	}
+	for row := range things.In(s.View()).InOrderAfter(byGroup, "b") {
+		got = append(got, row.Name)
+	}
+	if !slices.Equal(got, []string{"2", "3", "0", "0", "1"}) {
+		t.Errorf("and behind b as %v", got)
+	}
+}
+
 // TestVersions: each put of a row that is there already counts, over failures and restarts.
 func TestVersions(t *testing.T) {
 	j := journaltest.NewMemory(nil)

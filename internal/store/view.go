@@ -42,6 +42,25 @@ func (v *View) allBy(t *table, index, value string) iter.Seq[any] {
 	return v.by(t, index, value).All()
 }
 
+func (v *View) inOrder(t *table, index string) iter.Seq[any] {
+	v.watchAll(t)
+	return v.inOrderAfter(t, index, "")
+}
+
+func (v *View) inOrderAfter(t *table, index, value string) iter.Seq[any] {
+	v.keepLoops()
+	values := v.rows(t).byIndex[t.indexPlace(index)]
+	return func(yield func(any) bool) {
+		for rows := range values.After(value) {
+			for row := range rows.All() {
+				if !yield(row) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (v *View) watchAll(t *table) { v.recordRead(topic{t.place, ofAll, ""}, v.rows(t).byKey.Version()) }
 
 func (v *View) after(t *table, index, value, key string) iter.Seq[any] {

@@ -22,7 +22,8 @@ func (s *step) takeOut(i *state.Instance, because string) {
 	s.unhealthy++
 }
 
-// replaceUnhealthy takes out instances that a user marked unhealthy, and those whose agent has been away for too long.
+// replaceUnhealthy takes out instances that a user marked unhealthy, those that fail their load balancers' checks, and those whose agent has
+// been away for too long.
 func (s *step) replaceUnhealthy() {
 	if s.group.IsSuspended("ReplaceUnhealthy") || s.group.IsSuspended("HealthCheck") {
 		return
@@ -36,6 +37,8 @@ func (s *step) replaceUnhealthy() {
 		switch {
 		case i.Member.Unhealthy:
 			s.takeOut(i, "a user health-check.")
+		case s.failsTargetChecks(i):
+			s.takeOut(i, "an ELB system health check failure.")
 		case lost:
 			s.takeOut(i,
 				"an EC2 health check indicating it has been terminated or stopped: its agent has been away for "+s.opts.Lost.String()+".")

@@ -67,6 +67,9 @@ func (l *Loop) Run(ctx context.Context) error {
 		v.Instances.Watch()
 		v.ContainerInstances.Watch()
 		v.Tasks.WatchBy(state.TasksByLastStatus, "PROVISIONING")
+		if hasTargets(v) {
+			v.Targets.Watch()
+		}
 		if err := l.Step(ctx); err != nil {
 			return err
 		}
@@ -82,6 +85,16 @@ func (l *Loop) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// hasTargets reports whether any group is behind a load balancer.
+func hasTargets(v *state.View) bool {
+	for g := range v.AutoScalingGroups.All() {
+		if len(g.TargetGroupARNs) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Tell queues an alarm that has changed to a state with a policy as its action. It may be called from any goroutine.

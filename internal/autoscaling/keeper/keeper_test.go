@@ -186,6 +186,7 @@ func TestLaunchConfiguration(t *testing.T) {
 					ImageId:                 aws.String("ami-00000000"),
 					InstanceType:            aws.String("t3.micro"),
 					CreatedTime:             new(time.Now()),
+					BlockDeviceMappings:     []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.Ebs{VolumeSize: aws.Int32(40)}}},
 				}})
 			})
 			changeGroup(t, store, func(g *state.AutoScalingGroup) {
@@ -203,6 +204,9 @@ func TestLaunchConfiguration(t *testing.T) {
 			for i := range store.View().Instances.By(state.InstancesByGroup, "g") {
 				if !i.Member.IsLeaving() {
 					out = append(out, i.Member.LaunchConfiguration+" "+string(i.InstanceType))
+					if len(i.Devices) != 1 || *i.Devices[0].Ebs.VolumeSize != 40 {
+						t.Errorf("its devices are %+v", i.Devices)
+					}
 				}
 			}
 			slices.Sort(out)

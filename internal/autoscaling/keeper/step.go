@@ -44,7 +44,8 @@ const (
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // run makes one step. Each part builds on what the parts before it wrote. attach adds ECS's own hook before an instance reaches
-// it. advance moves each instance along, by the state of its machine and hooks. replaceUnhealthy and refresh take instances out;
+// it. advance moves each instance along, by the state of its machine and hooks. balanceTargets
+// registers those in service with load balancers. replaceUnhealthy and refresh take instances out;
 // refresh also sets how many surplus ones the group needs meanwhile. Then balance launches or terminates the difference. The step
 // waits for nothing: an answer from a machine or a hook brings the next step.
 func (s *step) run() {
@@ -52,6 +53,7 @@ func (s *step) run() {
 	for _, i := range slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name())) {
 		s.advance(i)
 	}
+	s.balanceTargets()
 	s.replaceUnhealthy()
 	s.refresh()
 	s.balance()
@@ -108,7 +110,11 @@ func (s *step) advance(i *state.Instance) {
 			s.takeOut(i, "an EC2 health check indicating it has been terminated or stopped.")
 		}
 	case types.LifecycleStateEnteringStandby:
+		if !s.deregistered(i) {
+			return
+		}
 		row := i.Clone()
+		row.Member.TargetGroups = nil
 		row.Member.LifecycleState = types.LifecycleStateStandby
 		s.tx.Instances.Put(row)
 		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
@@ -117,6 +123,9 @@ func (s *step) advance(i *state.Instance) {
 			s.leave(i, "instance "+*i.InstanceId+" was taken out of service: it has ended on standby, or its group is deleted.")
 		}
 	case types.LifecycleStateDetaching:
+		if !s.deregistered(i) {
+			return
+		}
 		row := i.Clone()
 		row.Member = nil
 		s.tx.Instances.Put(row)
@@ -232,9 +241,12 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 	return nil, ""
 }
 
-// depart takes an instance that leaves through its hooks and then terminates its machine. If a capacity provider drains
+// depart lets an instance that leaves drain, takes it through its hooks and then terminates its machine. If a capacity provider drains
 // the instance, one of the hooks waits for its tasks.
 func (s *step) depart(i *state.Instance) {
+	if !s.deregistered(i) {
+		return
+	}
 	if i.Name() == ec2types.InstanceStateNameTerminated {
 		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
 		row := i.Clone()

@@ -21,6 +21,8 @@ func (s *step) warmUp(i *state.Instance) {
 	switch {
 	case !i.Member.IsWarm():
 		return
+	case !s.deregistered(i): // it was in service
+		return
 	case i.Member.IsReady():
 		if i.IsOver() || i.Member.Unhealthy {
 			s.leave(i, "an instance was taken out of the warm pool in response to an EC2 health check indicating it has been terminated or stopped.")
@@ -76,6 +78,7 @@ func (s *step) isWarmed(i *state.Instance, in types.LifecycleState) {
 	row := i.Clone()
 	row.Member.LifecycleState = in
 	row.Member.Waits = nil
+	row.Member.TargetGroups = nil
 	s.tx.Instances.Put(row)
 	s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
 	s.group.Failures = 0

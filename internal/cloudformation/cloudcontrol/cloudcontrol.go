@@ -259,12 +259,11 @@ func object(text string) (map[string]any, error) {
 
 // check checks properties by a type's schema.
 func check(kind resources.Type, properties map[string]any) error {
-	err := kind.Check("", properties)
-	if err == nil {
+	faults := kind.CheckDesired(properties)
+	if len(faults) == 0 {
 		return nil
 	}
-	_, faults, _ := strings.Cut(err.Error(), "\n")
-	return account.Refuse("ValidationException", "Model validation failed (%s)", strings.ReplaceAll(faults, "\n", ", "))
+	return account.Refuse("ValidationException", "Model validation failed (%s)", strings.Join(faults, ", "))
 }
 
 // progress returns a request as it's shown.

@@ -35,7 +35,9 @@ type scalingGroup struct {
 	NotificationConfigurations       []groupNotification
 	ServiceLinkedRoleARN             *string
 	Tags                             []groupTag
+	TargetGroupARNs                  []string
 	TerminationPolicies              []string
+	TrafficSources                   []types.TrafficSourceIdentifier
 	VPCZoneIdentifier                []string
 }
 
@@ -81,6 +83,10 @@ var _ = add(&kind[*scalingGroup]{
 })
 
 func createGroup(ctx context.Context, s Step, name string, g *scalingGroup) error {
+	tags, err := newGroupTags(s, g.Tags)
+	if err != nil {
+		return err
+	}
 	return did[autoscaling.CreateAutoScalingGroupOutput](ctx, s, &autoscaling.CreateAutoScalingGroupInput{
 		AutoScalingGroupName:             &name,
 		AvailabilityZones:                g.AvailabilityZones,
@@ -98,8 +104,10 @@ func createGroup(ctx context.Context, s Step, name string, g *scalingGroup) erro
 		MixedInstancesPolicy:             g.MixedInstancesPolicy,
 		NewInstancesProtectedFromScaleIn: g.NewInstancesProtectedFromScaleIn,
 		ServiceLinkedRoleARN:             g.ServiceLinkedRoleARN,
-		Tags:                             groupTags(name, g.Tags),
+		Tags:                             groupTags(name, tags),
+		TargetGroupARNs:                  g.TargetGroupARNs,
 		TerminationPolicies:              g.TerminationPolicies,
+		TrafficSources:                   g.TrafficSources,
 		VPCZoneIdentifier:                subnets(g),
 	})
 }
@@ -110,6 +118,19 @@ func subnets(g *scalingGroup) *string {
 		return nil
 	}
 	return new(strings.Join(g.VPCZoneIdentifier, ","))
+}
+
+// newGroupTags returns the tags that a group is made with: the template's and CloudFormation's, by which an instance knows its stack from its
+// first moment, before the stack has noted that the group is made.
+func newGroupTags(s Step, tags []groupTag) ([]groupTag, error) {
+	if slices.ContainsFunc(tags, func(t groupTag) bool { return isReserved(t.Key) }) {
+		return nil, reservedTag()
+	}
+	all := slices.Clone(tags)
+	for _, t := range systemTags(s) {
+		all = append(all, groupTag{t.Key, t.Value, aws.Bool(true)})
+	}
+	return all, nil
 }
 
 func groupTags(group string, tags []groupTag) []types.Tag {
@@ -157,6 +178,9 @@ func updateGroup(ctx context.Context, s Step, name string, before, after *scalin
 	if err := did[autoscaling.UpdateAutoScalingGroupOutput](ctx, s, in); err != nil {
 		return err
 	}
+	if err := changeTrafficSources(ctx, s, name, before.sources(), after.sources()); err != nil {
+		return err
+	}
 	if err := changeHooks(ctx, s, name, before.LifecycleHookSpecificationList, after.LifecycleHookSpecificationList); err != nil {
 		return err
 	}
@@ -167,6 +191,38 @@ func updateGroup(ctx context.Context, s Step, name string, before, after *scalin
 		return err
 	}
 	return tagGroup(ctx, s, name, before.Tags, after.Tags)
+}
+
+// sources returns the target groups that a template gives a group, by either property.
+func (g *scalingGroup) sources() []types.TrafficSourceIdentifier {
+	all := slices.Clone(g.TrafficSources)
+	for _, arn := range g.TargetGroupARNs {
+		all = append(all, types.TrafficSourceIdentifier{Identifier: &arn})
+	}
+	return all
+}
+
+// changeTrafficSources attaches and detaches target groups. Those that others attached stay.
+func changeTrafficSources(ctx context.Context, s Step, group string, before, after []types.TrafficSourceIdentifier) error {
+	without := func(list, others []types.TrafficSourceIdentifier) []types.TrafficSourceIdentifier {
+		return slices.DeleteFunc(slices.Clone(list), func(t types.TrafficSourceIdentifier) bool {
+			return slices.ContainsFunc(others, func(o types.TrafficSourceIdentifier) bool {
+				return aws.ToString(o.Identifier) == aws.ToString(t.Identifier)
+			})
+		})
+	}
+	if added := without(after, before); len(added) > 0 {
+		in := &autoscaling.AttachTrafficSourcesInput{AutoScalingGroupName: &group, TrafficSources: added}
+		if err := did[autoscaling.AttachTrafficSourcesOutput](ctx, s, in); err != nil {
+			return err
+		}
+	}
+	removed := without(before, after)
+	if len(removed) == 0 {
+		return nil
+	}
+	in := &autoscaling.DetachTrafficSourcesInput{AutoScalingGroupName: &group, TrafficSources: removed}
+	return did[autoscaling.DetachTrafficSourcesOutput](ctx, s, in)
 }
 
 // changeHooks changes the hooks that a group's own list has.
@@ -320,6 +376,14 @@ func liveScalingGroup(ctx context.Context, s Step, name string, asked *scalingGr
 		NewInstancesProtectedFromScaleIn: g.NewInstancesProtectedFromScaleIn,
 		ServiceLinkedRoleARN:             g.ServiceLinkedRoleARN,
 		TerminationPolicies:              g.TerminationPolicies,
+	}
+	for _, source := range g.TrafficSources {
+		isSame := func(t types.TrafficSourceIdentifier) bool { return aws.ToString(t.Identifier) == *source.Identifier }
+		if slices.ContainsFunc(asked.TrafficSources, isSame) {
+			live.TrafficSources = append(live.TrafficSources, source)
+			continue
+		}
+		live.TargetGroupARNs = append(live.TargetGroupARNs, *source.Identifier)
 	}
 	if subnets := aws.ToString(g.VPCZoneIdentifier); subnets != "" {
 		live.VPCZoneIdentifier = strings.Split(subnets, ",")

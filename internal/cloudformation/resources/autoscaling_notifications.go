@@ -29,6 +29,18 @@ func (n groupNotification) topics() (arns []string) {
 	return arns
 }
 
+// types are the types of notifications that the topics get: without any named, all that are about instances. CloudFormation's reference requires
+// none, and a topic that is named to hear nothing is nobody's wish.
+func (n groupNotification) types() []string {
+	if len(n.NotificationTypes) > 0 {
+		return n.NotificationTypes
+	}
+	return []string{
+		"autoscaling:EC2_INSTANCE_LAUNCH", "autoscaling:EC2_INSTANCE_LAUNCH_ERROR",
+		"autoscaling:EC2_INSTANCE_TERMINATE", "autoscaling:EC2_INSTANCE_TERMINATE_ERROR",
+	}
+}
+
 // notified returns the types of notifications that each topic gets, and the topics in order.
 func notified(list []groupNotification) (of map[string][]string, topics []string) {
 	of = map[string][]string{}
@@ -37,7 +49,7 @@ func notified(list []groupNotification) (of map[string][]string, topics []string
 			if _, known := of[arn]; !known {
 				topics = append(topics, arn)
 			}
-			of[arn] = append(of[arn], n.NotificationTypes...)
+			of[arn] = append(of[arn], n.types()...)
 		}
 	}
 	return of, topics
@@ -96,7 +108,7 @@ func liveNotifications(ctx context.Context, s Step, group string, asked []groupN
 		return nil, err
 	}
 	for _, n := range asked {
-		if !slices.ContainsFunc(n.topics(), func(arn string) bool { return !same(told[arn], n.NotificationTypes) }) {
+		if !slices.ContainsFunc(n.topics(), func(arn string) bool { return !same(told[arn], n.types()) }) {
 			list = append(list, n)
 			for _, arn := range n.topics() {
 				delete(told, arn)

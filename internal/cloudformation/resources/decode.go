@@ -18,11 +18,15 @@ import (
 type decoder struct {
 	faults  []string
 	lenient bool // whether objects may lack what is required of them elsewhere
+	strict  bool // whether text and Booleans must be just that
 }
 
 // decode puts properties into a struct; those that aren't known yet stay empty. The faults are worded as those of CloudFormation's schemas.
 func decode(properties map[string]any, into reflect.Value) (faults []string) {
-	d := &decoder{}
+	return new(decoder).decode(properties, into)
+}
+
+func (d *decoder) decode(properties map[string]any, into reflect.Value) (faults []string) {
 	d.object("#", properties, into)
 	return d.faults
 }
@@ -108,7 +112,7 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 		to.Set(reflect.New(to.Type().Elem()))
 		d.value(path, from, to.Elem())
 	case reflect.Interface:
-		to.Set(reflect.ValueOf(from))
+		d.any(path, from, to)
 	case reflect.Struct:
 		if at, ok := to.Addr().Interface().(*time.Time); ok {
 			d.time(path, from, at)
@@ -125,6 +129,17 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 		d.list(path, from, to)
 	default:
 		d.scalar(path, from, to)
+	}
+}
+
+// any puts a value into a field that takes any. The SDK's unions and documents take only its own types; Pintle uses none of them.
+func (d *decoder) any(path string, from any, to reflect.Value) {
+	switch value := reflect.ValueOf(from); {
+	case !value.IsValid():
+	case value.Type().AssignableTo(to.Type()):
+		to.Set(value)
+	default:
+		d.fault(path, "Pintle does not support this property")
 	}
 }
 
@@ -168,6 +183,7 @@ func (d *decoder) list(path string, from any, to reflect.Value) {
 
 func (d *decoder) scalar(path string, from any, to reflect.Value) {
 	text, ok := template.Text(from)
+	ok = ok && (!d.strict || isItself(from, to.Kind()))
 	switch to.Kind() {
 	case reflect.String:
 		if to.SetString(text); !ok {
@@ -191,6 +207,20 @@ func (d *decoder) scalar(path string, from any, to reflect.Value) {
 	default:
 		panic("a property of type " + to.Type().String()) // a mistake in a type's definition, which its tests meet
 	}
+}
+
+// isItself reports whether a scalar is of a field's type as it's written. Numbers may be text: some are in CloudFormation's schemas, such as a
+// group's MinSize, and aren't in the SDK's structs.
+func isItself(from any, kind reflect.Kind) bool {
+	_, isText := from.(string)
+	_, isBoolean := from.(bool)
+	switch kind {
+	case reflect.String:
+		return isText
+	case reflect.Bool:
+		return isBoolean
+	}
+	return !isBoolean
 }
 
 func (d *decoder) mistyped(path, want string, from any) {

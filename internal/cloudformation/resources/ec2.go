@@ -9,28 +9,40 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// The tags that EC2's resources get in the call that makes them. AWS has the first three. The last one is by which a resource is found
+// The tags that EC2's resources and groups get in the call that makes them. AWS has the first three. The last one is by which a resource is found
 // again whose maker was killed before it could note the ID: no two creations share it.
 const (
 	tagStackName = "aws:cloudformation:stack-name"
-	tagStackID   = "aws:cloudformation:stack-id"
+	tagStackID   = state.StackTag
 	tagLogicalID = "aws:cloudformation:logical-id"
 	tagToken     = "aws:cloudformation:token"
 )
 
 // ec2Tags returns the tags that a resource of EC2's is made with: the template's and CloudFormation's.
 func ec2Tags(s Step, kind types.ResourceType, tags []Tag) ([]types.TagSpecification, error) {
-	if slices.ContainsFunc(tags, func(t Tag) bool { return strings.HasPrefix(strings.ToLower(t.Key), "aws:") }) {
-		return nil, template.Errorf("Tag keys starting with 'aws:' are reserved for internal use")
+	if slices.ContainsFunc(tags, func(t Tag) bool { return isReserved(t.Key) }) {
+		return nil, reservedTag()
 	}
-	all := append(slices.Clone(tags), Tag{tagToken, s.Token})
-	if s.StackID != "" {
-		all = append(all, Tag{tagStackName, s.Stack}, Tag{tagStackID, s.StackID}, Tag{tagLogicalID, s.Name})
-	}
+	all := slices.Concat(tags, []Tag{{tagToken, s.Token}}, systemTags(s))
 	return []types.TagSpecification{{ResourceType: kind, Tags: tagList(all, ec2Tag)}}, nil
+}
+
+// systemTags returns the tags that say of which stack a resource is.
+func systemTags(s Step) []Tag {
+	if s.StackID == "" {
+		return nil
+	}
+	return []Tag{{tagStackName, s.Stack}, {tagStackID, s.StackID}, {tagLogicalID, s.Name}}
+}
+
+func isReserved(key string) bool { return strings.HasPrefix(strings.ToLower(key), "aws:") }
+
+func reservedTag() error {
+	return template.Errorf("Tag keys starting with 'aws:' are reserved for internal use")
 }
 
 func ec2TagPair(t types.Tag) (key, value *string) { return t.Key, t.Value }

@@ -24,8 +24,8 @@ type role struct {
 
 // inlinePolicy is a policy that is a role's, a user's or a group's own.
 type inlinePolicy struct {
-	PolicyName     *string
-	PolicyDocument any
+	PolicyName     *string `cfn:"required"`
+	PolicyDocument any     `cfn:"required"`
 }
 
 var _ = add(&kind[*role]{

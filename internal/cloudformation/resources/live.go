@@ -49,7 +49,8 @@ func IsMissing(err error) bool { return isMissing(err) }
 
 func (k *kind[P]) IsReadable() bool { return k.live != nil }
 
-func (k *kind[P]) Live(ctx context.Context, s Step, id string, asked map[string]any) (map[string]any, error) {
+func (k *kind[P]) Live(ctx context.Context, s Step, id string, asked map[string]any) (now map[string]any, err error) {
+	defer caught(&err)
 	if k.live == nil {
 		return nil, errors.New("resources of type " + k.name + " can't be read")
 	}
@@ -78,11 +79,12 @@ func (k *kind[P]) IsUpdatable() bool { return k.update != nil }
 
 func (k *kind[P]) IsListable() bool { return k.list != nil }
 
-func (k *kind[P]) List(ctx context.Context, s Step, asked map[string]any) ([]string, error) {
+func (k *kind[P]) List(ctx context.Context, s Step, asked map[string]any) (ids []string, err error) {
+	defer caught(&err)
 	if k.list == nil {
 		return nil, errors.New("resources of type " + k.name + " can't be listed")
 	}
-	ids, err := k.list(ctx, s, of[P](asked))
+	ids, err = k.list(ctx, s, of[P](asked))
 	slices.Sort(ids)
 	return ids, err
 }

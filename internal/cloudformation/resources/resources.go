@@ -10,9 +10,13 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +35,9 @@ import (
 type Type interface {
 	// Check checks a resource's properties. The error is worded as CloudFormation's.
 	Check(resource string, properties map[string]any) error
+	// CheckDesired names what is wrong with a desired state. Cloud Control doesn't take a Boolean for text, or the other way round, as
+	// CloudFormation does.
+	CheckDesired(properties map[string]any) (faults []string)
 	// Attributes are the names that Fn::GetAtt gets. One such as Outputs.* stands for all that begin so.
 	Attributes() []string
 	// After are the types whose resources are made before this type's, and deleted after them, though no reference may lead to them.
@@ -150,15 +157,24 @@ func of[P any](properties map[string]any) P {
 }
 
 func (k *kind[P]) Check(resource string, properties map[string]any) error {
-	p := reflect.New(reflect.TypeFor[P]().Elem())
-	faults := decode(properties, p.Elem())
-	if len(faults) == 0 && k.check != nil {
-		faults = k.check(p.Interface().(P))
-	}
+	faults := k.faults(new(decoder), properties)
 	if len(faults) == 0 {
 		return nil
 	}
 	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
+}
+
+func (k *kind[P]) CheckDesired(properties map[string]any) []string {
+	return k.faults(&decoder{strict: true}, properties)
+}
+
+func (k *kind[P]) faults(d *decoder, properties map[string]any) []string {
+	p := reflect.New(reflect.TypeFor[P]().Elem())
+	faults := d.decode(properties, p.Elem())
+	if len(faults) > 0 || k.check == nil {
+		return faults
+	}
+	return k.check(p.Interface().(P))
 }
 
 func (k *kind[P]) Attributes() []string { return k.attributes }
@@ -198,11 +214,12 @@ func (k *kind[P]) ID(s Step, properties map[string]any) string {
 	return k.id(s, of[P](properties))
 }
 
-func (k *kind[P]) Exists(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
+func (k *kind[P]) Exists(ctx context.Context, s Step, id string, properties map[string]any) (is bool, err error) {
+	defer caught(&err)
 	if k.read == nil {
 		return false, nil
 	}
-	_, err := k.read(ctx, s, id, of[P](properties))
+	_, err = k.read(ctx, s, id, of[P](properties))
 	if isMissing(err) {
 		return false, nil
 	}
@@ -210,6 +227,7 @@ func (k *kind[P]) Exists(ctx context.Context, s Step, id string, properties map[
 }
 
 func (k *kind[P]) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
+	defer caught(&err)
 	p := of[P](properties)
 	if k.find != nil && !s.Since.IsZero() {
 		if id, err := k.find(ctx, s, p); err != nil {
@@ -221,37 +239,42 @@ func (k *kind[P]) Create(ctx context.Context, s Step, properties map[string]any)
 	return k.create(ctx, s, p)
 }
 
-func (k *kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) error {
+func (k *kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
+	defer caught(&err)
 	if k.update == nil {
 		return nil
 	}
 	return k.update(ctx, s, id, of[P](nil), of[P](properties))
 }
 
-func (k *kind[P]) Read(ctx context.Context, s Step, id string, properties map[string]any) (Made, error) {
+func (k *kind[P]) Read(ctx context.Context, s Step, id string, properties map[string]any) (made Made, err error) {
+	defer caught(&err)
 	if k.read == nil {
 		return Made{Ref: id}, nil
 	}
-	made, err := k.read(ctx, s, id, of[P](properties))
+	made, err = k.read(ctx, s, id, of[P](properties))
 	if made.Ref == "" {
 		made.Ref = id
 	}
 	return made, err
 }
 
-func (k *kind[P]) Update(ctx context.Context, s Step, id string, before, after map[string]any) error {
+func (k *kind[P]) Update(ctx context.Context, s Step, id string, before, after map[string]any) (err error) {
+	defer caught(&err)
 	return k.update(ctx, s, id, of[P](before), of[P](after))
 }
 
-func (k *kind[P]) Settled(ctx context.Context, s Step, id string, properties map[string]any) (bool, error) {
+func (k *kind[P]) Settled(ctx context.Context, s Step, id string, properties map[string]any) (is bool, err error) {
+	defer caught(&err)
 	if k.settled == nil {
 		return true, nil
 	}
 	return k.settled(ctx, s, id, of[P](properties))
 }
 
-func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) error {
-	err := k.delete(ctx, s, id, of[P](properties))
+func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
+	defer caught(&err)
+	err = k.delete(ctx, s, id, of[P](properties))
 	switch {
 	case isMissing(err):
 		return nil
@@ -259,6 +282,35 @@ func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[
 		return ErrPending // what depends on it may be on its way out, without the template saying so
 	}
 	return err
+}
+
+// caught turns a panic of a type's function into an error: a bug in one type fails one resource, not the process with all that it serves.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = &bug{value: p, at: panickedAt()}
+	}
+}
+
+// bug is what a type's function panicked with.
+type bug struct {
+	value any
+	at    string
+}
+
+func (b *bug) Error() string {
+	return fmt.Sprintf("Internal Failure: a bug in Pintle, please report it: %v (%s)", b.value, b.at)
+}
+
+// panickedAt returns the place that panicked, such as iam_group.go:43. Deferred functions call it.
+func panickedAt() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // without those of caught and of this
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") || !more {
+			return filepath.Base(f.File) + ":" + strconv.Itoa(f.Line)
+		}
+	}
 }
 
 // maxDependent is how long a deletion waits for what depends on a resource to go.

@@ -14,6 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudformation/resources"
 	"github.com/pintle/pintle/internal/cloudformation/stackpolicy"
 	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/cloudformation/underway"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -81,7 +82,7 @@ func together(ctx context.Context, jobs []job) (moved bool, err error) {
 	results := make([]bool, len(jobs))
 	for i, do := range jobs {
 		group.Go(func() (err error) {
-			results[i], err = do(ctx)
+			results[i], err = underway.Safely(func() (bool, error) { return do(ctx) })
 			return err
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
 // Work is what is carried out.
@@ -64,11 +65,21 @@ const (
 	maxPause   = 3 * time.Second
 )
 
+// Safely does something of which a panic is an error: a bug costs the one row that it's met in, and not the process.
+func Safely(do func() (moved bool, err error)) (moved bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = refusal.Panic(p)
+		}
+	}()
+	return do()
+}
+
 // carry carries out one row's work to its end.
 func (w *Work) carry(ctx context.Context, rows *state.Store, id string) {
 	pause := firstPause
 	for {
-		moved, err := w.Step(ctx, id)
+		moved, err := Safely(func() (bool, error) { return w.Step(ctx, id) })
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -94,7 +94,8 @@ func NewStatic(o StaticOptions) (*Static, error) {
 	for _, path := range paths {
 		c := new(claim)
 		if err := file.ReadJSON(path, c); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s can't be read, which says that an instance has a machine of the pool: put back a copy of it, or remove it "+
+				"once no agent runs on that machine: %w", path, err)
 		}
 		at := slices.IndexFunc(s.hosts, func(h *host) bool { return h.Name == c.Host.Name })
 		if at < 0 {

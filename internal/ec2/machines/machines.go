@@ -221,10 +221,15 @@ func (l *Loop) machine(row *state.Instance) fleet.Machine {
 	return m
 }
 
-// stackOf returns the ARN of the stack that has made an instance or its group, or "".
+// stackOf returns the ARN of the stack that has made an instance or its group, or that took it over; or "".
 func stackOf(v *state.View, row *state.Instance) string {
 	if row.UserData == "" { // nobody asks
 		return ""
+	}
+	for _, t := range row.Tags {
+		if aws.ToString(t.Key) == state.StackTag {
+			return aws.ToString(t.Value)
+		}
 	}
 	for r := range v.StackResources.All() {
 		isInstance := r.Type == "AWS::EC2::Instance" && r.PhysicalID == *row.InstanceId

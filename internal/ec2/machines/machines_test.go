@@ -229,3 +229,23 @@ func TestStops(t *testing.T) {
 		})
 	}
 }
+
+// TestMachineKnowsItsStack: the machine of an instance that CloudFormation's tag is on knows its stack even before the stack has noted that it
+// has made the instance's group. User data that doesn't know it can't signal, and the stack would wait for it until it gives up.
+func TestMachineKnowsItsStack(t *testing.T) {
+	const stack = "arn:aws:cloudformation:us-east-1:000000000000:stack/web/5b2c"
+	store := open(t)
+	unnoted := &state.StackResource{Stack: stack, Name: "Group", Type: "AWS::AutoScaling::AutoScalingGroup"}
+	if err := store.Update(t.Context(), func(tx *state.Tx) error { tx.StackResources.Put(unnoted); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	row := pending()
+	row.UserData = "IyEvYmluL3NoCg=="
+	row.Member = &state.Member{Group: "web-Group"}
+	row.Tags = []types.Tag{{Key: aws.String(state.StackTag), Value: aws.String(stack)}}
+	put(t, store, row)
+	l := New(store, Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if got := l.machine(row).Stack; got != stack {
+		t.Errorf("the machine's stack is %q", got)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 
+	"github.com/pintle/pintle/internal/acs"
 	service "github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
 )
@@ -41,14 +42,38 @@ func (g *Registry) blob(x *exchange) error {
 
 // sendBlob answers with a layer that is here.
 func (g *Registry) sendBlob(x *exchange) error {
-	f, _, err := g.ecr.OpenLayer(x.name, x.rest)
+	f, size, err := g.ecr.OpenLayer(x.name, x.rest)
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it was read only
+	if g.sendToPeer(x, size) {
+		return nil
+	}
 	x.describeBlob()
 	http.ServeContent(x.w, x.Request, "", time.Time{}, f)
 	return nil
+}
+
+// minPeerLayer is how large a layer is that comes faster from a peer: another connection takes longer than a small one, such as a configuration.
+const minPeerLayer = 64 << 10
+
+// sendToPeer sends a node that may have a layer to another one that has it, or is about to.
+func (g *Registry) sendToPeer(x *exchange, size int64) bool {
+	token := x.Header.Get(acs.PeerToken)
+	if g.opts.Peers == nil || x.Method != http.MethodGet || token == "" || size < minPeerLayer {
+		return false
+	}
+	source := g.opts.Peers.Source(token, x.rest, x.Header.Get(acs.PeerFailed) != "")
+	if source == nil {
+		return false
+	}
+	h := x.w.Header()
+	h.Set(acs.PeerCertificate, source.Certificate)
+	h.Set("Location", source.URL)
+	h.Set("Content-Length", "0")
+	x.w.WriteHeader(http.StatusTemporaryRedirect)
+	return true
 }
 
 func (x *exchange) describeBlob() {
@@ -68,6 +93,9 @@ func (g *Registry) sendComing(x *exchange) error {
 		return g.sendBlob(x)
 	}
 	defer layer.Close() //nolint:errcheck // it was read only
+	if g.sendToPeer(x, layer.Size) {
+		return nil
+	}
 	x.describeBlob()
 	x.w.Header().Set("Content-Length", strconv.FormatInt(layer.Size, 10))
 	x.w.WriteHeader(http.StatusOK)

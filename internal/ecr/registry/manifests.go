@@ -67,7 +67,11 @@ func (g *Registry) find(x *exchange) (i *state.Image, text []byte, err error) {
 	} else if err != nil {
 		return i, nil, nil
 	}
-	cached, text, err := g.opts.Upstream.Manifest(x.Context(), rule, x.name, x.rest, func(ctx context.Context) error { return g.admit(ctx, x.name) })
+	ask := g.opts.Upstream.Manifest
+	if i != nil {
+		ask = g.opts.Upstream.Refresh
+	}
+	cached, text, err := ask(x.Context(), rule, x.name, x.rest, func(ctx context.Context) error { return g.admit(ctx, x.name) })
 	if err != nil && i != nil && x.Context().Err() == nil {
 		g.opts.Failed(fmt.Errorf("%s:%s stays as it is: %w", x.name, x.rest, err))
 		return i, nil, nil
@@ -86,7 +90,7 @@ func (g *Registry) isCurrent(x *exchange, i *state.Image) bool {
 		return i != nil
 	}
 	t := g.ecr.View().ImageTags.Get(state.InRepository(x.name, x.rest))
-	return t == nil || t.Checked == nil || g.ecr.Since(*t.Checked) < checkEvery
+	return t == nil || g.ecr.IsFixed(x.name, t) || g.ecr.Since(*t.Checked) < checkEvery
 }
 
 // mayImport asks whether a caller may have an image come from another registry, and the repository made if there is none.

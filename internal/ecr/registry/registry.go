@@ -18,6 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/disk"
 	service "github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
+	"github.com/pintle/pintle/internal/ecr/peers"
 	"github.com/pintle/pintle/internal/ecr/upstream"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	Failed func(error)
 	// Upstream brings images from other registries; nil brings none.
 	Upstream *upstream.Cache
+	// Peers knows which nodes have which layers; nil sends nobody to them.
+	Peers *peers.Book
 }
 
 // Registry answers requests below /v2/.

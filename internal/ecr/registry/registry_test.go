@@ -39,6 +39,7 @@ type world struct {
 	*service.Service
 	t        *testing.T
 	server   *httptest.Server
+	store    *state.Store
 	upstream *upstream.Cache
 
 	mu     sync.Mutex
@@ -58,7 +59,8 @@ func newWorld(t *testing.T, upstreams ...string) *world {
 	w.server = httptest.NewUnstartedServer(nil)
 	w.server.Start()
 	t.Cleanup(w.server.Close)
-	w.Service = service.New(statetest.Open(t), service.Options{
+	w.store = statetest.Open(t)
+	w.Service = service.New(w.store, service.Options{
 		Account:  accounttest.New(time.Now),
 		MAC:      func(text string) []byte { sum := sha256.Sum256([]byte("key" + text)); return sum[:] },
 		Blobs:    store,
@@ -196,6 +198,32 @@ func TestPushedTwice(t *testing.T) {
 	w.asked = nil
 	if err := remote.Write(w.ref("c1:v1"), i, remote.WithContext(t.Context())); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOthersLayers: who may not pull from a repository gets none of its layers by mounting them, nor goes on with its uploads elsewhere.
+func TestOthersLayers(t *testing.T) {
+	w := newWorld(t)
+	w.create("theirs", "")
+	w.create("mine", "")
+	b := []byte("a secret layer")
+	secret := blobs.DigestOf(b)
+	w.ask("POST", "/v2/theirs/blobs/uploads/?digest="+secret, b)
+	w.deny = "GetDownloadUrlForLayer"
+	status, _, _ := w.ask("POST", "/v2/mine/blobs/uploads/?mount="+secret+"&from=theirs", nil)
+	w.expect("mounted without permission", status, "", 202, "")
+	w.deny = ""
+	status, _, is := w.ask("GET", "/v2/mine/blobs/"+secret, nil)
+	w.expect("then there", status, is, 404, "BLOB_UNKNOWN")
+	for _, from := range []string{"none", "..", "theirs/../theirs", "mine", ""} {
+		status, _, _ = w.ask("POST", "/v2/mine/blobs/uploads/?mount="+secret+"&from="+from, nil)
+		w.expect("mounted from "+from, status, "", 202, "")
+	}
+	_, h, _ := w.ask("POST", "/v2/theirs/blobs/uploads/", nil)
+	at := strings.Replace(h.Get("Location"), "/theirs/", "/mine/", 1)
+	for _, method := range []string{"GET", "PATCH", "PUT", "DELETE"} {
+		status, _, is = w.ask(method, at+"?digest="+secret, b)
+		w.expect(method+" in another repository", status, is, 404, "BLOB_UPLOAD_UNKNOWN")
 	}
 }
 

@@ -24,6 +24,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	service "github.com/pintle/pintle/internal/ecr"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // other is another registry, which counts how often each path is asked for, and holds the second half of blobs back until it's told.
@@ -34,6 +38,7 @@ type other struct {
 	mu    sync.Mutex
 	gets  map[string]int
 	hold  chan struct{} // nil lets blobs through
+	hang  chan struct{} // nil answers
 	login string        // the password, or "" for none
 }
 
@@ -45,8 +50,11 @@ func newOther(t *testing.T) *other {
 		if r.Method == http.MethodGet {
 			o.gets[r.URL.Path]++
 		}
-		hold, login := o.hold, o.login
+		hold, hang, login := o.hold, o.hang, o.login
 		o.mu.Unlock()
+		if hang != nil {
+			<-hang
+		}
 		if _, password, _ := r.BasicAuth(); r.Method == http.MethodGet && password != login {
 			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -143,6 +151,111 @@ func TestPullThrough(t *testing.T) {
 	}
 	if _, err := w.pull("hub/library/app:2"); !isRefused(err, http.StatusBadGateway) {
 		t.Errorf("what isn't here while the registry is gone: %v", err)
+	}
+}
+
+// expire has a repository's tags looked up anew.
+func (w *world) expire(repository string) {
+	w.t.Helper()
+	statetest.Update(w.t, w.store, func(tx *state.Tx) {
+		for t := range tx.ImageTags.All() {
+			if row := *t; row.Repository == repository && row.Checked != nil {
+				row.Checked = new(time.Now().Add(-2 * checkEvery))
+				tx.ImageTags.Put(&row)
+			}
+		}
+	})
+}
+
+// TestStaleTags: a tag that is here doesn't wait long for a registry that hangs, and not at all soon after that. What the registry answers in
+// the end counts.
+func TestStaleTags(t *testing.T) {
+	o := newOther(t)
+	w := newWorld(t, o.host())
+	old, next := image(t, 1000), image(t, 1000)
+	o.write("app:1", old)
+	o.write("app:2", old)
+	w.rule("hub", o, nil)
+	for _, tag := range []string{"1", "2"} {
+		if _, err := w.pull("hub/app:" + tag); err != nil {
+			t.Fatal(err)
+		}
+		w.settle("hub/app", tag)
+	}
+	o.write("app:1", next)
+	w.expire("hub/app")
+	asked := o.manifests()
+	o.mu.Lock()
+	o.hang = make(chan struct{})
+	o.mu.Unlock()
+	for _, tag := range []string{"1", "1", "2"} {
+		if got, err := w.pull("hub/app:" + tag); err != nil || digest(t, got) != digest(t, old) {
+			t.Errorf("%s while the registry hangs: %v", tag, err)
+		}
+	}
+	if n := o.manifests() - asked; n > 1 {
+		t.Errorf("a registry that hangs was asked %d times", n)
+	}
+	close(o.hang)
+	await(t, func() bool {
+		got, err := w.pull("hub/app:1")
+		return err == nil && digest(t, got) == digest(t, next)
+	})
+}
+
+// manifests returns how often manifests were asked for.
+func (o *other) manifests() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for path, times := range o.gets {
+		if strings.Contains(path, "/manifests/") || path == "/v2/" {
+			n += times
+		}
+	}
+	return n
+}
+
+// TestFixedTags: what another registry has under a tag takes neither the place of an image that was pushed, nor that of any in a repository
+// whose tags are immutable.
+func TestFixedTags(t *testing.T) {
+	o := newOther(t)
+	w := newWorld(t, o.host())
+	first, second := image(t, 1000), image(t, 1000)
+	w.rule("hub", o, nil)
+	for _, mutability := range []types.ImageTagMutability{types.ImageTagMutabilityImmutable, types.ImageTagMutabilityMutable} {
+		name := "hub/" + strings.ToLower(string(mutability))
+		w.create(name, mutability)
+		push := func(tag string, i v1.Image) {
+			t.Helper()
+			if err := remote.Write(w.ref(name+":"+tag), i, remote.WithContext(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		come := func(tag string, i v1.Image) {
+			t.Helper()
+			manifest, err := i.RawManifest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := w.Push(t.Context(), service.Pushed{Repository: name, Manifest: manifest, Tag: tag, IsCached: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		push("layers", second)
+		push("pushed", first)
+		come("pushed", second)
+		come("cached", first)
+		w.expire(name)
+		come("cached", second)
+		want := map[string]v1.Image{"pushed": first, "cached": first}
+		if mutability == types.ImageTagMutabilityMutable {
+			want["cached"] = second
+		}
+		for tag, i := range want {
+			if got, err := w.pull(name + ":" + tag); err != nil || digest(t, got) != digest(t, i) {
+				t.Errorf("%s, %s: it isn't what it should be, or %v", mutability, tag, err)
+			}
+		}
 	}
 }
 

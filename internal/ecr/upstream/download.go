@@ -37,36 +37,47 @@ type download struct {
 	err   error         // why it failed, once done is closed
 }
 
-// downloadsLocked returns the downloads of layers, and begins those that there are none of. The caller holds mu.
-func (c *Cache) downloadsLocked(repository string, layers []v1.Descriptor) ([]*download, error) {
-	all, begun := []*download{}, []*download{}
+// prepare begins the uploads of layers.
+func (c *Cache) prepare(repository string, layers []v1.Descriptor) (all []*download, err error) {
 	for _, layer := range layers {
-		if d := c.coming[state.InRepository(repository, layer.Digest.String())]; d != nil {
-			all = append(all, d)
-			continue
-		}
 		id, err := c.blobs.Begin(repository)
 		if err != nil {
-			for _, d := range begun {
-				err = errors.Join(err, c.blobs.Cancel(repository, d.upload))
-			}
-			return nil, err
+			return nil, errors.Join(err, c.drop(all))
 		}
-		d := &download{
+		all = append(all, &download{
 			repository: repository,
 			digest:     layer.Digest.String(),
 			size:       layer.Size,
 			upload:     id,
 			grown:      make(chan struct{}),
 			done:       make(chan struct{}),
-		}
-		all = append(all, d)
-		begun = append(begun, d)
-	}
-	for _, d := range begun {
-		c.coming[state.InRepository(repository, d.digest)] = d
+		})
 	}
 	return all, nil
+}
+
+// drop cancels the uploads of downloads that nobody knows of.
+func (c *Cache) drop(all []*download) (err error) {
+	for _, d := range all {
+		err = errors.Join(err, c.blobs.Cancel(d.repository, d.upload))
+	}
+	return err
+}
+
+// joinLocked makes downloads known. Where a layer is on its way already, that download takes the other's place, which is returned as spare.
+// The caller holds mu.
+func (c *Cache) joinLocked(prepared []*download) (all, spare []*download) {
+	for _, d := range prepared {
+		key := state.InRepository(d.repository, d.digest)
+		if there := c.coming[key]; there != nil {
+			all = append(all, there)
+			spare = append(spare, d)
+			continue
+		}
+		c.coming[key] = d
+		all = append(all, d)
+	}
+	return all, spare
 }
 
 // fetch brings a layer, or waits for whoever does.

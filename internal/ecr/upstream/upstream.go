@@ -39,6 +39,13 @@ const (
 	maxDownloads = 16
 )
 
+// A tag that is here, and is to be looked up anew, waits for its registry only so long. If that doesn't answer it isn't asked for a while, since
+// many nodes may pull such tags.
+const (
+	hurry   = 3 * time.Second
+	respite = time.Minute
+)
+
 // The errors of images that don't come.
 var (
 	ErrNotThere    = errors.New("the upstream registry has no such image")
@@ -57,6 +64,7 @@ type Cache struct {
 	ctx     context.Context      // Run's; nil before and after
 	images  map[string]image     // on their way, by repository and reference
 	coming  map[string]*download // layers, by repository and digest
+	silent  map[string]time.Time // when a registry failed to answer, by a rule's URL
 	running sync.WaitGroup
 }
 
@@ -69,7 +77,7 @@ type image struct {
 
 // New returns a cache that stores what it brings in a service's repositories.
 func New(s *ecr.Service, b *blobs.Store, log *slog.Logger) *Cache {
-	return &Cache{ecr: s, blobs: b, log: log, images: map[string]image{}, coming: map[string]*download{}}
+	return &Cache{ecr: s, blobs: b, log: log, images: map[string]image{}, coming: map[string]*download{}, silent: map[string]time.Time{}}
 }
 
 // Run lets images come until ctx ends.
@@ -147,6 +155,37 @@ func (c *Cache) Manifest(
 	}
 }
 
+// Refresh is Manifest for a tag that is here already, in an older version perhaps: it fails soon if the registry doesn't answer, and at once if
+// that was so lately. An answer that comes later counts for the next one who asks.
+func (c *Cache) Refresh(
+	ctx context.Context, rule *state.PullThroughRule, repository, tag string, admit func(context.Context) error,
+) (*state.Image, []byte, error) {
+	if c.isSilent(rule.URL) {
+		return nil, nil, fmt.Errorf("%w: it didn't answer less than %v ago", ErrUnreachable, respite)
+	}
+	hurried, cancel := context.WithTimeoutCause(ctx, hurry, fmt.Errorf("%w: it didn't answer within %v", ErrUnreachable, hurry))
+	defer cancel()
+	i, manifest, err := c.Manifest(hurried, rule, repository, tag, admit)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if hurried.Err() != nil {
+		err = context.Cause(hurried)
+	}
+	if errors.Is(err, ErrUnreachable) {
+		c.mu.Lock()
+		c.silent[rule.URL] = time.Now()
+		c.mu.Unlock()
+	}
+	return i, manifest, err
+}
+
+func (c *Cache) isSilent(url string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.silent[url]) < respite
+}
+
 func (c *Cache) ask(
 	ctx context.Context, rule *state.PullThroughRule, repository, reference string, admit func(context.Context) error,
 ) (image, error) {
@@ -170,6 +209,9 @@ func (c *Cache) ask(
 	}
 	if err != nil {
 		return image{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if len(d.Manifest) > ecr.MaxManifest {
+		return image{}, fmt.Errorf("%w: its manifest has more than %d bytes", ErrNotThere, ecr.MaxManifest)
 	}
 	p.Manifest = d.Manifest
 	p.MediaType = string(d.MediaType)
@@ -216,15 +258,25 @@ func (c *Cache) missing(p ecr.Pushed, i *state.Image) (all []v1.Descriptor, err 
 
 // begin has the blobs of an image come, and puts the image once they have.
 func (c *Cache) begin(reference string, i image, p ecr.Pushed, from *origin, missing []v1.Descriptor) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx == nil || len(c.images) >= maxImages {
-		return ErrBusy
-	}
-	downloads, err := c.downloadsLocked(p.Repository, missing)
+	prepared, err := c.prepare(p.Repository, missing) // without mu, since the disk may be slow
 	if err != nil {
 		return err
 	}
+	spare, err := c.start(reference, i, p, from, prepared)
+	if err := c.drop(spare); err != nil {
+		c.log.Warn("cannot cancel an upload", "repository", p.Repository, "error", err)
+	}
+	return err
+}
+
+// start starts to bring an image, and returns the downloads that it doesn't need.
+func (c *Cache) start(reference string, i image, p ecr.Pushed, from *origin, prepared []*download) (spare []*download, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil || len(c.images) >= maxImages {
+		return prepared, ErrBusy
+	}
+	downloads, spare := c.joinLocked(prepared)
 	key := state.InRepository(p.Repository, reference)
 	c.images[key] = i
 	ctx := c.ctx
@@ -237,7 +289,7 @@ func (c *Cache) begin(reference string, i image, p ecr.Pushed, from *origin, mis
 		delete(c.images, key)
 		c.mu.Unlock()
 	})
-	return nil
+	return spare, nil
 }
 
 // bring fetches an image's layers and puts the image. A layer that fails leaves the others alone, for which other images may wait.

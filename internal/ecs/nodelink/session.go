@@ -43,6 +43,7 @@ type session struct {
 	late     bool                 // changed rules wait until rulesPause is over
 	// rulesPause is how long they wait, at least.
 	rulesPause time.Duration
+	names      toldNames
 }
 
 // serveACS runs a node's session for as long as its web socket is open.
@@ -129,6 +130,9 @@ func (s *session) sendUpdates(ctx context.Context) error {
 		if err := s.sendInstance(ctx, v); err != nil {
 			return err
 		}
+		if err := s.sendNames(ctx, v); err != nil { // before the tasks that may ask for them
+			return err
+		}
 		if err := s.sendTasks(ctx, v); err != nil {
 			return err
 		}
@@ -144,13 +148,16 @@ func (s *session) sendUpdates(ctx context.Context) error {
 	}
 }
 
-// wait returns when the store has changed or a heartbeat was due, or when rules are late. The heartbeat is also when
-// unacknowledged messages are looked at again.
+// wait returns when the store has changed or a heartbeat was due, or when rules or names are late. The heartbeat is also when
+// unacknowledged messages are looked at again. Rules or names that have changed may have to wait a little.
 func (s *session) wait(ctx context.Context, v *state.View, beat <-chan time.Time) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var due <-chan time.Time
-	if s.late {
+	switch {
+	case s.names.late:
+		due = time.After(namesPause)
+	case s.late:
 		due = time.After(s.rulesPause)
 	}
 	select {

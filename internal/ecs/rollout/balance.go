@@ -76,13 +76,17 @@ func (s *step) register() {
 		has := s.registered(t)
 		for _, b := range wanted {
 			group := aws.ToString(b.TargetGroupArn)
+			if s.tx.TargetGroups.Get(group) == nil {
+				s.eventOnce("failed to register targets in (target-group "+group+") with (error One or more target groups not found)", steady)
+				continue
+			}
 			isThere := func(target *state.Target) bool { return target.Group == group && s.isFor(t, &b, target) }
 			if slices.ContainsFunc(has, isThere) {
 				continue
 			}
 			id, port := s.address(t, &b)
 			if id == "" {
-				continue // its node hasn't told yet, or the group is gone
+				continue // its node hasn't told yet
 			}
 			isNew := s.tx.RegisterTarget(state.Target{
 				Group:      group,
@@ -118,7 +122,7 @@ func (s *step) address(t *state.Task, b *types.LoadBalancer) (id string, port in
 	if td := s.definition(*t.TaskDefinitionArn); td != nil && td.NetworkMode == types.NetworkModeAwsvpc {
 		return t.PrivateIPv4(), aws.ToInt32(b.ContainerPort)
 	}
-	port = boundPort(t, b)
+	port = t.BoundPort(aws.ToString(b.ContainerName), aws.ToInt32(b.ContainerPort))
 	node := s.tx.ContainerInstances.Get(aws.ToString(t.ContainerInstanceArn))
 	switch {
 	case port == 0 || node == nil:
@@ -127,21 +131,6 @@ func (s *step) address(t *state.Task, b *types.LoadBalancer) (id string, port in
 		return aws.ToString(node.Ec2InstanceId), port
 	}
 	return node.PrivateIPAddress, port
-}
-
-// boundPort returns the port of its machine at which a container's port is found, or 0 while it isn't known.
-func boundPort(t *state.Task, b *types.LoadBalancer) int32 {
-	for _, c := range t.Containers {
-		if aws.ToString(c.Name) != aws.ToString(b.ContainerName) {
-			continue
-		}
-		for _, n := range c.NetworkBindings {
-			if aws.ToInt32(n.ContainerPort) == aws.ToInt32(b.ContainerPort) && n.HostPort != nil {
-				return *n.HostPort
-			}
-		}
-	}
-	return 0
 }
 
 // unhealthy returns why an unhealthy task is stopped, and adds the event that says so.

@@ -81,7 +81,7 @@ func TestBehindLoadBalancer(t *testing.T) {
 		w.define("v1", withPort)
 		w.create(2, behind)
 		expect(t, w.after(time.Hour), 2, 0, 1, inProgress) // they are healthy only if the load balancer says so
-		if n := w.store.View().Targets.Len(); n != 2 || !w.hasEvent("registered 2 targets in (target-group ID)") {
+		if n := w.store.View().Targets.Len(); n != 2 || !w.hasEvent(" targets in (target-group ID)") {
 			t.Fatal(n, events(w.service()))
 		}
 		w.checked(elb.TargetHealthStateEnumHealthy, "")
@@ -109,6 +109,40 @@ func TestBehindLoadBalancer(t *testing.T) {
 		if row := w.store.View().Tasks.Get(*before[0].TaskArn); *row.LastStatus != "STOPPED" {
 			t.Error(*row.LastStatus)
 		}
+	})
+}
+
+// TestDeletedTargetGroup: tasks whose target group is gone run, but the service doesn't become steady, and says why, once.
+func TestDeletedTargetGroup(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.balance()
+		w.define("v1", withPort)
+		w.create(1, behind)
+		expect(t, w.after(time.Minute), 1, 0, 1, inProgress)
+		w.checked(elb.TargetHealthStateEnumHealthy, "")
+		expect(t, w.after(time.Second), 1, 0, 1, completed)
+		w.update(func(tx *state.Tx) {
+			for _, target := range slices.Collect(tx.Targets.All()) {
+				tx.DeleteTarget(target)
+			}
+			tx.TargetGroups.Delete(group)
+		})
+		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(2)})
+		w.after(time.Hour)
+		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(3)})
+		w.after(time.Hour)
+		var last []string
+		for _, e := range events(w.service()) {
+			if strings.Contains(e, "failed to register targets") || strings.Contains(e, steady) {
+				last = append(last, e)
+			}
+		}
+		want := "(service s) failed to register targets in (target-group ID) with (error One or more target groups not found)"
+		if len(last) != 2 || !slices.Contains(last, want) {
+			t.Errorf("%q", last)
+		}
+		w.change(&awsecs.UpdateServiceInput{LoadBalancers: []types.LoadBalancer{}})
+		expect(t, w.after(time.Hour), 3, 0, 1, completed)
 	})
 }
 

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,15 +20,16 @@ type step struct {
 	settle    time.Duration
 	now       time.Time
 
-	row     *state.Service // our own copy
-	changed bool           // row must be stored
-	daemon  bool
-	taskSet string        // the id of the task set that this step is for, or ""
-	tasks   []*state.Task // all that are not STOPPED
-	wake    time.Time
-	steady  bool     // nothing is left to do
-	stuck   bool     // no zone with too few tasks has room for one
-	alarms  []string // deployment alarms that fail the PRIMARY deployment
+	row        *state.Service // our own copy
+	changed    bool           // row must be stored
+	daemon     bool
+	taskSet    string        // the id of the task set that this step is for, or ""
+	externalID string        // and what its deployer calls it
+	tasks      []*state.Task // all that are not STOPPED
+	wake       time.Time
+	steady     bool     // nothing is left to do
+	stuck      bool     // no zone with too few tasks has room for one
+	alarms     []string // deployment alarms that fail the PRIMARY deployment
 
 	definitions map[string]*state.TaskDefinition
 	wanted      *scheduler.Launch // a task of the PRIMARY deployment
@@ -306,7 +308,26 @@ func (s *step) launch() *scheduler.Launch {
 		Tags:           s.tags(td),
 		Constraints:    s.row.PlacementConstraints,
 		Strategy:       strategy,
+		Registry:       s.registry(d, td),
 		Now:            s.now,
+	}
+}
+
+// registry returns where a deployment's tasks are registered in Cloud Map, or nil.
+func (s *step) registry(d *state.Deployment, td *state.TaskDefinition) *state.TaskRegistry {
+	if len(d.ServiceRegistries) == 0 {
+		return nil
+	}
+	r := d.ServiceRegistries[0]
+	return &state.TaskRegistry{
+		Service:       state.NameOf(*r.RegistryArn),
+		Port:          aws.ToInt32(r.Port),
+		ContainerName: aws.ToString(r.ContainerName),
+		ContainerPort: aws.ToInt32(r.ContainerPort),
+		TaskSet:       s.externalID,
+		Checked: slices.ContainsFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool {
+			return c.HealthCheck != nil && (c.Essential == nil || *c.Essential)
+		}),
 	}
 }
 

@@ -63,10 +63,11 @@ func (s *step) stepOfTaskSet(set *state.TaskSet) *step {
 			RolloutState:             types.DeploymentRolloutStateCompleted,
 			FailedTasks:              set.FailedTasks,
 		},
-		FailedAt:      set.FailedAt,
-		NotBefore:     set.NotBefore,
-		Unplaced:      set.Unplaced,
-		LoadBalancers: set.LoadBalancers,
+		FailedAt:          set.FailedAt,
+		NotBefore:         set.NotBefore,
+		Unplaced:          set.Unplaced,
+		LoadBalancers:     set.LoadBalancers,
+		ServiceRegistries: set.ServiceRegistries,
 	}}
 	return &step{
 		tx:          s.tx,
@@ -75,6 +76,7 @@ func (s *step) stepOfTaskSet(set *state.TaskSet) *step {
 		now:         s.now,
 		row:         row,
 		taskSet:     *set.Id,
+		externalID:  aws.ToString(set.ExternalId),
 		definitions: s.definitions,
 	}
 }

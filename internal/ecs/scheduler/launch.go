@@ -31,6 +31,7 @@ type Launch struct {
 	Tags           []types.Tag
 	Constraints    []types.PlacementConstraint
 	Strategy       []types.PlacementStrategy
+	Registry       *state.TaskRegistry // where the task is registered in Cloud Map, or nil
 	// CapacityProvider is the provider that the task belongs to; "" leaves it to the launch type.
 	CapacityProvider string
 	// MayWait applies if the task's capacity provider has managed scaling. If there is no room, the task is then
@@ -256,7 +257,7 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 // newTask builds a task as ECS shows it right after RunTask.
 func newTask(l *Launch, id string) *state.Task {
 	now := l.Now
-	t := &state.Task{ServiceArn: l.ServiceArn, Task: types.Task{
+	t := &state.Task{ServiceArn: l.ServiceArn, Registry: l.Registry, Task: types.Task{
 		Attachments:          []types.Attachment{},
 		Attributes:           []types.Attribute{},
 		ClusterArn:           &l.ClusterArn,

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/elb/configuration"
 	"github.com/pintle/pintle/internal/elb/report"
 	"github.com/pintle/pintle/internal/elb/routing"
@@ -25,6 +26,9 @@ const lost = 15 * time.Second
 type Options struct {
 	configuration.Options
 	Now func() time.Time
+	// Buckets takes access logs. It's S3.
+	Buckets Buckets
+	Account account.Account
 	// Counted gets what a process has counted.
 	Counted func(context.Context, []report.Count)
 	Log     *slog.Logger
@@ -41,11 +45,13 @@ type Loop struct {
 	over      chan struct{} // closed by EndWaits
 	processes map[string]*process
 	problems  map[string]string
+	logs      map[string]bucket // where load balancers' access logs go, by their ARNs
 }
 
 // process is what is known of a process besides its row.
 type process struct {
 	heard   time.Time
+	by      string // as in its row
 	version string
 	number  int64 // of the counts that were taken last
 	targets map[report.Key]report.Target
@@ -53,7 +59,7 @@ type process struct {
 
 // New returns the loop over the store. Processes that it has known before may still come back.
 func New(store *state.Store, o Options) *Loop {
-	return &Loop{store: store, opts: o, changed: make(chan struct{}), over: make(chan struct{}), processes: map[string]*process{}}
+	return &Loop{store: store, opts: o, changed: make(chan struct{}), over: make(chan struct{}), processes: map[string]*process{}, logs: map[string]bucket{}}
 }
 
 // Run steps when rows change, and each second.
@@ -78,13 +84,14 @@ func (l *Loop) Step(ctx context.Context) error { return l.step(ctx, l.store.View
 
 func (l *Loop) step(ctx context.Context, v *state.View) error {
 	all, problems := configuration.Of(v, l.opts.Options)
-	l.set(all, problems)
+	l.set(all, l.logging(v), problems)
 	return l.settle(ctx)
 }
 
 // set makes a configuration the current one, if it's another.
-func (l *Loop) set(all routing.Balancers, problems map[string]error) {
-	text, err := json.Marshal(all)
+func (l *Loop) set(all routing.Balancers, logs []string, problems map[string]error) {
+	next := report.Configuration{Balancers: all, AccessLogs: logs}
+	text, err := json.Marshal(next)
 	if err != nil {
 		l.opts.Log.Error("the load balancers' configuration", "error", err)
 		return
@@ -96,7 +103,8 @@ func (l *Loop) set(all routing.Balancers, problems map[string]error) {
 	if l.current.Version == version {
 		return
 	}
-	l.current = report.Configuration{Version: version, Balancers: all}
+	next.Version = version
+	l.current = next
 	close(l.changed)
 	l.changed = make(chan struct{})
 	l.problems = map[string]string{}
@@ -132,8 +140,8 @@ func (l *Loop) Configuration(ctx context.Context, ask report.Ask) report.Configu
 // EndWaits ends all waiting for configurations, once and for all.
 func (l *Loop) EndWaits() { close(l.over) }
 
-// Take takes a process's report.
-func (l *Loop) Take(ctx context.Context, r report.Report) error {
+// Take takes a process's report, which a node's key has signed, or with by "" the owner's.
+func (l *Loop) Take(ctx context.Context, r report.Report, by string) error {
 	now := l.opts.Now()
 	targets := map[report.Key]report.Target{}
 	for _, t := range r.Targets {
@@ -147,10 +155,11 @@ func (l *Loop) Take(ctx context.Context, r report.Report) error {
 	}
 	isNew := r.Number != p.number
 	p.heard = now
+	p.by = by
 	p.version = r.Version
 	p.targets = targets
 	l.mu.Unlock()
-	row := &state.Balancer{ID: r.Balancer, Started: r.Started, Addresses: r.Addresses, Problems: r.Problems}
+	row := &state.Balancer{ID: r.Balancer, By: by, Started: r.Started, Addresses: r.Addresses, Problems: r.Problems}
 	if !row.Same(l.store.View().Balancers.Get(r.Balancer)) {
 		err := l.store.Update(ctx, func(tx *state.Tx) error {
 			tx.Balancers.Put(row)

@@ -2,6 +2,7 @@ package balancers
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,9 +23,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/elb"
+	"github.com/pintle/pintle/internal/elb/accesslog"
 	"github.com/pintle/pintle/internal/elb/carrier"
 	"github.com/pintle/pintle/internal/elb/proxy"
 	"github.com/pintle/pintle/internal/elb/report"
@@ -41,12 +47,22 @@ type world struct {
 	mu     sync.Mutex
 	counts []report.Count
 	away   bool
+	logs   map[string][]byte // objects by bucket and key
+}
+
+// PutObject takes access logs.
+func (w *world) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
+	b, err := io.ReadAll(in.Body)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logs[*in.Bucket+"/"+*in.Key] = b
+	return &s3.PutObjectOutput{}, err
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: statetest.Open(t)}
-	w.Service = elb.New(w.store, elb.Options{Account: accounttest.New(time.Now)})
-	w.loop = New(w.store, Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), Counted: func(_ context.Context, c []report.Count) {
+	w := &world{t: t, store: statetest.Open(t), logs: map[string][]byte{}}
+	w.Service = elb.New(w.store, elb.Options{Account: accounttest.New(time.Now), Buckets: w})
+	w.loop = New(w.store, Options{Buckets: w, Account: accounttest.New(time.Now), Now: time.Now, Log: slog.New(slog.DiscardHandler), Counted: func(_ context.Context, c []report.Count) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.counts = append(w.counts, c...)
@@ -113,11 +129,22 @@ func (w *world) process(id, dir string) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	counter := carrier.NewCounter()
-	p := proxy.New(proxy.Config{Observer: counter, DrainTime: time.Second})
-	c := carrier.New(p, counter, carrier.Options{
-		ID: id, Dir: dir, Host: "127.0.0.1", First: 18900, Last: 18950, Post: w.post, Log: slog.New(slog.DiscardHandler),
+	var c *carrier.Carrier
+	logs := accesslog.New(accesslog.Options{
+		Dir: filepath.Join(dir, "logs"), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Send: func(ctx context.Context, f accesslog.File) error { return c.SendLog(ctx, f) },
 	})
-	var work sync.WaitGroup
+	p := proxy.New(proxy.Config{Observer: proxy.Observers{counter, logs}, DrainTime: time.Second})
+	c = carrier.New(p, counter, carrier.Options{
+		ID: id, Dir: dir, Host: "127.0.0.1", First: 18900, Last: 18950, Post: w.post, Logs: logs, Log: slog.New(slog.DiscardHandler),
+	})
+	logging, end := context.WithCancel(context.Background())
+	var work, logged sync.WaitGroup
+	logged.Go(func() {
+		if err := logs.Run(logging); err != nil {
+			w.t.Error(err)
+		}
+	})
 	work.Go(func() { p.Run(ctx) }) //nolint:errcheck // it ends with ctx
 	work.Go(func() {
 		if err := c.Run(ctx); err != nil {
@@ -129,6 +156,8 @@ func (w *world) process(id, dir string) (stop func()) {
 		once.Do(func() {
 			cancel()
 			work.Wait()
+			end()
+			logged.Wait()
 		})
 	}
 	w.t.Cleanup(stop)
@@ -346,6 +375,70 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// TestAccessLog: a process logs the requests of a load balancer whose log is switched on, also those that it gets while the control plane is
+// away, and hands them on when it logs no more.
+func TestAccessLog(t *testing.T) {
+	w := newWorld(t)
+	port := freePort(t)
+	_, group := w.web("web", port)
+	set := func(enabled string) {
+		b := w.store.View().LoadBalancerNamed("web")
+		out, err := w.ModifyLoadBalancerAttributes(t.Context(), &api.ModifyLoadBalancerAttributesInput{
+			LoadBalancerArn: b.LoadBalancerArn,
+			Attributes: []types.LoadBalancerAttribute{
+				{Key: aws.String("access_logs.s3.enabled"), Value: &enabled},
+				{Key: aws.String("access_logs.s3.bucket"), Value: aws.String("logs")},
+				{Key: aws.String("access_logs.s3.prefix"), Value: aws.String("a")},
+			},
+		})
+		must(w, out, err)
+	}
+	dir := t.TempDir()
+	stop := w.process("one", dir)
+	a := w.target(says("a"))
+	w.register(group, a)
+	w.eventually("the target is healthy", func() bool { return w.state(group, a) == types.TargetHealthStateEnumHealthy })
+	address := fmt.Sprint("127.0.0.1:", port)
+	get(address + "/before")
+	set("true")
+	w.eventually("the process knows", func() bool {
+		w.loop.mu.Lock()
+		defer w.loop.mu.Unlock()
+		return len(w.loop.current.AccessLogs) == 1 && w.loop.processes["one"].version == w.loop.current.Version
+	})
+	get(address + "/first")
+	w.set(true)
+	stop()
+	stop = w.process("one", dir)
+	w.eventually("it's back", func() bool { return get(address+"/second") == "a" })
+	w.set(false)
+	set("false")
+	key := regexp.MustCompile(`^logs/a/AWSLogs/000000000000/elasticloadbalancing/us-east-1/\d{4}/\d\d/\d\d/000000000000_elasticloadbalancing_us-east-1_` +
+		`app\.web\.[0-9a-f]{16}_\d{8}T\d{4}Z_127\.000\.000\.001_[0-9a-z]{8}\.log\.gz$`)
+	var text string
+	w.eventually("both parts of the log", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		text = ""
+		for name, data := range w.logs {
+			if strings.HasSuffix(name, "/ELBAccessLogTestFile") {
+				continue
+			}
+			z, err := gzip.NewReader(bytes.NewReader(data))
+			if err != nil || !key.MatchString(name) {
+				t.Fatal(name, err)
+			}
+			part, _ := io.ReadAll(z)
+			text += string(part)
+		}
+		return strings.Contains(text, "/first HTTP/1.1") && strings.Contains(text, "/second HTTP/1.1")
+	})
+	stop()
+	if w.logs["logs/a/AWSLogs/000000000000/ELBAccessLogTestFile"] == nil || strings.Contains(text, "/before") {
+		t.Error(text)
+	}
+}
+
 // TestWhoIsLost: a process that is silent counts no more; one that comes back does.
 func TestWhoIsLost(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -371,7 +464,7 @@ func TestWhoIsLost(t *testing.T) {
 		r := report.Report{Balancer: id, Version: l.current.Version, Targets: []report.Target{
 			{Group: "g", ID: "10.0.0.1", Port: 80, Health: routing.Health{State: s}},
 		}}
-		if err := l.Take(t.Context(), r); err != nil {
+		if err := l.Take(t.Context(), r, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -397,6 +490,22 @@ func TestWhoIsLost(t *testing.T) {
 	if store.View().Balancers.Get("a").Lost != nil {
 		t.Error("it's back")
 	}
+	now = now.Add(lost + time.Second)
+	step()
+	if n := len(l.processes); n != 2 {
+		t.Errorf("%d processes, while two are shown as lost", n)
+	}
+	err = store.Update(t.Context(), func(tx *state.Tx) error {
+		tx.Balancers.Delete("a") // as the sweeper does
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step()
+	if l.processes["a"] != nil || l.processes["b"] == nil {
+		t.Error("it's not forgotten: ", l.processes)
+	}
 }
 
 // TestWhoMayAsk: strangers, tasks and users get nothing, and nodes no private keys.
@@ -405,7 +514,7 @@ func TestWhoMayAsk(t *testing.T) {
 	l := New(store, Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	l.set(routing.Balancers{Balancers: []routing.Balancer{{ARN: "b", Listeners: []routing.Listener{
 		{ARN: "http"}, {ARN: "https", Certificates: []routing.Certificate{{PrivateKey: "secret"}}},
-	}}}}, nil)
+	}}}}, nil, nil)
 	for _, c := range []struct {
 		who      string
 		by       call.Call
@@ -427,6 +536,63 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 	if len(l.current.Balancers.Balancers[0].Listeners) != 2 {
 		t.Error("a node's answer has changed the owner's")
+	}
+}
+
+// TestNodesReportForTheirOwn: a node's key reports for the processes that began with it, of which there are few. What is over is forgotten.
+func TestNodesReportForTheirOwn(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := statetest.Open(t)
+	l := New(store, Options{Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+	tell := func(by, id string) int {
+		who := call.Call{}
+		if by != "" {
+			who.Identity = call.Identity{Node: true, Principal: by}
+		}
+		r := httptest.NewRequest(http.MethodPost, report.ReportPath, strings.NewReader(`{"Balancer": "`+id+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		out := httptest.NewRecorder()
+		l.Handlers(signedBy(who))[report.ReportPath].ServeHTTP(out, r)
+		return out.Code
+	}
+	for _, c := range []struct {
+		by, id string
+		code   int
+	}{
+		{"", "owner's", 200},
+		{"node-1", "owner's", 403},
+		{"node-1", "its own", 200},
+		{"node-1", "its own", 200},
+		{"node-2", "its own", 403},
+		{"", "its own", 200},
+		{"node-1", "its own", 403},
+	} {
+		if code := tell(c.by, c.id); code != c.code {
+			t.Errorf("%q reports for %s: %d, want %d", c.by, c.id, code, c.code)
+		}
+	}
+	for i := range maxOfNode + 1 {
+		if code := tell("node-1", fmt.Sprint(i)); (code == 200) != (i < maxOfNode) {
+			t.Errorf("process %d of a node: %d", i, code)
+		}
+	}
+	now = now.Add(lost + time.Second)
+	for range 2 {
+		if err := l.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code := tell("node-2", "owner's"); code != 200 {
+		t.Errorf("a process that is lost can't come back with another key: %d", code)
+	}
+	statetest.Update(t, store, func(tx *state.Tx) {
+		for row := range tx.Balancers.All() {
+			tx.Balancers.Delete(row.ID)
+		}
+	})
+	now = now.Add(lost + time.Second)
+	if err := l.Step(t.Context()); err != nil || len(l.processes) != 0 {
+		t.Errorf("%d processes that are over are remembered, %v", len(l.processes), err)
 	}
 }
 

@@ -12,14 +12,34 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// maxProcesses is how many processes there may be.
-const maxProcesses = 1000
+// maxProcesses is how many processes there may be, and maxOfNode how many may report with one node's key.
+const (
+	maxProcesses = 1000
+	maxOfNode    = 16
+)
 
-// knows reports whether a process is known, or there is room for one more.
-func (l *Loop) knows(id string) bool {
+// hasRoom reports whether a process is known, or there is room for one more.
+func (l *Loop) hasRoom(id, by string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.processes[id] != nil || len(l.processes) < maxProcesses
+	if l.processes[id] != nil {
+		return true
+	}
+	of := 0
+	for _, p := range l.processes {
+		if by != "" && p.by == by {
+			of++
+		}
+	}
+	return len(l.processes) < maxProcesses && of < maxOfNode
+}
+
+// signer returns who reports for a process, as rows have it.
+func signer(by call.Call) string {
+	if by.IsOwner() {
+		return ""
+	}
+	return by.Principal
 }
 
 // maxProcess is how long a process's id may be.
@@ -38,6 +58,7 @@ func (l *Loop) Handlers(verify Verify) map[string]http.Handler {
 		report.ConfigurationPath: admitted(verify, l.serveConfiguration),
 		report.ReportPath:        admitted(verify, l.serveReport),
 		report.ListPath:          admitted(verify, l.serveList),
+		report.AccessLogPath:     admitted(verify, l.serveAccessLog),
 	}
 }
 
@@ -99,7 +120,7 @@ func withoutKeys(all routing.Balancers) routing.Balancers {
 	return all
 }
 
-func (l *Loop) serveReport(ctx context.Context, w http.ResponseWriter, _ call.Call, body []byte) {
+func (l *Loop) serveReport(ctx context.Context, w http.ResponseWriter, caller call.Call, body []byte) {
 	var r report.Report
 	if err := json.Unmarshal(body, &r); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -109,11 +130,16 @@ func (l *Loop) serveReport(ctx context.Context, w http.ResponseWriter, _ call.Ca
 		http.Error(w, "Balancer: the process's id must have 1 to 128 characters", http.StatusBadRequest)
 		return
 	}
-	if !l.knows(r.Balancer) {
+	by := signer(caller)
+	if row := l.store.View().Balancers.Get(r.Balancer); row != nil && row.Lost == nil && by != "" && row.By != by {
+		http.Error(w, "Balancer: the process reports with another key", http.StatusForbidden)
+		return
+	}
+	if !l.hasRoom(r.Balancer, by) {
 		http.Error(w, "there are too many balancers", http.StatusTooManyRequests)
 		return
 	}
-	if err := l.Take(ctx, r); err != nil {
+	if err := l.Take(ctx, r, by); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	}
 }

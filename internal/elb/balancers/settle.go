@@ -2,6 +2,7 @@ package balancers
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,13 +27,16 @@ func (l *Loop) picture(v *state.View) settled {
 	s := settled{now: l.opts.Now(), heard: map[string]bool{}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	maps.DeleteFunc(l.processes, func(id string, p *process) bool { // its row is kept for longer
+		return s.now.Sub(p.heard) > lost && v.Balancers.Get(id) == nil
+	})
 	for row := range v.Balancers.All() {
 		p := l.processes[row.ID]
 		if p == nil && row.Lost != nil {
 			continue
 		}
 		if p == nil {
-			p = &process{heard: s.now}
+			p = &process{heard: s.now, by: row.By}
 			l.processes[row.ID] = p
 		}
 		if s.now.Sub(p.heard) > lost {
@@ -45,6 +49,9 @@ func (l *Loop) picture(v *state.View) settled {
 		}
 		s.upToDate = append(s.upToDate, p.targets)
 	}
+	maps.DeleteFunc(l.processes, func(id string, p *process) bool { // the rows of those have come to the end of their time
+		return v.Balancers.Get(id) == nil && s.now.Sub(p.heard) > lost
+	})
 	return s
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/elb/accesslog"
 	"github.com/pintle/pintle/internal/elb/proxy"
 	"github.com/pintle/pintle/internal/elb/report"
 	"github.com/pintle/pintle/internal/file"
@@ -28,6 +29,8 @@ type Options struct {
 	Host string // the address that listeners have
 	// First and Last are the range of ports for listeners whose own ports aren't free.
 	First, Last int
+	// Logs, if set, keeps access logs.
+	Logs *accesslog.Spool
 	// Post posts JSON to a path of the control plane.
 	Post func(ctx context.Context, path string, body []byte) ([]byte, error)
 	Log  *slog.Logger
@@ -158,6 +161,9 @@ func (f *Carrier) apply(c report.Configuration) error {
 	ports, problems := f.assign(&c.Balancers)
 	if err := f.proxy.Set(c.Balancers); err != nil {
 		return err
+	}
+	if f.opts.Logs != nil {
+		f.opts.Logs.Set(logged(&c))
 	}
 	f.mu.Lock()
 	changed := !maps.Equal(f.ports, ports)

@@ -68,8 +68,11 @@ func (f *Carrier) portFor(l *routing.Listener, before int, running bool, taken m
 // isServed reports whether the proxy listens there for this listener.
 func (f *Carrier) isServed(l *routing.Listener, port int) bool { return f.proxy.Serves(l.ARN, port) }
 
-// isFree reports whether a port can be listened at.
+// isFree reports whether a port can be listened at, or is already: then by a listener that goes, since those that stay have taken theirs.
 func (f *Carrier) isFree(port int) bool {
+	if f.proxy.IsOpen(port) {
+		return true
+	}
 	c, err := net.Listen("tcp", net.JoinHostPort(f.opts.Host, strconv.Itoa(port)))
 	if err != nil {
 		return false

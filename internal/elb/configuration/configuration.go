@@ -4,6 +4,7 @@ package configuration
 
 import (
 	"cmp"
+	"net/netip"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,7 +30,7 @@ func Of(v *state.View, o Options) (routing.Balancers, map[string]error) {
 	for row := range v.TargetGroups.All() {
 		g := Group(row)
 		for t := range v.TargetsOf(*row.TargetGroupArn) {
-			if address := Address(v, row, t); address != "" {
+			if address := Address(v, row, t); isReachable(address) {
 				g.Targets = append(g.Targets, routing.Target{ID: t.ID, Address: address, Port: int(t.Port), Draining: t.Draining != nil})
 			}
 		}
@@ -53,6 +54,13 @@ func Of(v *state.View, o Options) (routing.Balancers, map[string]error) {
 		all.Balancers = append(all.Balancers, b)
 	}
 	return all, problems
+}
+
+// isReachable reports whether traffic may go to an address. Nodes say what theirs is; at link-local ones are services of the machine that a
+// process runs on.
+func isReachable(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && !ip.IsLinkLocalUnicast()
 }
 
 // Alone returns the configuration of a listener alone, with those of the groups that it forwards to.

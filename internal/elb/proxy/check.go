@@ -24,6 +24,7 @@ func (t *target) checkUntil(ctx context.Context) {
 		if used {
 			t.note(t.check(ctx, g, check), check)
 		}
+		t.lane.prune(time.Now())
 		wait := time.NewTimer(time.Duration(check.IntervalSeconds) * time.Second)
 		select {
 		case <-ctx.Done():

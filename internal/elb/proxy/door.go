@@ -91,6 +91,7 @@ func (d *door) set(r *route) {
 	s.ReadHeaderTimeout = r.idle()
 	s.MaxHeaderBytes = 64 << 10
 	s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 128}
+	s.ConnState = noteState
 	s.ErrorLog = log.New(logWriter{d.proxy}, "", 0)
 	d.servers = append(d.servers, s)
 	d.proxy.work.Go(func() { s.Serve(s.inbox) }) //nolint:errcheck // it ends with its inbox
@@ -161,38 +162,23 @@ func (d *door) serve(c net.Conn) {
 
 // admit counts a connection, or closes it and returns nil if there are too many.
 func (d *door) admit(c net.Conn) net.Conn {
+	kept := newClientConn(c, d)
+	victim, ok := d.proxy.clients.admit(kept)
+	if victim != nil {
+		victim.Close() //nolint:errcheck // it's gone either way
+	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed || d.proxy.connections.Add(1) > int64(d.proxy.Connections) {
-		if !d.closed {
-			d.proxy.connections.Add(-1)
-		}
-		c.Close() //nolint:errcheck // it was never let in
+	closed := d.closed
+	if ok && !closed {
+		d.conns[kept] = true
+	}
+	d.mu.Unlock()
+	if !ok || closed {
+		kept.Close() //nolint:errcheck // it was never let in
 		return nil
 	}
-	kept := &clientConn{Conn: c, door: d}
-	d.conns[kept] = true
 	return kept
 }
-
-// clientConn is a connection that its door knows.
-type clientConn struct {
-	net.Conn
-	door *door
-}
-
-func (c *clientConn) Close() error {
-	c.door.mu.Lock()
-	if c.door.conns[c] {
-		delete(c.door.conns, c)
-		c.door.proxy.connections.Add(-1)
-	}
-	c.door.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// CloseWrite ends one direction.
-func (c *clientConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // drain takes no more connections, and waits until those that there are have ended. After the proxy's time for that they are cut.
 func (d *door) drain() {

@@ -246,12 +246,17 @@ func (x *exchange) send(t *target, r *http.Request) (*http.Response, error) {
 		r.URL.Scheme = "https"
 	}
 	begun := time.Now()
-	resp, err := t.transport.RoundTrip(r)
+	var transport http.RoundTripper = t.transport
+	if takes(x.pool.group, r) {
+		transport = t.lane
+	}
+	resp, err := transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
 	x.progress()
 	x.record.TargetStatus = resp.StatusCode
+	x.record.Waited = begun.Sub(x.start)
 	x.record.TargetTime = time.Since(begun)
 	resp.Body = x.watch(resp.Body, t)
 	return resp, nil

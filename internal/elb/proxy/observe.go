@@ -28,7 +28,8 @@ type Request struct {
 	Status       int // the balancer's code
 	TargetStatus int // 0 without an answer of a target
 	Start        time.Time
-	TargetTime   time.Duration // until the head of the target's answer; negative without one
+	Waited       time.Duration // until it was sent to the target that answered
+	TargetTime   time.Duration // from then until the head of the target's answer; negative without one
 	Duration     time.Duration
 	Received     int64 // bytes of bodies
 	Sent         int64
@@ -72,6 +73,23 @@ type Flow struct {
 	Duration time.Duration
 	Received int64 // bytes from the client
 	Sent     int64
+}
+
+// Observers are several that hear of the same.
+type Observers []Observer
+
+// Request implements Observer.
+func (all Observers) Request(r *Request) {
+	for _, o := range all {
+		o.Request(r)
+	}
+}
+
+// Flow implements Observer.
+func (all Observers) Flow(f *Flow) {
+	for _, o := range all {
+		o.Flow(f)
+	}
 }
 
 // nobody is an Observer who doesn't care.

@@ -4,12 +4,14 @@ package proxy
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http/httputil"
+	"net/netip"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -23,7 +25,7 @@ type Config struct {
 	Host        string // the address that it listens at; 127.0.0.1 if empty
 	Observer    Observer
 	Log         *slog.Logger
-	Connections int           // the most connections of clients; 10,000 if 0
+	Connections int           // the most connections of clients; 10,000 if 0. If they are too many, the address with the most loses one
 	DrainTime   time.Duration // how long connections of a listener that goes may take to end; 30 s if 0
 
 	// Listen and Dial are those of package net, unless a test has others.
@@ -54,12 +56,12 @@ func (c Config) withDefaults() Config {
 // Proxy is a running proxy. Whoever calls Set also calls Run.
 type Proxy struct {
 	Config
-	ctx         context.Context // ends the health checks, and what's left of the traffic
-	cancel      context.CancelFunc
-	work        sync.WaitGroup
-	connections atomic.Int64
-	reverse     *httputil.ReverseProxy
-	cookies     atomic.Pointer[cookies]
+	ctx     context.Context // ends the health checks, and what's left of the traffic
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+	clients *clients
+	reverse *httputil.ReverseProxy
+	cookies atomic.Pointer[cookies]
 
 	mu      sync.Mutex
 	ended   bool
@@ -71,6 +73,7 @@ type Proxy struct {
 // New returns a proxy without listeners.
 func New(c Config) *Proxy {
 	p := &Proxy{Config: c.withDefaults(), doors: map[int]*door{}, pools: map[string]*pool{}, leaving: map[*target]bool{}}
+	p.clients = &clients{most: p.Connections, from: map[netip.Prefix]*list.List{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.reverse = p.newReverse()
 	return p
@@ -213,6 +216,13 @@ func (p *Proxy) Serves(listener string, port int) bool {
 	defer p.mu.Unlock()
 	d := p.doors[port]
 	return d != nil && d.route.Load().listener.ARN == listener
+}
+
+// IsOpen reports whether the proxy listens at a port.
+func (p *Proxy) IsOpen(port int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.doors[port] != nil
 }
 
 // TargetHealth is the health of a group's target.

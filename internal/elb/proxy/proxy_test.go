@@ -802,6 +802,69 @@ func TestTooManyConnections(t *testing.T) {
 		t.Error(resp.Status)
 	}
 	a.CloseIdleConnections()
-	eventually(t, "there is room again", func() bool { return p.connections.Load() == 1 })
+	eventually(t, "there is room again", func() bool { return p.clients.count() == 1 })
 	get(t, client(t), base(port))
+}
+
+// TestCrowds: an address that holds all connections makes room for another's, one between two requests first.
+func TestCrowds(t *testing.T) {
+	p, _ := start(t, Config{Connections: 3})
+	port := freePort(t)
+	set(t, p, one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}}))
+	settle(t, p, 1)
+	dial := func(from string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := d.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		return c
+	}
+	ask := func(c net.Conn) error {
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+		}
+		return err
+	}
+	silent := dial("127.0.0.2")
+	idle := dial("127.0.0.2")
+	last := dial("127.0.0.2")
+	for _, c := range []net.Conn{idle, last} {
+		if err := ask(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "two wait for their next request", func() bool {
+		p.clients.mu.Lock()
+		defer p.clients.mu.Unlock()
+		n := 0
+		for e := p.clients.from[netip.MustParsePrefix("127.0.0.2/32")].Front(); e != nil; e = e.Next() {
+			if e.Value.(*clientConn).idle.Load() {
+				n++
+			}
+		}
+		return n == 2 && p.clients.size == 3
+	})
+	if err := ask(dial("127.0.0.2")); err == nil {
+		t.Error("the crowd gets one more")
+	}
+	other := dial("127.0.0.3")
+	if err := ask(other); err != nil {
+		t.Error("another address: ", err)
+	}
+	if err := ask(idle); err == nil {
+		t.Error("the crowd keeps all")
+	}
+	for name, c := range map[string]net.Conn{"one that hasn't asked yet": silent, "the last": last, "the other": other} {
+		if err := ask(c); err != nil {
+			t.Error(name, ": ", err)
+		}
+	}
+	if err := ask(dial("127.0.0.3")); err == nil {
+		t.Error("two of two places are no crowd")
+	}
 }

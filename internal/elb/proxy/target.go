@@ -46,11 +46,16 @@ func (p *pool) standings(into []routing.Standing, tried []*target) []routing.Sta
 	return into
 }
 
+// rooms are lent for standings, which each request asks for.
+var rooms = sync.Pool{New: func() any { return new([]routing.Standing) }}
+
 // acquire chooses a target and counts a request there; nil if no target may have it.
 func (p *pool) acquire(tried []*target, choose func([]routing.Standing) int) *target {
-	var room [32]routing.Standing
+	room := rooms.Get().(*[]routing.Standing)
+	defer rooms.Put(room)
 	for range len(p.targets) + 1 {
-		i := choose(p.standings(room[:0], tried))
+		*room = p.standings((*room)[:0], tried)
+		i := choose(*room)
 		if i < 0 {
 			return nil
 		}
@@ -69,6 +74,7 @@ type target struct {
 	address string
 	// transport has connections to this target alone, so that they can be cut.
 	transport   *http.Transport
+	lane        *lane
 	outstanding atomic.Int64
 	draining    atomic.Bool
 	stop        context.CancelFunc // ends the checks
@@ -93,6 +99,7 @@ func (p *Proxy) newTarget(g *routing.Group, config routing.Target) *target {
 		health: routing.Registered(), conns: map[net.Conn]bool{},
 	}
 	t.transport = t.newTransport(g)
+	t.lane = &lane{dial: t.dial}
 	p.work.Go(func() { t.checkUntil(ctx) })
 	return t
 }
@@ -113,9 +120,9 @@ func (t *target) newTransport(g *routing.Group) *http.Transport {
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as AWS: targets have certificates of their own making
 		TLSHandshakeTimeout:    dialTimeout,
 		DisableCompression:     true, // answers pass as they are
-		MaxIdleConnsPerHost:    256,
-		IdleConnTimeout:        55 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        maxIdleTime,
+		MaxResponseHeaderBytes: maxResponseHeader,
 		ExpectContinueTimeout:  time.Second,
 	}
 }

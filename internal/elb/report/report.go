@@ -13,6 +13,7 @@ const (
 	ConfigurationPath = "/pintle/balancer/configuration"
 	ReportPath        = "/pintle/balancer/report"
 	ListPath          = "/pintle/balancer/list"
+	AccessLogPath     = "/pintle/balancer/accesslog"
 )
 
 // MaxBody is how large a report may be.
@@ -29,6 +30,19 @@ type Ask struct {
 type Configuration struct {
 	Version   string // that of the Ask, if nothing has changed; then there is nothing else
 	Balancers routing.Balancers
+	// AccessLogs are the ARNs of the load balancers whose requests are to be logged.
+	AccessLogs []string `json:",omitempty"`
+}
+
+// AccessLog is a part of a load balancer's access log. If its answer is lost it comes once more, with the same ID.
+type AccessLog struct {
+	Balancer     string // the process
+	LoadBalancer string // its ARN
+	Address      string // the process's IP address
+	End          time.Time
+	ID           string
+	Dropped      int64  // lines that the process had no room for, since the part before
+	Data         []byte // compressed
 }
 
 // Report is what a process tells of itself.

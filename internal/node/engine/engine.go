@@ -58,6 +58,8 @@ type Options struct {
 	Connected func(taskArn string, n Network)
 	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing.
 	Attend func(netns string, task *acs.Task) (stop func(), err error)
+	// NameServer returns the address at which the agent answers names in the namespaces that it attends, or "" if it answers none.
+	NameServer func() string
 	// Restrict makes what a task's security groups let pass hold in a network namespace, with the ports that its container publishes in
 	// mode bridge. nil means that the node can't.
 	Restrict func(netns string, task *acs.Task, ports []Port) error
@@ -84,6 +86,9 @@ type Engine struct {
 
 	healthNews atomic.Bool // whether a container's health has changed and nobody has asked since
 
+	damaged map[string]string // where the records are that were put aside, by the ids of their tasks
+	tidied  chan struct{}     // closed once no container runs that is no task's
+
 	mu      sync.Mutex
 	tasks   map[string]*task // by ARN
 	tokens  map[string]*task // by their containers' tokens
@@ -109,6 +114,7 @@ func Open(opts Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), images: images, tasks: map[string]*task{}, tokens: map[string]*task{},
+		damaged: map[string]string{}, tidied: make(chan struct{}),
 		write: func(path string, r *Record) error { return r.write(path) },
 	}
 	return e, e.readRecords()
@@ -125,8 +131,19 @@ func (e *Engine) readRecords() error {
 	}
 	for _, path := range paths {
 		rec, err := readRecord(path)
+		if damage, ok := errors.AsType[*file.Damage](err); ok {
+			if err := e.setAside(damage); err != nil {
+				return fmt.Errorf("put a damaged record aside: %w", err)
+			}
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("engine: %s: %w", path, err)
+			return fmt.Errorf("read a task's record (the task runs on; start the agent again once the file can be read): %w", err)
+		}
+		if rec.Owner != "" && rec.Owner != e.opts.Owner && !rec.stopped() {
+			return fmt.Errorf("containers of task %s are those of %s, and an agent of %s would take them for gone, and give others what they "+
+				"hold: put the instance.json back that this data directory had, or stop them and start anew in another one",
+				rec.Task.Arn, rec.Owner, e.opts.Owner)
 		}
 		if own := e.opts.Runtime.Name(); rec.Runtime != "" && rec.Runtime != own && !rec.stopped() {
 			return fmt.Errorf("containers of task %s run with %s, where an agent with %s would take them for gone, and give others what they "+
@@ -134,7 +151,7 @@ func (e *Engine) readRecords() error {
 		}
 		e.add(newTask(e, rec))
 	}
-	return nil
+	return e.findDamaged()
 }
 
 // add adds a task. The caller holds mu, or is the engine's only user.
@@ -151,9 +168,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.adopt(ctx, found)
-	e.removeOrphans(ctx, found)
-	e.releaseOrphanVolumes()
+	orphans := e.adopt(ctx, found)
+	e.running.Go(func() { e.removeOrphans(ctx, orphans) })
 	e.sweep(ctx)
 	e.mu.Lock()
 	e.ctx = nil // tasks from now on are the next agent's
@@ -182,8 +198,8 @@ func (e *Engine) find(ctx context.Context) (map[string]runtime.Container, error)
 }
 
 // adopt continues the node's tasks. Tasks that run already get what they hold before any other; the rest queue in the order in which they
-// came.
-func (e *Engine) adopt(ctx context.Context, found map[string]runtime.Container) {
+// came. It returns the containers that are no task's.
+func (e *Engine) adopt(ctx context.Context, found map[string]runtime.Container) (orphans map[string]runtime.Container) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ctx = ctx
@@ -193,9 +209,12 @@ func (e *Engine) adopt(ctx context.Context, found map[string]runtime.Container) 
 			e.ledger.hold(t.arn(), needOf(t.rec))
 		}
 	}
+	orphans = e.orphansAmong(found)
+	e.holdForOrphans(orphans)
 	for _, t := range inOrder {
 		e.start(t)
 	}
+	return orphans
 }
 
 // inOrder lists the tasks in the order in which they came. The caller holds mu.
@@ -217,22 +236,21 @@ func (e *Engine) start(t *task) {
 	e.running.Go(func() { t.run(ctx) })
 }
 
-// removeOrphans removes containers that no record names. An agent of ours made them and lost its records, or was killed before removing
-// them.
-func (e *Engine) removeOrphans(ctx context.Context, found map[string]runtime.Container) {
-	for _, t := range e.all() {
+// orphansAmong drops the containers that records name from those that were found.
+func (e *Engine) orphansAmong(found map[string]runtime.Container) map[string]runtime.Container {
+	for _, t := range e.tasks {
 		for i := range t.rec.Task.Containers {
 			_, id := t.container(t.rec.Task.Containers[i].Name)
 			delete(found, id)
 		}
 	}
 	for id, c := range found {
-		e.opts.Log.Warn("removing a container that no task has", "container", id)
-		if err := e.remove(ctx, c); err != nil {
-			e.opts.Log.Error("cannot remove it", "container", id, "error", err)
+		if c.Unknown { // it may be another node's of this machine
+			e.opts.Log.Error("a container's files are damaged, and no task of this node has it: look whose it is, and remove it", "container", id)
+			delete(found, id)
 		}
-		e.removeCursor(id)
 	}
+	return found
 }
 
 func (e *Engine) remove(ctx context.Context, c runtime.Container) error {
@@ -309,6 +327,9 @@ func (e *Engine) Take(in acs.Task) error {
 		}
 		return nil
 	}
+	if e.damaged[idOf(in.Arn)] != "" {
+		return nil // it must not run anew; Remind reports its end
+	}
 	if err := check(&in); err != nil {
 		return &Invalid{err}
 	}
@@ -316,6 +337,7 @@ func (e *Engine) Take(in acs.Task) error {
 	rec := &Record{
 		Task:       in,
 		TakenAt:    time.Now().UTC(),
+		Owner:      e.opts.Owner,
 		Runtime:    e.opts.Runtime.Name(),
 		Stop:       in.DesiredStatus == "STOPPED",
 		Containers: map[string]*Container{},
@@ -384,6 +406,10 @@ func (e *Engine) Refresh(arn, roleType string, c *acs.IAMRoleCredentials) error 
 
 // Remind reports a task's end once more if it has ended, since the control plane thinks that it runs.
 func (e *Engine) Remind(arn string) {
+	if path := e.damaged[idOf(arn)]; path != "" {
+		e.goWhileRunning(func(ctx context.Context) { e.endDamaged(ctx, arn, path) })
+		return
+	}
 	t := e.task(arn)
 	if t == nil || !t.reported() {
 		return
@@ -391,10 +417,15 @@ func (e *Engine) Remind(arn string) {
 	t.mu.Lock()
 	r := t.reportOf("STOPPED")
 	t.mu.Unlock()
+	e.goWhileRunning(func(ctx context.Context) { e.submit(ctx, r) })
+}
+
+// goWhileRunning does something beside the tasks, unless the engine doesn't run.
+func (e *Engine) goWhileRunning(do func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if ctx := e.ctx; ctx != nil {
-		e.running.Go(func() { t.submit(ctx, r) })
+		e.running.Go(func() { do(ctx) })
 	}
 }
 

@@ -71,6 +71,14 @@ func (l *ledger) hold(task string, n need) {
 	l.take(task, n)
 }
 
+// holdFree has the GPUs taken that no task has.
+func (l *ledger) holdFree(holder string, gpus []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	free := slices.DeleteFunc(slices.Clone(gpus), func(id string) bool { return l.takenGPUs[id] })
+	l.take(holder, need{gpus: free})
+}
+
 // release gives back what the task holds.
 func (l *ledger) release(task string) {
 	l.mu.Lock()

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,7 +15,8 @@ import (
 type Record struct {
 	Task       acs.Task
 	TakenAt    time.Time
-	Runtime    string `json:",omitempty"` // that has its containers
+	Owner      string `json:",omitempty"` // marks its containers
+	Runtime    string `json:",omitempty"` // that has them
 	Stop       bool   // the task is to stop
 	Containers map[string]*Container
 	Network    *Network `json:",omitempty"` // its own, in mode awsvpc
@@ -140,18 +140,26 @@ func (r *Record) clone() *Record {
 	return &c
 }
 
+// readRecord reads a record. The error is a *file.Damage if the file doesn't hold what was written.
 func readRecord(path string) (*Record, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
+	content, sealed := file.Unseal(b)
+	if !sealed {
+		content = b // agents before 2026-12 wrote no checksum; what is left of a damaged file is no JSON
+	}
 	rec := new(Record)
-	if err := json.Unmarshal(b, rec); err != nil {
-		return nil, err
+	if err := json.Unmarshal(content, rec); err != nil {
+		return nil, &file.Damage{Path: path, What: "is no task's record: " + err.Error()}
+	}
+	if rec.Task.Arn == "" {
+		return nil, &file.Damage{Path: path, What: "names no task"}
 	}
 	for _, c := range rec.Task.Containers {
 		if rec.Containers[c.Name] == nil {
-			return nil, errors.New("the record lacks container " + c.Name)
+			return nil, &file.Damage{Path: path, What: "lacks container " + c.Name}
 		}
 		if c := rec.Containers[c.Name]; !c.isRestart() {
 			c.Remade = c.Restarts
@@ -163,12 +171,8 @@ func readRecord(path string) (*Record, error) {
 // write replaces the record's file atomically and makes the content durable. Only a new file's name needs a synced directory: of an
 // existing record, both the old and the new version are consistent.
 func (r *Record) write(path string) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
 	_, missing := os.Stat(path)
-	if err := file.Replace(path, b, true); err != nil || missing == nil {
+	if err := file.WriteSealed(path, r, true); err != nil || missing == nil {
 		return err
 	}
 	return file.SyncDir(filepath.Dir(path))

@@ -1,12 +1,17 @@
 package engine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
@@ -50,14 +55,103 @@ func TestARecordOfContainersMadeAnew(t *testing.T) {
 	}
 }
 
-func TestABadRecordIsNotPassedOver(t *testing.T) {
-	dir := t.TempDir()
-	for _, content := range []string{"", "{", `{"Task":{"containers":[{"name":"a"}]},"Containers":{}}`} {
-		if err := os.WriteFile(filepath.Join(dir, "t.json"), []byte(content), 0o600); err != nil {
+// TestADamagedRecord: a record that isn't as it was written is put aside. The node's other tasks go on. What runs of its task is removed before
+// its GPU goes to another one, and its end is reported, by this agent and by the next one. It's never run anew.
+func TestADamagedRecord(t *testing.T) {
+	for _, content := range []string{
+		"",
+		"{",
+		`{}`,
+		`{"Task":{"arn":"a","containers":[{"name":"a"}]},"Containers":{}}`,
+		`{"Task":{"arn":"a"}}` + "\ncrc32c 00000000\n",
+	} {
+		synctest.Test(t, func(t *testing.T) { testDamagedRecord(t, content) })
+	}
+}
+
+func testDamagedRecord(t *testing.T, content string) {
+	w, dir := newWorld(), t.TempDir()
+	ofGPUs := func(o *Options) { o.GPUs = []string{"GPU-0", "GPU-1"} }
+	a := w.start(t, dir, ofGPUs)
+	damaged := pinned(newFakeTask("damaged", box("a", "hung@65s")), "GPU-0")
+	damaged.NetworkMode = "awsvpc"
+	whole := pinned(newFakeTask("whole", box("a", "run")), "GPU-1")
+	a.take(t, damaged)
+	a.take(t, whole)
+	path := a.engine.task(damaged.Arn).path()
+	a.kill()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	later(time.Minute)
+
+	b := w.start(t, dir, ofGPUs)
+	next := pinned(newFakeTask("next", box("a", "run")), "GPU-0")
+	b.take(t, next)
+	b.take(t, damaged)
+	b.engine.Remind(damaged.Arn)
+	if synctest.Wait(); w.starts["next-a"] != 0 || w.last(damaged.Arn).Status == "STOPPED" || w.starts["whole-a"] != 1 {
+		t.Errorf("with %q: while its container doesn't stop, starts are %v, and it is %q", content, w.starts, w.last(damaged.Arn).Status)
+	}
+	later(time.Minute)
+	if r := w.last(damaged.Arn); r.Status != "STOPPED" || r.Cluster != "default" || !strings.Contains(r.Reason, path+".damaged") {
+		t.Errorf("with %q: it is reported as %+v", content, r)
+	}
+	if w.starts["next-a"] != 1 || w.starts["damaged-a"] != 1 || w.clash != "" || w.networks["damaged"] {
+		t.Errorf("with %q: starts are %v, networks %v, clash %q", content, w.starts, w.networks, w.clash)
+	}
+	if got, err := os.ReadFile(path + ".damaged"); err != nil || string(got) != content {
+		t.Errorf("with %q: put aside is %q, %v", content, got, err)
+	}
+	b.kill()
+
+	c := w.start(t, dir, ofGPUs)
+	defer c.kill()
+	w.reports = nil
+	c.take(t, damaged)
+	c.engine.Remind(damaged.Arn)
+	if synctest.Wait(); w.last(damaged.Arn).Status != "STOPPED" || w.starts["damaged-a"] != 1 {
+		t.Errorf("with %q: the next agent reports %q, starts are %v", content, w.last(damaged.Arn).Status, w.starts)
+	}
+}
+
+// TestARecordWithABitTurned: no change of a record is taken for what was written.
+func TestARecordWithABitTurned(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.json")
+	rec := &Record{Task: newFakeTask("t", box("a", "run")), Containers: map[string]*Container{"a": {Status: Running}}}
+	if err := rec.write(path); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b {
+		for bit := range 8 {
+			c := slices.Clone(b)
+			c[i] ^= 1 << bit
+			if err := os.WriteFile(path, c, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := readRecord(path)
+			if damage, ok := errors.AsType[*file.Damage](err); !ok || damage.Path != path {
+				t.Fatalf("bit %d of byte %d turned: %v", bit, i, err)
+			}
+		}
+	}
+}
+
+// TestRecordsOfAnotherNode: containers are found by their owner, so an agent of another node would take them for gone.
+func TestRecordsOfAnotherNode(t *testing.T) {
+	for owner, opens := range map[string]bool{"": true, "me": true, "other": false} {
+		dir := t.TempDir()
+		rec := &Record{Task: newFakeTask("t", box("a", "run")), Owner: owner, Containers: map[string]*Container{"a": {Status: Running}}}
+		if err := rec.write(filepath.Join(dir, "t.json")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(Options{Dir: dir}); err == nil {
-			t.Errorf("%q was taken for a record", content)
+		_, err := Open(Options{Dir: dir, Owner: "me", Runtime: &agent{world: newWorld()}})
+		if (err == nil) != opens {
+			t.Errorf("containers of %q: %v", owner, err)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (t *task) report(ctx context.Context) {
 			r, due = t.nextReport()
 			return due
 		})
-		if err != nil || !t.submit(ctx, r) {
+		if err != nil || !t.engine.submit(ctx, r) {
 			return
 		}
 		t.update(func(rec *Record) {
@@ -78,10 +78,10 @@ func (t *task) report(ctx context.Context) {
 }
 
 // submit sends a report until it is accepted, or refused for good. It returns false if ctx ended first.
-func (t *task) submit(ctx context.Context, r Report) bool {
-	log := t.engine.opts.Log.With("task", r.TaskArn, "status", r.Status)
+func (e *Engine) submit(ctx context.Context, r Report) bool {
+	log := e.opts.Log.With("task", r.TaskArn, "status", r.Status)
 	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
-		err := t.engine.opts.Reporter.Report(ctx, r)
+		err := e.opts.Reporter.Report(ctx, r)
 		if ctx.Err() != nil {
 			return false
 		}

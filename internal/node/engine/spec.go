@@ -53,7 +53,20 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	s.VolumesFrom = t.volumesFrom(c, false, map[string]bool{c.Name: true})
 	var ports []Port
 	s.Network, ports, err = t.network(c)
+	s.DNS = t.nameServers(s)
 	return s, ports, err
+}
+
+// nameServers returns a container's own name servers, or else the agent, where that answers names.
+func (t *task) nameServers(s *runtime.Spec) []string {
+	hasNetwork := s.Network.Mode == "netns" || s.Network.Mode == "bridge"
+	if len(s.DNS) > 0 || !hasNetwork || t.engine.opts.NameServer == nil {
+		return s.DNS
+	}
+	if at := t.engine.opts.NameServer(); at != "" {
+		return []string{at}
+	}
+	return nil
 }
 
 // limit sets a container's limits: its own, or else the task's.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -56,7 +55,7 @@ func newTask(e *Engine, rec *Record) *task {
 func (t *task) arn() string { return t.rec.Task.Arn }
 
 // id returns the task's id, the end of its ARN.
-func (t *task) id() string { return t.rec.Task.Arn[strings.LastIndexByte(t.rec.Task.Arn, '/')+1:] }
+func (t *task) id() string { return idOf(t.rec.Task.Arn) }
 
 func (t *task) path() string { return filepath.Join(t.engine.opts.Dir, t.id()+".json") }
 

@@ -12,11 +12,8 @@ import (
 	"strconv"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/exposition"
 )
 
 // DCGM reads the load of a node's GPUs from a dcgm-exporter that already watches them. Another source lists the devices and their health;
@@ -55,7 +52,7 @@ func NewDCGM(ctx context.Context, url string, devices Source, log *slog.Logger) 
 
 // metrics is what the exporter reports about one device.
 type metrics struct {
-	labels map[string]string
+	first  exposition.Sample // all have the same labels
 	values map[string]float64
 }
 
@@ -76,36 +73,24 @@ func (d *DCGM) scrape(ctx context.Context) (map[string]*metrics, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", d.url, resp.Status)
 	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(io.LimitReader(resp.Body, maxScrape))
+	samples, err := exposition.Parse(io.LimitReader(resp.Body, maxScrape))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.url, err)
 	}
 	out := map[string]*metrics{}
-	for name, f := range families {
-		for _, m := range f.Metric {
-			labels := map[string]string{}
-			for _, l := range m.Label {
-				labels[l.GetName()] = l.GetValue()
-			}
-			id := labels["UUID"]
-			if id == "" || labels["GPU_I_ID"] != "" {
-				continue
-			}
-			if out[id] == nil {
-				out[id] = &metrics{labels, map[string]float64{}}
-			}
-			if v := value(m); !math.IsNaN(v) && !math.IsInf(v, 0) {
-				out[id].values[name] = v
-			}
+	for _, s := range samples {
+		id := s.Label("UUID")
+		if id == "" || s.Label("GPU_I_ID") != "" {
+			continue
+		}
+		if out[id] == nil {
+			out[id] = &metrics{s, map[string]float64{}}
+		}
+		if !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+			out[id].values[s.Metric] = s.Value
 		}
 	}
 	return out, nil
-}
-
-// value returns the value of a gauge or counter. The exporter has no other types.
-func value(m *dto.Metric) float64 {
-	return cmp.Or(m.GetGauge().GetValue(), m.GetCounter().GetValue(), m.GetUntyped().GetValue())
 }
 
 // Load implements Source.
@@ -169,17 +154,17 @@ func newExported(all map[string]*metrics) (*exported, error) {
 	}
 	e := &exported{}
 	for id, m := range all {
-		bus := m.labels["pci_bus_id"]
-		index, _ := strconv.Atoi(m.labels["gpu"])
+		bus := m.first.Label("pci_bus_id")
+		index, _ := strconv.Atoi(m.first.Label("gpu"))
 		e.devices = append(e.devices, acs.GPUDevice{
 			ID:        id,
-			Model:     m.labels["modelName"],
+			Model:     m.first.Label("modelName"),
 			MemoryMiB: int64(m.values[loadMemoryUsed] + m.values[loadMemoryFree]),
 			Index:     index,
 			Bus:       bus,
 			NUMA:      numaNode(pciDevices, busID(bus)),
 		})
-		e.driver = m.labels["DCGM_FI_DRIVER_VERSION"]
+		e.driver = m.first.Label("DCGM_FI_DRIVER_VERSION")
 	}
 	slices.SortFunc(e.devices, func(a, b acs.GPUDevice) int { return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID)) })
 	return e, nil

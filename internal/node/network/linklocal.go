@@ -25,6 +25,7 @@ const LinkLocal = "169.254.170.2"
 const (
 	MetadataPort = 51679
 	APIPort      = 51678 // forwards to a control plane on the machine's loopback
+	NamesPort    = 51680 // answers names; ECS keeps this port, too, from tasks
 )
 
 // Listen opens both ports in a network namespace, and redirects port 80 to MetadataPort. The address comes last: its packets that were held
@@ -38,7 +39,7 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 		if metadata, api, err = listenIn(ns); err != nil {
 			return err
 		}
-		err := redirect(int(ns), "pintle", address, 80, MetadataPort)
+		err := redirect(int(ns), "pintle", address, 80, MetadataPort, unix.IPPROTO_TCP)
 		if err == nil {
 			err = h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())})
 		}
@@ -75,11 +76,42 @@ const maxOpen = 64
 // listen opens a port that only the namespace's own processes reach. It binds to the loopback device, because Linux answers for a
 // loopback address on every other device too. The address need not be there yet.
 func listen(address string, port int) (net.Listener, error) {
-	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		controlErr := raw.Control(func(fd uintptr) {
-			err = errors.Join(unix.BindToDevice(int(fd), "lo"), unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1))
+	return onLoopback.Listen(context.Background(), "tcp4", net.JoinHostPort(address, strconv.Itoa(port)))
+}
+
+// onLoopback binds to the loopback device, and to addresses that aren't there yet.
+var onLoopback = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+	controlErr := raw.Control(func(fd uintptr) {
+		err = errors.Join(unix.BindToDevice(int(fd), "lo"), unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1))
+	})
+	return errors.Join(controlErr, err)
+}}
+
+// ListenNames opens the port for names in a network namespace, and redirects port 53 of LinkLocal to it, so that a container can still be a
+// name server itself. It's to be called before Listen, which makes the address reachable.
+func ListenNames(netnsPath string) (udp net.PacketConn, tcp net.Listener, err error) {
+	address := netip.MustParseAddr(LinkLocal)
+	err = within(netnsPath, func(ns netns.NsHandle, _ *netlink.Handle, _ netlink.Link) error {
+		err := kernel.OnThread(func() (err error) {
+			if err := netns.Set(ns); err != nil {
+				return err
+			}
+			if udp, err = onLoopback.ListenPacket(context.Background(), "udp4", net.JoinHostPort(LinkLocal, strconv.Itoa(NamesPort))); err != nil {
+				return err
+			}
+			if tcp, err = listen(LinkLocal, NamesPort); err != nil {
+				udp.Close()
+			}
+			return err
 		})
-		return errors.Join(controlErr, err)
-	}}
-	return c.Listen(context.Background(), "tcp4", net.JoinHostPort(address, strconv.Itoa(port)))
+		if err != nil {
+			return err
+		}
+		tcp = netutil.LimitListener(tcp, maxOpen)
+		if err := redirect(int(ns), "pintle-names", address, 53, NamesPort, unix.IPPROTO_UDP, unix.IPPROTO_TCP); err != nil {
+			return errors.Join(err, udp.Close(), tcp.Close())
+		}
+		return nil
+	})
+	return udp, tcp, err
 }

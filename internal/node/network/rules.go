@@ -76,9 +76,9 @@ func guardBridge(subnet netip.Prefix) error {
 	return c.Flush()
 }
 
-// redirect sends the connections that a namespace's own processes open to one port of an address to another port. It rewrites the table with
-// this name in that namespace.
-func redirect(netns int, name string, address netip.Addr, from, to uint16) error {
+// redirect sends what a namespace's own processes send to one port of an address, by some protocols, to another port. It rewrites the table
+// with this name in that namespace.
+func redirect(netns int, name string, address netip.Addr, from, to uint16, protocols ...byte) error {
 	c, err := nftables.New(nftables.WithNetNSFd(netns))
 	if err != nil {
 		return err
@@ -92,16 +92,18 @@ func redirect(netns int, name string, address netip.Addr, from, to uint16) error
 		Hooknum:  nftables.ChainHookOutput,
 		Priority: nftables.ChainPriorityNATDest,
 	})
-	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
-		equals([]byte{unix.IPPROTO_TCP}),
-		load(expr.PayloadBaseNetworkHeader, destinationAddress, 4),
-		equals(address.AsSlice()),
-		load(expr.PayloadBaseTransportHeader, 2, 2), // destination port
-		equals(binaryutil.BigEndian.PutUint16(from)),
-		&expr.Immediate{Register: register, Data: address.AsSlice()},
-		&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(to)},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: second},
-	}})
+	for _, protocol := range protocols {
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
+			equals([]byte{protocol}),
+			load(expr.PayloadBaseNetworkHeader, destinationAddress, 4),
+			equals(address.AsSlice()),
+			load(expr.PayloadBaseTransportHeader, 2, 2), // destination port
+			equals(binaryutil.BigEndian.PutUint16(from)),
+			&expr.Immediate{Register: register, Data: address.AsSlice()},
+			&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(to)},
+			&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: second},
+		}})
+	}
 	return c.Flush()
 }

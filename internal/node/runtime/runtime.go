@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -204,6 +205,8 @@ type Via struct {
 	Host  string // with the port
 	Plain bool   // whether it takes HTTP without TLS
 	TLS   *tls.Config
+	// Through has layers come another way where the registry says so; nil if there is none.
+	Through func(http.RoundTripper) http.RoundTripper
 }
 
 // Exit says how a container ended.
@@ -217,6 +220,7 @@ type Exit struct {
 // Container is a container that List found.
 type Container struct {
 	ID        string // the Spec's
+	Unknown   bool   // whose it is isn't known, since its specification is damaged
 	RuntimeID string // the runtime's own; empty if it has none
 	ImageID   string // likewise
 	Labels    map[string]string

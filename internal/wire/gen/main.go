@@ -55,6 +55,7 @@ var services = []service{
 	{pkg: "s3", folder: "s3", tables: restPlaces},
 	{pkg: "cloudformation", folder: "cloudformation", constraints: "cloudformation", tables: statuses},
 	{pkg: "sns", folder: "sns", constraints: "sns", tables: statuses},
+	{pkg: "servicediscovery", folder: "servicediscovery", constraints: "servicediscovery"},
 	{pkg: "cloudcontrol", folder: "cloudformation/cloudcontrol", constraints: "cloudcontrol"},
 }
 

@@ -97,3 +97,53 @@ resource "aws_lb_listener_rule" "old" {
     host_header { values = ["old.example.com"] }
   }
 }
+
+# An Auto Scaling group behind two target groups, each attached in its own way.
+resource "aws_lb_target_group" "machines" {
+  for_each = toset(["one", "two"])
+  name     = each.key
+  port     = 80
+  protocol = "HTTP"
+  vpc_id   = data.aws_vpc.default.id
+}
+
+resource "aws_launch_template" "machine" {
+  name          = "machine"
+  image_id      = "ami-00000000"
+  instance_type = "c5.large"
+}
+
+resource "aws_autoscaling_group" "machines" {
+  name                      = "machines"
+  min_size                  = 0
+  max_size                  = 1
+  availability_zones        = ["us-east-1a"]
+  health_check_type         = "ELB"
+  health_check_grace_period = 60
+  target_group_arns         = [aws_lb_target_group.machines["one"].arn]
+  launch_template {
+    id      = aws_launch_template.machine.id
+    version = "$Latest"
+  }
+  lifecycle {
+    ignore_changes = [target_group_arns]
+  }
+}
+
+resource "aws_autoscaling_attachment" "two" {
+  autoscaling_group_name = aws_autoscaling_group.machines.name
+  lb_target_group_arn    = aws_lb_target_group.machines["two"].arn
+}
+
+resource "aws_autoscaling_policy" "requests" {
+  name                   = "requests"
+  autoscaling_group_name = aws_autoscaling_group.machines.name
+  policy_type            = "TargetTrackingScaling"
+  target_tracking_configuration {
+    target_value = 100
+    predefined_metric_specification {
+      predefined_metric_type = "ALBRequestCountPerTarget"
+      resource_label         = "${aws_lb.web.arn_suffix}/${aws_lb_target_group.models.arn_suffix}"
+    }
+  }
+}

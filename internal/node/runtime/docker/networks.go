@@ -71,6 +71,35 @@ func nameHost(path, ip, name string) error {
 	return errors.Join(err, f.Close())
 }
 
+// setNameServers gives the containers of a task's network name servers: they share the holder's resolv.conf.
+func (r *Runtime) setNameServers(ctx context.Context, spec *runtime.Spec) error {
+	if len(spec.DNS) == 0 {
+		return nil
+	}
+	name := holder(network.ID(spec.Network.NetNS))
+	c, err := r.inspect(ctx, name)
+	if err != nil {
+		return fmt.Errorf("the container that holds the task's network: %w", orUnavailable(err))
+	}
+	b, err := os.ReadFile(c.ResolvConfPath)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	for _, ip := range spec.DNS {
+		fmt.Fprintf(&out, "nameserver %s\n", ip)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 0 && f[0] != "nameserver" {
+			out.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+		}
+	}
+	if out.String() == string(b) {
+		return nil
+	}
+	return os.WriteFile(c.ResolvConfPath, []byte(out.String()), 0o644) // in place, since it's mounted into the containers
+}
+
 // Delete removes a task's network.
 func (n *Networks) Delete(ctx context.Context, taskID string) error {
 	if err := n.cni.Detach(ctx, taskID); err != nil {

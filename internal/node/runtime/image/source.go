@@ -96,6 +96,9 @@ func transportOf(via *runtime.Via) http.RoundTripper {
 	t.TLSClientConfig = via.TLS
 	t.Proxy = nil // it's the control plane, which the agent calls all the time
 	t.DisableKeepAlives = true
+	if via.Through != nil {
+		return via.Through(t)
+	}
 	return t
 }
 

@@ -309,10 +309,11 @@ func (r *Runtime) settle(ctx context.Context, dir, id string) (exitFile, error) 
 		return e, nil
 	}
 	spec, err := shim.ReadSpec(dir)
-	if err != nil {
+	if _, damaged := errors.AsType[*file.Damage](err); err != nil && !damaged {
 		return e, err
+	} else if !damaged {
+		e.OOMKilled = oomKilled(cgroupOf(spec))
 	}
-	e.OOMKilled = oomKilled(cgroupOf(spec))
 	if err := r.release(ctx, dir, id); err != nil {
 		return e, err
 	}

@@ -28,6 +28,8 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 	}
 	st, started, err := ReadState(dir)
 	switch {
+	case isDamage(err): // and the shim was killed, else it had written it anew
+		return runtime.Exit{Code: LostCode, FinishedAt: time.Now().UTC(), Error: err.Error()}, nil
 	case err != nil:
 		return runtime.Exit{}, err
 	case !started:
@@ -109,6 +111,10 @@ func waitForEnd(ctx context.Context, dir string) error {
 func Status(dir string) (runtime.Status, State, error) {
 	st, started, err := ReadState(dir)
 	switch {
+	case isDamage(err) && !isGone(dir):
+		return runtime.Running, State{}, nil // its shim writes it anew at the end
+	case isDamage(err):
+		return runtime.Exited, State{ExitCode: LostCode, Error: err.Error()}, nil
 	case err != nil:
 		return "", st, err
 	case !started:

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -51,13 +52,31 @@ func WriteSpec(dir string, spec *runtime.Spec) error {
 	return file.WriteJSON(filepath.Join(dir, specFile), spec, true)
 }
 
-// ReadSpec reads the spec of the container in dir.
+// ReadSpec reads the spec of the container in dir. The error is a *file.Damage if it isn't one.
 func ReadSpec(dir string) (*runtime.Spec, error) {
 	spec := new(runtime.Spec)
-	return spec, file.ReadJSON(filepath.Join(dir, specFile), spec)
+	return spec, readWhole(filepath.Join(dir, specFile), spec)
 }
 
-// List lists an owner's containers.
+// readWhole reads a file that was written whole, so that one which isn't JSON is damaged.
+func readWhole(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return &file.Damage{Path: path, What: "isn't what was written: " + err.Error()}
+	}
+	return nil
+}
+
+// isDamage reports whether a file isn't what was written.
+func isDamage(err error) bool {
+	_, damaged := errors.AsType[*file.Damage](err)
+	return damaged
+}
+
+// List lists an owner's containers, and those whose owner nobody knows: one that runs must not be taken for gone.
 func (c Containers) List(owner string) ([]runtime.Container, error) {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
@@ -67,7 +86,8 @@ func (c Containers) List(owner string) ([]runtime.Container, error) {
 	for _, e := range entries {
 		dir := filepath.Join(c.Dir, e.Name())
 		spec, err := ReadSpec(dir)
-		if err != nil || spec.Owner != owner {
+		unknown := isDamage(err)
+		if err != nil && !unknown || err == nil && spec.Owner != owner {
 			continue // not completely created, or another owner's
 		}
 		status, st, err := Status(dir)
@@ -75,7 +95,8 @@ func (c Containers) List(owner string) ([]runtime.Container, error) {
 			return nil, err
 		}
 		out = append(out, runtime.Container{
-			ID:        spec.ID,
+			ID:        e.Name(),
+			Unknown:   unknown,
 			Labels:    spec.Labels,
 			Status:    status,
 			PID:       st.PID,
@@ -102,7 +123,9 @@ func (c Containers) Stop(
 	signal func(State, syscall.Signal) error, wait func(context.Context, string) (runtime.Exit, error),
 ) error {
 	dir, spec, err := c.Open(id)
-	if err != nil {
+	if isDamage(err) {
+		spec = new(runtime.Spec) // it's stopped by the default signal
+	} else if err != nil {
 		return err
 	}
 	if _, started, err := ReadState(dir); err != nil || !started {

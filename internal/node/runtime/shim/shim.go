@@ -112,9 +112,9 @@ func awaitStart(ctx context.Context, dir string) error {
 	}
 }
 
-// ReadState reads a container's state; ok is false if it was never started.
+// ReadState reads a container's state; ok is false if it was never started. The error is a *file.Damage if the file isn't what was written.
 func ReadState(dir string) (st State, ok bool, err error) {
-	err = file.ReadJSON(filepath.Join(dir, program.StateFile), &st)
+	err = readWhole(filepath.Join(dir, program.StateFile), &st)
 	if errors.Is(err, os.ErrNotExist) {
 		return st, false, nil
 	}

@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
@@ -86,5 +89,61 @@ func TestFind(t *testing.T) {
 			reason != nil && !strings.Contains(reason.Error(), test.reason) {
 			t.Errorf("%s: got %v because of %v, want %v because of %q", name, got, reason, test.want, test.reason)
 		}
+	}
+}
+
+// TestDamagedFiles: a container that runs is never taken for gone because one of its files is damaged, and can be ended.
+func TestDamagedFiles(t *testing.T) {
+	for _, name := range []string{specFile, program.StateFile} {
+		all := Containers{Dir: t.TempDir()}
+		dir, err := all.Path("c")
+		if err == nil {
+			err = os.Mkdir(dir, 0o700)
+		}
+		if err == nil {
+			err = WriteSpec(dir, &runtime.Spec{ID: "c", Owner: "me"})
+		}
+		if err == nil {
+			err = Start(t.Context(), dir, Program{os.Args[0], "shim"}, Command{Args: []string{"/bin/sleep", "600"}, Dir: dir})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, _, err := ReadState(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, err := all.List("me")
+		if err != nil || len(list) != 1 || list[0].ID != "c" || list[0].Status != runtime.Running || list[0].Unknown != (name == specFile) {
+			t.Errorf("without its %s there are %+v, %v", name, list, err)
+		}
+		wait := func(ctx context.Context, _ string) (runtime.Exit, error) { return Wait(ctx, dir, func(State) {}) }
+		if name == specFile {
+			err = all.Stop(t.Context(), "c", time.Minute, func(st State, s syscall.Signal) error { return syscall.Kill(st.PID, s) }, wait)
+		} else {
+			err = syscall.Kill(st.PID, syscall.SIGTERM)
+		}
+		exit, waited := wait(t.Context(), "c")
+		if err != nil || waited != nil || exit.Code != 143 {
+			t.Errorf("without its %s it ended with %+v, %v, %v", name, exit, err, waited)
+		}
+		if list, err := all.List("me"); err != nil || len(list) != 1 || list[0].Status != runtime.Exited {
+			t.Errorf("without its %s there are %+v in the end, %v", name, list, err)
+		}
+	}
+}
+
+// TestNothingTellsTheEnd: the shim was killed, and what it had written down is damaged.
+func TestNothingTellsTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, program.StateFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exit, err := Wait(t.Context(), dir, func(State) {})
+	if err != nil || exit.Code != LostCode || !strings.Contains(exit.Error, program.StateFile) {
+		t.Errorf("it ended with %+v, %v", exit, err)
 	}
 }

@@ -1,0 +1,142 @@
+package proxy
+
+import (
+	"container/list"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+)
+
+// clients are the connections of a proxy's clients, by the place that they come from, so that nobody's connections keep others out.
+type clients struct {
+	most int
+
+	mu   sync.Mutex
+	size int
+	from map[netip.Prefix]*list.List // of *clientConn; the first has been there for the longest time
+}
+
+// admit counts a connection. If there is no room for it, one of the place with the most has to go, unless that is the place of the new one.
+func (a *clients) admit(c *clientConn) (victim *clientConn, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.size >= a.most {
+		if victim = a.victim(c.from); victim == nil {
+			return nil, false
+		}
+		a.remove(victim)
+	}
+	mates := a.from[c.from]
+	if mates == nil {
+		mates = list.New()
+		a.from[c.from] = mates
+	}
+	c.element = mates.PushBack(c)
+	a.size++
+	return victim, true
+}
+
+// victim returns the connection that makes room for one more of a place, or nil: the oldest without a request, or else the oldest, of the
+// place with the most. That place keeps more than the other one then has.
+func (a *clients) victim(newcomer netip.Prefix) *clientConn {
+	least := 1
+	if mates := a.from[newcomer]; mates != nil {
+		least = mates.Len() + 1
+	}
+	var crowd *list.List
+	for _, mates := range a.from {
+		if mates.Len() > least {
+			crowd = mates
+			least = mates.Len()
+		}
+	}
+	if crowd == nil {
+		return nil
+	}
+	for e := crowd.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*clientConn); c.idle.Load() {
+			return c
+		}
+	}
+	return crowd.Front().Value.(*clientConn)
+}
+
+// forget stops counting a connection.
+func (a *clients) forget(c *clientConn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(c)
+}
+
+// remove is called with mu held.
+func (a *clients) remove(c *clientConn) {
+	if c.element == nil {
+		return
+	}
+	mates := a.from[c.from]
+	mates.Remove(c.element)
+	if mates.Len() == 0 {
+		delete(a.from, c.from)
+	}
+	c.element = nil
+	a.size--
+}
+
+// count returns how many there are.
+func (a *clients) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.size
+}
+
+// clientConn is a connection that its door knows.
+type clientConn struct {
+	net.Conn
+	door    *door
+	from    netip.Prefix
+	element *list.Element // among the clients; nil if it isn't counted
+	idle    atomic.Bool   // it's between two requests
+}
+
+func newClientConn(c net.Conn, d *door) *clientConn {
+	return &clientConn{Conn: c, door: d, from: placeOf(c.RemoteAddr())}
+}
+
+// placeOf returns the place that an address belongs to. Whoever has one address of IPv6 has the network of 2^64 around it.
+func placeOf(remote net.Addr) netip.Prefix {
+	tcp, ok := remote.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{} // a pipe, in tests
+	}
+	ip := tcp.AddrPort().Addr().Unmap()
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	place, _ := ip.WithZone("").Prefix(bits) //nolint:errcheck // it only fails if there are too many bits
+	return place
+}
+
+// Close implements net.Conn.
+func (c *clientConn) Close() error {
+	c.door.mu.Lock()
+	delete(c.door.conns, c)
+	c.door.mu.Unlock()
+	c.door.proxy.clients.forget(c)
+	return c.Conn.Close()
+}
+
+// CloseWrite ends one direction.
+func (c *clientConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// noteState follows whether a connection has a request, as the ConnState of an http.Server.
+func noteState(nc net.Conn, state http.ConnState) {
+	if outer, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS
+		nc = outer.NetConn()
+	}
+	if c, ok := nc.(*clientConn); ok {
+		c.idle.Store(state == http.StateIdle)
+	}
+}

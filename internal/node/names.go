@@ -1,0 +1,65 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/pintle/pintle/internal/node/nameserver"
+	"github.com/pintle/pintle/internal/node/network"
+)
+
+// The names of Cloud Map on this node. docs/discovery.md tells who gets which answer.
+
+// maxAsking is how many connections may be open at the address for anybody.
+const maxAsking = 256
+
+// startNames reads the names that the node knew last, and answers them at the address for anybody, if there is one.
+func (a *Agent) startNames(at *attendant) (err error) {
+	a.names, err = nameserver.Load(filepath.Join(a.config.DataDir, "names.json"))
+	if err != nil {
+		a.log.Error("cannot read the names of Cloud Map; the control plane tells them again", "error", err)
+	}
+	at.names = nameserver.NewServer(a.names, nameserver.Options{ResolvConf: "/etc/resolv.conf", Machine: machineAddress})
+	at.inUse = a.names.InUse
+	if a.config.DNS == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", a.config.DNS)
+	if err != nil {
+		return fmt.Errorf("the address for names: %w", err)
+	}
+	udp, err := net.ListenPacket("udp", l.Addr().String())
+	if err != nil {
+		l.Close()
+		return fmt.Errorf("the address for names: %w", err)
+	}
+	at.group.Go(func() error { at.names.ServeUDP(at.ctx, udp, nameserver.Strangers); return nil })
+	at.group.Go(func() error {
+		at.names.ServeTCP(at.ctx, netutil.LimitListener(l, maxAsking), nameserver.Strangers)
+		return nil
+	})
+	return nil
+}
+
+// machineAddress returns one of the machine's own addresses, which its tasks reach through their bridge.
+func machineAddress() netip.Addr {
+	for _, a := range machineAddresses() {
+		if a.Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// nameServer returns where containers with a network of their own ask for names, or "" if they ask the machine's name servers. Those that
+// began before there was a namespace go on asking these.
+func (a *Agent) nameServer() string {
+	if !a.names.InUse() {
+		return ""
+	}
+	return network.LinkLocal
+}
