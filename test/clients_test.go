@@ -23,7 +23,7 @@ func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 
 func callAll(t *testing.T, client ...string) {
 	t.Parallel()
-	p := Up(t, "g4dn.xlarge=2", "--settle", "1s", "--fleet", "local")
+	p := Up(t, "g4dn.xlarge=2", "--settle", "1s", "--fleet", "local", "--file-systems", t.TempDir())
 	cmd := p.Command(python, append([]string{"operations.py"}, client...)...)
 	cmd.Env = append(cmd.Env, "CERTIFICATE="+newCertificate(t))
 	out, err := cmd.CombinedOutput()
@@ -81,7 +81,7 @@ func implemented(t *testing.T) []string {
 		"EC2 Auto Scaling": "autoscaling", "Application Auto Scaling": "application-autoscaling",
 		"Amazon SQS": "sqs", "Amazon SNS": "sns", "Amazon S3": "s3", "AWS CloudFormation": "cloudformation", "AWS Cloud Control API": "cloudcontrol",
 		"AWS Systems Manager": "ssm", "AWS Secrets Manager": "secretsmanager", "Amazon ECR": "ecr", "AWS IAM": "iam",
-		"Elastic Load Balancing": "elbv2", "AWS Cloud Map": "servicediscovery", "AWS Certificate Manager": "acm",
+		"Elastic Load Balancing": "elbv2", "AWS Cloud Map": "servicediscovery", "AWS Certificate Manager": "acm", "Amazon EFS": "efs",
 	}
 	var out []string
 	current := ""

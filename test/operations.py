@@ -1770,6 +1770,38 @@ called.discard("sns:CreatePlatformApplication")
 sns.delete_topic(TopicArn=topic)
 refused("ResourceNotFound", sns.list_tags_for_resource, ResourceArn=topic)
 
+# EFS
+efs = client("efs")
+system = efs.create_file_system(CreationToken="t", Encrypted=True, Backup=True, Tags=[{"Key": "Name", "Value": "shared"}])
+assert system["Name"] == "shared" and system["LifeCycleState"] == "available", system
+fs = system["FileSystemId"]
+refused("FileSystemAlreadyExists", efs.create_file_system, CreationToken="t")
+assert efs.describe_file_systems(CreationToken="t")["FileSystems"][0]["Encrypted"]
+assert efs.update_file_system(FileSystemId=fs, ThroughputMode="elastic")["ThroughputMode"] == "elastic"
+policies = [{"TransitionToIA": "AFTER_30_DAYS"}]
+assert efs.put_lifecycle_configuration(FileSystemId=fs, LifecyclePolicies=policies)["LifecyclePolicies"] == policies
+assert efs.describe_lifecycle_configuration(FileSystemId=fs)["LifecyclePolicies"] == policies
+assert efs.describe_backup_policy(FileSystemId=fs)["BackupPolicy"]["Status"] == "ENABLED"
+efs.put_backup_policy(FileSystemId=fs, BackupPolicy={"Status": "DISABLED"})
+refused("PolicyNotFound", efs.describe_file_system_policy, FileSystemId=fs)
+point = efs.create_access_point(
+    FileSystemId=system["FileSystemArn"], ClientToken="p", PosixUser={"Uid": 1000, "Gid": 1000},
+    RootDirectory={"Path": "/app", "CreationInfo": {"OwnerUid": 1000, "OwnerGid": 1000, "Permissions": "750"}})["AccessPointId"]
+assert efs.describe_access_points(FileSystemId=fs)["AccessPoints"][0]["RootDirectory"]["Path"] == "/app"
+subnet = client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+target = efs.create_mount_target(FileSystemId=fs, SubnetId=subnet)["MountTargetId"]
+assert efs.describe_mount_targets(FileSystemId=fs)["MountTargets"][0]["SubnetId"] == subnet
+groups = efs.describe_mount_target_security_groups(MountTargetId=target)["SecurityGroups"]
+efs.modify_mount_target_security_groups(MountTargetId=target, SecurityGroups=groups)
+efs.tag_resource(ResourceId=fs, Tags=[{"Key": "a", "Value": "1"}])
+efs.untag_resource(ResourceId=fs, TagKeys=["Name"])
+assert efs.list_tags_for_resource(ResourceId=fs)["Tags"] == [{"Key": "a", "Value": "1"}]
+refused("FileSystemInUse", efs.delete_file_system, FileSystemId=fs)
+efs.delete_mount_target(MountTargetId=target)
+efs.delete_access_point(AccessPointId=point)
+efs.delete_file_system(FileSystemId=fs)
+refused("FileSystemNotFound", efs.describe_file_systems, FileSystemId=fs)
+
 # ACM
 acm, elb = client("acm"), client("elbv2")
 pems = {name: open(os.path.join(os.environ["CERTIFICATE"], name + ".pem"), "rb").read() for name in ("certificate", "key")}

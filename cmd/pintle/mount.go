@@ -24,12 +24,16 @@ type mountCmd struct {
 }
 
 func (c *mountCmd) verb() *cobra.Command {
-	cmd := newVerb("mount [flags] s3://BUCKET/PREFIX DIRECTORY", "Fetch a data set from S3, through a node's cache, into a new directory.", c.arguments, c.Run)
-	cmd.Long = "The directory appears once all is there, and doesn't change with the bucket. Its files are read-only, and share the disk with the cache " +
-		"that tasks' volumes of the driver pintle-s3 are read through. Remove it with rm -r."
+	const short = "Fetch a data set from S3, through a node's cache, into a new directory."
+	cmd := newVerb("mount [flags] s3://BUCKET/PREFIX DIRECTORY", short, c.arguments, c.Run)
+	cmd.Long = "The directory appears once all is there, and doesn't change with the bucket. Its files are read-only, and share the disk " +
+		"with the cache that tasks' volumes of the driver pintle-s3 are read through. Remove it with rm -r."
 	f := flags{cmd.Flags()}
 	c.define(f)
-	f.path(&c.Cache, "dataset-cache", "DIRECTORY", "~/.pintle/machine/datasets", "The cache, on the file system of the directory; as pintle up and agent have it.")
+	f.path(
+		&c.Cache, "dataset-cache", "DIRECTORY", "~/.pintle/machine/datasets",
+		"The cache, on the file system of the directory; as pintle up and agent have it.",
+	)
 	f.bytes(&c.Budget, "dataset-budget", 0, "How much the cache may keep; default a quarter of the file system.")
 	return cmd
 }

@@ -14,6 +14,10 @@ type serveCmd struct {
 func (c *serveCmd) define(f flags) {
 	c.serverFlags.define(f)
 	c.defineBalancer(f, "none")
+	f.directory(
+		&c.SharedFiles, "file-systems",
+		"Directory in which efs create-file-system makes one for each file system: the same that nodes have as their --file-systems.",
+	)
 }
 
 func (c *serveCmd) verb() *cobra.Command {

@@ -53,6 +53,7 @@ type serverFlags struct {
 	Balancer       string
 	BalancerListen string
 	BalancerPorts  string
+	SharedFiles    string // that of nodeFlags, for pintle up
 }
 
 // defineBalancer defines the flags of the process that carries load balancers out.
@@ -210,6 +211,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		AccessKeyID:     f.AccessKeyID,
 		SecretAccessKey: f.SecretAccessKey,
 		EnforceIAM:      f.IAM == "enforce",
+		FileSystems:     f.SharedFiles,
 		TLS: plane.TLSOptions{
 			Auto:        f.TLS == "auto",
 			Certificate: f.TLSCertificate,

@@ -76,6 +76,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 		return err
 	}
 	c.Runtime = m.runtime.Name()
+	c.SharedFiles = c.FileSystems
 	c.FleetAgent = append(c.containerFlags(), c.FleetAgent...)
 	p, err := c.open(ctx)
 	if err != nil {
@@ -91,9 +92,9 @@ func (c *upCmd) Run(ctx context.Context) error {
 // containerFlags returns, for the local fleet's agents, what holds for containers on this machine, whichever node has them. What is as by
 // default isn't there: an instance's user data may say otherwise, and flags count more.
 func (c *upCmd) containerFlags() []string {
-	all := []string{
-		"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost,
-		"--dataset-cache=" + c.cacheIn(filepath.Join(c.Data, "machine")),
+	all := []string{"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost}
+	if c.DataSets != "" {
+		all = append(all, "--dataset-cache="+c.DataSets)
 	}
 	if c.FileSystems != "" {
 		all = append(all, "--file-systems="+c.FileSystems)

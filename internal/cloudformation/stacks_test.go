@@ -26,6 +26,7 @@ import (
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/efs"
 	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/servicediscovery"
@@ -94,6 +95,7 @@ func newWorldWith(t testing.TB, kept *metrics.Store, rows journaltest.Rows, more
 		ssm.API(ssm.New(store, ssm.Options{Account: owner, Vault: v})),
 		iam.API(iam.New(store, iam.Options{Account: owner, Vault: v})),
 		ecr.API(ecr.New(store, ecr.Options{Account: owner})),
+		efs.API(efs.New(store, efs.Options{Account: owner, Root: t.TempDir()})),
 		elb.API(elb.New(store, elb.Options{Account: owner})),
 		servicediscovery.API(servicediscovery.New(store, servicediscovery.Options{Account: owner})),
 		ecs.API(ecs.New(store, placing, ecs.Options{Account: owner})),

@@ -50,6 +50,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/sessions"
+	"github.com/pintle/pintle/internal/efs"
 	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/elb/balancers"
 	"github.com/pintle/pintle/internal/iam"
@@ -85,6 +86,7 @@ type Options struct {
 	AccessKeyID     string
 	SecretAccessKey string
 	TLS             TLSOptions
+	FileSystems     string // the directory with a directory for each file system, the same on all nodes; "" if there are none
 	EnforceIAM      bool   // whether roles and users need policies also on loopback without a key, and roles of which there is only a name
 	SecretsKey      []byte // encrypts the key of parameters and secrets; without one, only the file's mode protects that
 
@@ -120,6 +122,7 @@ type Plane struct {
 	ECS                    *ecs.Service
 	EC2                    *ec2.Service
 	ECR                    *ecr.Service
+	EFS                    *efs.Service
 	ELB                    *elb.Service
 	AutoScaling            *autoscaling.Service
 	ApplicationAutoScaling *appautoscaling.Service

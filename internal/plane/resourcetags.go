@@ -18,6 +18,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/efs"
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
@@ -78,6 +79,8 @@ func (g gate) listTags(ctx context.Context, service, resource, arn string) (any,
 	switch service {
 	case "application-autoscaling":
 		return g.plane.ApplicationAutoScaling.ListTagsForResource(ctx, &applicationautoscaling.ListTagsForResourceInput{ResourceARN: &arn})
+	case "elasticfilesystem":
+		return g.plane.EFS.ListTagsForResource(ctx, &efs.ListTagsForResourceInput{ResourceId: &name})
 	case "autoscaling":
 		if !strings.HasPrefix(resource, "autoScalingGroup:") {
 			return nil, nil

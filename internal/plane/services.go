@@ -30,6 +30,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/ecs/waiting"
+	"github.com/pintle/pintle/internal/efs"
 	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
@@ -73,6 +74,7 @@ func (p *Plane) services() []Service {
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
 		{acm.API(p.ACM), nil},
+		{efs.API(p.EFS), nil},
 		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
 		{servicediscovery.API(p.CloudMap), nil},
 		{iam.API(p.IAM), nil},
@@ -138,6 +140,7 @@ func (p *Plane) buildServices() {
 	p.IAM = iam.New(p.State, iam.Options{Account: owner, Vault: p.vault, Enforce: o.EnforceIAM})
 	p.buildRegistry()
 	p.ACM = acm.New(p.State, acm.Options{Account: owner, Vault: p.vault})
+	p.EFS = efs.New(p.State, efs.Options{Account: owner, Root: o.FileSystems})
 	p.ELB = elb.New(p.State, elb.Options{Account: owner, Buckets: p.s3()})
 	p.CloudMap = servicediscovery.New(p.State, servicediscovery.Options{Account: owner})
 	p.balancers = p.newBalancers()

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	efstypes "github.com/aws/aws-sdk-go-v2/service/efs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
@@ -40,6 +41,7 @@ var badToken = map[string][2]string{
 	"ec2":                     {"InvalidNextToken", ""},
 	"ecr":                     {"InvalidParameterException", "nextToken"},
 	"ecs":                     {"InvalidParameterException", "nextToken"},
+	"elasticfilesystem":       {"BadRequest", "marker"},
 	"iam":                     {"ValidationError", "Marker"},
 	"logs":                    {"InvalidParameterException", "nextToken"},
 	"monitoring":              {"InvalidNextToken", ""},
@@ -74,6 +76,7 @@ var listed = map[string]string{
 	"PolicyType":           "DATA_PROTECTION_POLICY",
 	"QueueUrl":             "http://localhost:4566/000000000000/x",
 	"RepositoryName":       "images",
+	"ResourceId":           "fs-01234567",
 	"RoleName":             "x",
 	"SecretId":             "x",
 	"SecretIdList":         "x",
@@ -219,5 +222,9 @@ func makeParents(t *testing.T, p *Plane) {
 	try(p.CloudFormation.CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{
 		StackName: x, ChangeSetName: new("c"), ChangeSetType: "CREATE",
 		TemplateBody: new(`{"Resources":{"T":{"Type":"AWS::SQS::Queue"}}}`),
+	}))
+	try(nil, p.State.Update(ctx, func(tx *state.Tx) error {
+		tx.FileSystems.Put(&state.FileSystem{FileSystemDescription: efstypes.FileSystemDescription{FileSystemId: new("fs-01234567")}})
+		return nil
 	}))
 }

@@ -24,7 +24,10 @@ type View struct {
 	AnomalyDetectors     Table[*AnomalyDetector]
 	AutoScalingGroups    Table[*AutoScalingGroup]
 	CapacityProviders    Table[*CapacityProvider]
+	AccessPoints         Table[*AccessPoint]
 	Certificates         Table[*Certificate]
+	FileSystems          Table[*FileSystem]
+	MountTargets         Table[*MountTarget]
 	Clusters             Table[*Cluster]
 	ContainerInstances   Table[*ContainerInstance]
 	Dashboards           Table[*Dashboard]
@@ -89,7 +92,10 @@ func newView(v *store.View) *View {
 		AnomalyDetectors:     anomalyDetectors.In(v),
 		AutoScalingGroups:    autoScalingGroups.In(v),
 		CapacityProviders:    capacityProviders.In(v),
+		AccessPoints:         accessPoints.In(v),
 		Certificates:         certificates.In(v),
+		FileSystems:          fileSystems.In(v),
+		MountTargets:         mountTargets.In(v),
 		Clusters:             clusters.In(v),
 		ContainerInstances:   containerInstances.In(v),
 		Dashboards:           dashboards.In(v),
@@ -140,7 +146,10 @@ var schema = store.NewSchema(
 	autoScalingGroups,
 	balancers,
 	capacityProviders,
+	accessPoints,
 	certificates,
+	fileSystems,
+	mountTargets,
 	clusters,
 	containerInstances,
 	dashboards,

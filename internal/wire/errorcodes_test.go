@@ -181,6 +181,7 @@ func TestErrorCodesAreAWSs(t *testing.T) {
 		{"../ecr", "ecr", ECR(nil).Constraints.Code, 8},
 		{"../ecs", "ecs", ECS(nil).Constraints.Code, 8},
 		{"../acm", "acm", "ValidationException", 6},
+		{"../efs", "efs", "BadRequest", 6},
 		{"../elb", "elbv2", "ValidationError", 20},
 		{"../iam", "iam", IAM(nil).Constraints.Code, 1},
 		{"../iam/sts", "sts", STS(nil).Constraints.Code, 0},

@@ -144,6 +144,30 @@ func efsVolume(e *types.EFSVolumeConfiguration) *acs.EFSVolumeConfiguration {
 	return out
 }
 
+// addAccessPoints tells the node what the access points are that a task's volumes name.
+func addAccessPoints(p *acs.Task, v *state.View) {
+	for i := range p.Volumes {
+		e := p.Volumes[i].EFSVolumeConfiguration
+		if e == nil || e.AuthorizationConfig == nil {
+			continue
+		}
+		if a := v.AccessPointOf(e.FileSystemID, e.AuthorizationConfig.AccessPointID); a != nil {
+			e.AccessPoint = accessPoint(a)
+		}
+	}
+}
+
+func accessPoint(a *state.AccessPoint) *acs.EFSAccessPoint {
+	out := &acs.EFSAccessPoint{RootDirectory: aws.ToString(a.RootDirectory.Path)}
+	if c := a.RootDirectory.CreationInfo; c != nil {
+		out.CreationInfo = &acs.EFSCreationInfo{UID: *c.OwnerUid, GID: *c.OwnerGid, Permissions: *c.Permissions}
+	}
+	if u := a.PosixUser; u != nil {
+		out.PosixUser = &acs.EFSPosixUser{UID: *u.Uid, GID: *u.Gid}
+	}
+	return out
+}
+
 // withOverride returns a container with its override applied.
 func withOverride(c types.ContainerDefinition, o *types.TaskOverride) types.ContainerDefinition {
 	for _, v := range o.ContainerOverrides {

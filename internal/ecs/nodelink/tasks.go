@@ -113,6 +113,7 @@ func (s *session) payload(v *state.View, t *state.Task) (acs.Task, error) {
 	}
 	p := Payload(t, td)
 	pinImages(&p, v.RevisionOf(t))
+	addAccessPoints(&p, v)
 	if p.DesiredStatus == "RUNNING" {
 		p.RoleCredentials = s.grant(t, td, acs.TaskRole)
 		p.ExecutionRoleCredentials = s.grant(t, td, acs.ExecutionRole)

@@ -186,3 +186,8 @@ func readModel(service string, into any) error {
 	}
 	return json.NewDecoder(z).Decode(into)
 }
+
+// restAndStatuses writes both tables.
+func restAndStatuses(sv service, operations []string) string {
+	return restPlaces(sv, operations) + statuses(sv, operations)
+}
