@@ -150,7 +150,7 @@ func attachedTo(v *state.View, g *state.AutoScalingGroup) (all []attached) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b attached) int { return strings.Compare(a.arn, b.arn) })
+	account.SortBy(all, func(a attached) string { return a.arn })
 	return all
 }
 

@@ -282,7 +282,7 @@ func numbered(changes []types.Change) (out []numberedChange) {
 	for _, c := range changes {
 		out = append(out, numberedChange{c, *c.ResourceChange.LogicalResourceId})
 	}
-	slices.SortFunc(out, func(a, b numberedChange) int { return cmp.Compare(a.key, b.key) })
+	account.SortBy(out, func(c numberedChange) string { return c.key })
 	return out
 }
 

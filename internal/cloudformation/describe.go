@@ -329,7 +329,7 @@ func (s *Service) ListExports(_ context.Context, in *cloudformation.ListExportsI
 			}
 		}
 	}
-	slices.SortFunc(exports, func(a, b types.Export) int { return cmp.Compare(*a.Name, *b.Name) })
+	account.SortBy(exports, func(e types.Export) string { return *e.Name })
 	page, next, err := account.Sorted(listing("ListExports", 100), exports, nil, in.NextToken, func(e types.Export) string { return *e.Name })
 	if err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput)
 		executable := len(in.ExecutableUsers) == 0 || slices.Contains(in.ExecutableUsers, "all")
 		return !named || !owned || !executable || !match(&i)
 	})
-	slices.SortFunc(all, func(a, b types.Image) int { return strings.Compare(*a.ImageId, *b.ImageId) })
+	account.SortBy(all, func(i types.Image) string { return *i.ImageId })
 	all, next, err := account.Sorted(listing("DescribeImages", maxInstances), all, in.MaxResults, in.NextToken,
 		func(i types.Image) string { return *i.ImageId })
 	if err != nil {

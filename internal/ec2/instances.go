@@ -63,7 +63,7 @@ func (s *Service) reservations(v *state.View, all []types.Instance) []types.Rese
 		r.Instances = append(r.Instances, i)
 	}
 	for _, r := range out {
-		slices.SortFunc(r.Instances, func(a, b types.Instance) int { return cmp.Compare(*a.AmiLaunchIndex, *b.AmiLaunchIndex) })
+		account.SortBy(r.Instances, func(i types.Instance) int32 { return *i.AmiLaunchIndex })
 	}
 	return out
 }
@@ -119,7 +119,7 @@ func (s *Service) instances(v *state.View) []types.Instance {
 		out = append(out, s.launchedInstance(v, nil, row))
 	}
 	out = slices.AppendSeq(out, maps.Values(machines))
-	slices.SortFunc(out, func(a, b types.Instance) int { return cmp.Compare(*a.InstanceId, *b.InstanceId) })
+	account.SortBy(out, func(i types.Instance) string { return *i.InstanceId })
 	return out
 }
 

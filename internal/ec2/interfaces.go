@@ -361,11 +361,9 @@ func (s *Service) DescribeNetworkInterfaces(
 	all = slices.DeleteFunc(all, func(i types.NetworkInterface) bool {
 		return len(in.NetworkInterfaceIds) > 0 && !slices.Contains(in.NetworkInterfaceIds, *i.NetworkInterfaceId) || !match(&i)
 	})
-	slices.SortFunc(all, func(a, b types.NetworkInterface) int {
-		return strings.Compare(*a.NetworkInterfaceId, *b.NetworkInterfaceId)
-	})
-	all, next, err := account.Sorted(listing("DescribeNetworkInterfaces", maxNetworkPage), all, in.MaxResults, in.NextToken,
-		func(i types.NetworkInterface) string { return *i.NetworkInterfaceId })
+	key := func(i types.NetworkInterface) string { return *i.NetworkInterfaceId }
+	account.SortBy(all, key)
+	all, next, err := account.Sorted(listing("DescribeNetworkInterfaces", maxNetworkPage), all, in.MaxResults, in.NextToken, key)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -455,7 +454,7 @@ func (s *Service) DescribeLaunchTemplateVersions(ctx context.Context,
 		all = append(all, versions...)
 	}
 	all = slices.DeleteFunc(all, func(v types.LaunchTemplateVersion) bool { return !match(&v) })
-	slices.SortFunc(all, func(a, b types.LaunchTemplateVersion) int { return cmp.Compare(versionKey(a), versionKey(b)) })
+	account.SortBy(all, versionKey)
 	all, next, err := account.Sorted(listing("DescribeLaunchTemplateVersions", maxTemplates), all, in.MaxResults, in.NextToken, versionKey)
 	if err != nil {
 		return nil, err

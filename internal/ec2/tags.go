@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -202,7 +201,7 @@ func (s *Service) DescribeTags(_ context.Context, in *ec2.DescribeTagsInput) (*e
 		k.each(v, add)
 	}
 	key := func(t types.TagDescription) string { return *t.ResourceId + " " + *t.Key }
-	slices.SortFunc(all, func(a, b types.TagDescription) int { return cmp.Compare(key(a), key(b)) })
+	account.SortBy(all, key)
 	all, next, err := account.Sorted(listing("DescribeTags", maxTagPage), all, in.MaxResults, in.NextToken, key)
 	if err != nil {
 		return nil, err

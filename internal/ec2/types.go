@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -60,7 +59,7 @@ func instanceTypes(names []types.InstanceType) ([]types.InstanceTypeInfo, error)
 	if len(missing) > 0 {
 		return nil, refuse("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", strings.Join(missing, ", "))
 	}
-	slices.SortFunc(out, func(a, b types.InstanceTypeInfo) int { return cmp.Compare(a.InstanceType, b.InstanceType) })
+	account.SortBy(out, func(t types.InstanceTypeInfo) types.InstanceType { return t.InstanceType })
 	return out, nil
 }
 

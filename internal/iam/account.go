@@ -5,12 +5,12 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -94,7 +94,7 @@ func (s *Service) GetAccountAuthorizationDetails(
 		all = append(all, s.roleDetails(v)...)
 	}
 	all = append(all, s.policyDetails(v, wants(types.EntityTypeLocalManagedPolicy), wants(types.EntityTypeAWSManagedPolicy))...)
-	slices.SortFunc(all, func(a, b detail) int { return strings.Compare(state.NameKey(a.key), state.NameKey(b.key)) })
+	account.SortBy(all, func(d detail) string { return state.NameKey(d.key) })
 	on, truncated, next, err := page("GetAccountAuthorizationDetails", all, in.MaxItems, in.Marker, func(d detail) string { return d.key })
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/iam/policy"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -57,9 +58,7 @@ func (s *Service) attached(
 	all := slices.DeleteFunc(s.attachedTo(v, i), func(p types.AttachedPolicy) bool {
 		return !strings.HasPrefix(s.managed(v, *p.PolicyArn).Path, aws.ToString(prefix))
 	})
-	slices.SortFunc(all, func(a, b types.AttachedPolicy) int {
-		return strings.Compare(state.NameKey(*a.PolicyArn), state.NameKey(*b.PolicyArn))
-	})
+	account.SortBy(all, func(p types.AttachedPolicy) string { return state.NameKey(*p.PolicyArn) })
 	return page("ListAttachedPolicies", all, limit, marker, func(p types.AttachedPolicy) string { return *p.PolicyArn })
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/iam/policy"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -394,7 +395,7 @@ func (s *Service) ListEntitiesForPolicy(
 		}
 	}
 	key := func(e entity) string { return e.noun + " " + e.Name }
-	slices.SortFunc(rows, func(a, b entity) int { return strings.Compare(state.NameKey(key(a)), state.NameKey(key(b))) })
+	account.SortBy(rows, func(e entity) string { return state.NameKey(key(e)) })
 	on, truncated, next, err := page("ListEntitiesForPolicy", rows, in.MaxItems, in.Marker, key)
 	if err != nil {
 		return nil, err

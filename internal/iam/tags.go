@@ -77,9 +77,8 @@ func removing(keys []string) func([]types.Tag) ([]types.Tag, error) {
 
 // tagPage returns a page of tags, sorted by key.
 func tagPage(tags []types.Tag, limit *int32, marker *string) (on []types.Tag, truncated bool, next *string, err error) {
-	sorted := slices.SortedFunc(slices.Values(tags), func(a, b types.Tag) int {
-		return strings.Compare(strings.ToLower(*a.Key), strings.ToLower(*b.Key))
-	})
+	sorted := slices.Clone(tags)
+	account.SortBy(sorted, func(t types.Tag) string { return strings.ToLower(*t.Key) })
 	return page("ListTags", sorted, limit, marker, func(t types.Tag) string { return *t.Key })
 }
 

@@ -3,12 +3,12 @@ package logs
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/logs/filterpattern"
 	"github.com/pintle/pintle/internal/logs/streams"
 )
@@ -200,5 +200,5 @@ func filtersOf[F any](s *Service, group *string, of func(*streams.Filters) []F) 
 
 // sortFilters sorts filters by their keys: first their names, then their groups'.
 func sortFilters[F any](filters []F, key func(F) string) {
-	slices.SortFunc(filters, func(a, b F) int { return strings.Compare(key(a), key(b)) })
+	account.SortBy(filters, key)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/checksum"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -155,7 +156,7 @@ func parseTags(text *string) ([]types.Tag, error) {
 		}
 		tags = append(tags, types.Tag{Key: aws.String(k), Value: aws.String(all[0])})
 	}
-	slices.SortFunc(tags, func(a, b types.Tag) int { return strings.Compare(*a.Key, *b.Key) })
+	account.SortBy(tags, func(t types.Tag) string { return *t.Key })
 	return tags, checkTags(tags, maxObjectTags)
 }
 

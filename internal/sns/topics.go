@@ -78,7 +78,9 @@ func checkSame(old, asked *state.Topic, attributes map[string]string) error {
 		}
 	}
 	sorted := func(tags []types.Tag) []types.Tag {
-		return slices.SortedFunc(slices.Values(tags), func(a, b types.Tag) int { return strings.Compare(valueOf(a.Key), valueOf(b.Key)) })
+		sorted := slices.Clone(tags)
+		account.SortBy(sorted, func(t types.Tag) string { return valueOf(t.Key) })
+		return sorted
 	}
 	same := func(a, b types.Tag) bool {
 		return valueOf(a.Key) == valueOf(b.Key) && valueOf(a.Value) == valueOf(b.Value)

@@ -92,7 +92,7 @@ func (s *Service) publics(ctx context.Context) ([]types.Parameter, error) {
 			s.publicParameter(name, *i.ImageId, created),
 			s.publicParameter(folder+"/image_name", *i.Name, created))
 	}
-	slices.SortFunc(all, func(a, b types.Parameter) int { return strings.Compare(*a.Name, *b.Name) })
+	account.SortBy(all, func(p types.Parameter) string { return *p.Name })
 	return all, nil
 }
 

@@ -63,3 +63,19 @@ func (v *View) AccessPointOf(fileSystem, id string) *AccessPoint {
 	}
 	return a
 }
+
+// fileSystemTables are the tables of Amazon EFS.
+type fileSystemTables struct {
+	AccessPoints Table[*AccessPoint]
+	FileSystems  Table[*FileSystem]
+	MountTargets Table[*MountTarget]
+}
+
+// newFileSystemTables binds the tables to a view.
+func newFileSystemTables(v *store.View) fileSystemTables {
+	return fileSystemTables{
+		AccessPoints: accessPoints.In(v),
+		FileSystems:  fileSystems.In(v),
+		MountTargets: mountTargets.In(v),
+	}
+}

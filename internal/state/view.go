@@ -11,6 +11,7 @@ type View struct {
 	view *store.View
 
 	discoveryTables
+	fileSystemTables
 	imageTables
 	loadBalancerTables
 	networkTables
@@ -24,10 +25,7 @@ type View struct {
 	AnomalyDetectors     Table[*AnomalyDetector]
 	AutoScalingGroups    Table[*AutoScalingGroup]
 	CapacityProviders    Table[*CapacityProvider]
-	AccessPoints         Table[*AccessPoint]
 	Certificates         Table[*Certificate]
-	FileSystems          Table[*FileSystem]
-	MountTargets         Table[*MountTarget]
 	Clusters             Table[*Cluster]
 	ContainerInstances   Table[*ContainerInstance]
 	Dashboards           Table[*Dashboard]
@@ -79,6 +77,7 @@ func newView(v *store.View) *View {
 		view: v,
 
 		discoveryTables:    newDiscoveryTables(v),
+		fileSystemTables:   newFileSystemTables(v),
 		imageTables:        newImageTables(v),
 		loadBalancerTables: newLoadBalancerTables(v),
 		networkTables:      newNetworkTables(v),
@@ -92,10 +91,7 @@ func newView(v *store.View) *View {
 		AnomalyDetectors:     anomalyDetectors.In(v),
 		AutoScalingGroups:    autoScalingGroups.In(v),
 		CapacityProviders:    capacityProviders.In(v),
-		AccessPoints:         accessPoints.In(v),
 		Certificates:         certificates.In(v),
-		FileSystems:          fileSystems.In(v),
-		MountTargets:         mountTargets.In(v),
 		Clusters:             clusters.In(v),
 		ContainerInstances:   containerInstances.In(v),
 		Dashboards:           dashboards.In(v),

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/ecr/types"
 
+	"github.com/pintle/pintle/internal/account"
 	service "github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/blobs"
 	"github.com/pintle/pintle/internal/state"
@@ -210,7 +209,7 @@ func (g *Registry) referrers(x *exchange) error {
 			list = append(list, descriptor{i.MediaType, i.Digest, i.Bytes, i.Artifact, i.About})
 		}
 	}
-	slices.SortFunc(list, func(a, b descriptor) int { return strings.Compare(a.Digest, b.Digest) })
+	account.SortBy(list, func(d descriptor) string { return d.Digest })
 	if kind != "" {
 		x.w.Header().Set("Oci-Filters-Applied", "artifactType")
 	}
