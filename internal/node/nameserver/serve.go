@@ -24,7 +24,10 @@ type Server struct {
 const (
 	maxForwarded = 256 // questions of all tasks together that wait for the machine's name servers
 	maxWaiting   = 64  // of one socket
+	maxOpen      = 128 // connections of one socket
 	tcpPatience  = 10 * time.Second
+	// failurePause is how long a socket rests after a failure that may last, such as that there are no file descriptors left.
+	failurePause = 20 * time.Millisecond
 )
 
 // Options configures a Server.
@@ -63,6 +66,7 @@ func (s *Server) ServeUDP(ctx context.Context, socket net.PacketConn, who Client
 			return
 		}
 		if err != nil { // such as an ICMP message about an earlier answer
+			pause(ctx)
 			continue
 		}
 		query := append([]byte{}, buffer[:n]...)
@@ -96,20 +100,36 @@ func (s *Server) ServeTCP(ctx context.Context, l net.Listener, who Clients) {
 	defer stop()
 	var open sync.WaitGroup
 	defer open.Wait()
+	places := make(chan struct{}, maxOpen)
 	for {
 		c, err := l.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
+			pause(ctx)
+			continue
+		}
+		select {
+		case places <- struct{}{}:
+		default:
+			c.Close() //nolint:errcheck // who has no answer asks again
 			continue
 		}
 		open.Go(func() {
+			defer func() { <-places }()
 			stop := context.AfterFunc(ctx, func() { c.Close() })
 			defer stop()
 			defer c.Close()
 			s.converse(ctx, c, who)
 		})
+	}
+}
+
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(failurePause):
 	}
 }
 
