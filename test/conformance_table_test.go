@@ -177,7 +177,7 @@ var conformances = []conformance{
 	{
 		name:       "environment",
 		containers: `[{"name":"main","environment":[{"name":"A","value":"a b"},{"name":"PATH","value":"/bin:/opt"}],"script":"env | grep -v URI | grep -v URL= | grep -v HOSTNAME | busybox sort"}]`,
-		want:       over + "main: 0 | A=a b; AWS_DEFAULT_REGION=us-east-1; AWS_EXECUTION_ENV=AWS_ECS_EC2; AWS_REGION=us-east-1; HOME=/root; NVIDIA_VISIBLE_DEVICES=void; PATH=/bin:/opt; PWD=/; SHLVL=1",
+		want:       over + "main: 0 | A=a b; AWS_DEFAULT_REGION=us-east-1; AWS_DISABLE_HOST_PREFIX_INJECTION=true; AWS_EXECUTION_ENV=AWS_ECS_EC2; AWS_REGION=us-east-1; HOME=/root; NVIDIA_VISIBLE_DEVICES=void; PATH=/bin:/opt; PWD=/; SHLVL=1",
 		amazon:     over + "main: 0 | A=a b; AWS_DEFAULT_REGION=us-east-1; AWS_REGION=us-east-1; HOME=/root; PATH=/bin:/opt; PWD=/; SHLVL=1", // outside EC2 it names no execution environment
 	},
 	{
