@@ -302,7 +302,7 @@ var unread = []struct{ because, members string }{
 		ecs.PortMapping.AppProtocol ecs.PortMapping.Name`},
 	{"it's kept with what nodes tell of themselves", `
 		ecs.DiscoverPollEndpointInput.Cluster ecs.DiscoverPollEndpointInput.ContainerInstance ecs.Resource.DoubleValue ecs.Resource.Type
-		ecs.RegisterContainerInstanceInput.InstanceIdentityDocumentSignature ecs.VersionInfo.AgentHash ecs.VersionInfo.DockerVersion`},
+		ecs.RegisterContainerInstanceInput.InstanceIdentityDocumentSignature ecs.VersionInfo.DockerVersion`},
 	{"one bucket of an owner has one owner, and KMS and versions' MFA aren't there", `
 		*.BucketKeyEnabled *.MFA s3.AccessControlPolicy.Owner s3.Grantee.DisplayName s3.Grantee.EmailAddress s3.Grantee.Type s3.Grantee.URI`},
 	{"a launch template's data is copied whole, and what is looked at is the copy", "ec2.RequestLaunchTemplateData.*"},

@@ -243,7 +243,7 @@ func (s *stack) examples() (all []resource) {
 // TestMutatedResources makes a resource of each of CloudFormation's types, and then others in which one thing each is missing or another. None of
 // them costs more than a refusal that says why.
 func TestMutatedResources(t *testing.T) {
-	p := opened(t, Options{Fleet: FleetOptions{Kind: "local"}})
+	p := opened(t, Options{Fleet: FleetOptions{Kind: "local"}, FileSystems: t.TempDir()})
 	s := &stack{t: t, plane: p, ctx: call.With(t.Context(), call.Call{Service: "cloudformation", Stack: stackID})}
 	s.made = map[string]any{
 		"$certificate": importCertificate(t, p),
