@@ -53,7 +53,7 @@ func checkTargetGroups(v *state.View, g *state.AutoScalingGroup, arns []string) 
 		}
 	}
 	if len(g.TargetGroupARNs) > maxTargetGroups {
-		return &types.LimitExceededFault{Message: account.Message("TargetGroupARNs: a group has at most %d", maxTargetGroups)}
+		return invalid("TargetGroupARNs: a group has at most %d", maxTargetGroups)
 	}
 	return nil
 }

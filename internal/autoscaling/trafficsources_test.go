@@ -121,7 +121,7 @@ func TestRefusedTrafficSources(t *testing.T) {
 	for says, err := range map[string]error{
 		"ValidationError: Provided Target Groups may not be valid": attach("web", "none"),
 		"ValidationError: TargetGroupARNs: the targets of pods":    attach("pods"),
-		"LimitExceeded: TargetGroupARNs":                           attach(many...),
+		"ValidationError: TargetGroupARNs: a group has at most 50": attach(many...),
 		"ValidationError: TrafficSources: the Type":                source("classic", "elb"),
 		"ValidationError: Trying to remove Target Groups that are not part": errOf(w.DetachLoadBalancerTargetGroups(t.Context(),
 			&api.DetachLoadBalancerTargetGroupsInput{AutoScalingGroupName: aws.String("g"), TargetGroupARNs: []string{"web"}})),
