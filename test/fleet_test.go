@@ -297,7 +297,7 @@ func TestFleetBadInput(t *testing.T) {
 		{group("--launch-template", "LaunchTemplateName=good,Version=9"), "ValidationError", "version 9"},
 		{group(), "ValidationError", "launchTemplate"},
 		{group("--launch-template", "LaunchTemplateName=good", "--desired-capacity", "2"), "ValidationError", "Desired capacity:2"},
-		{group("--launch-template", "LaunchTemplateName=good", "--health-check-type", "ELB"), "ValidationError", "HealthCheckType"},
+		{group("--launch-template", "LaunchTemplateName=good", "--health-check-type", "VPC_LATTICE"), "ValidationError", "HealthCheckType"},
 		{group("--launch-template", "LaunchTemplateName=good", "--termination-policies", "Random"), "ValidationError", "Random"},
 		{group("--launch-configuration-name", "old"), "ValidationError", "Launch configuration name not found"},
 		{on("set-desired-capacity", "--desired-capacity", "9"), "ValidationError", "above max value 3"},

@@ -2,7 +2,6 @@ package nameserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -338,27 +337,6 @@ func TestNoServers(t *testing.T) {
 	udp, _ := serve(t, NewServer(names(t), options(filepath.Join(t.TempDir(), "none"))), Tasks)
 	if got := text(t, exchange(t, "udp", udp, ask(t, "example.com.", dnsmessage.TypeA))); got != "ServerFailure" {
 		t.Error(got)
-	}
-}
-
-// TestManyConnections: who holds many connections open gets no more of them.
-func TestManyConnections(t *testing.T) {
-	_, tcp := serve(t, NewServer(names(t), options("")), Strangers)
-	for range maxOpen {
-		c, err := net.Dial("tcp", tcp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-	}
-	c, err := net.Dial("tcp", tcp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(tcpPatience / 2)) //nolint:errcheck // reading fails, too, then
-	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("one connection more than %d stays open: %v", maxOpen, err)
 	}
 }
 

@@ -24,7 +24,6 @@ type Server struct {
 const (
 	maxForwarded = 256 // questions of all tasks together that wait for the machine's name servers
 	maxWaiting   = 64  // of one socket
-	maxOpen      = 128 // connections of one socket
 	tcpPatience  = 10 * time.Second
 	// failurePause is how long a socket rests after a failure that may last, such as that there are no file descriptors left.
 	failurePause = 20 * time.Millisecond
@@ -94,13 +93,12 @@ func (s *Server) write(socket net.PacketConn, to net.Addr, out []byte) {
 	}
 }
 
-// ServeTCP answers queries over connections until ctx ends.
+// ServeTCP answers queries over connections until ctx ends. The listener bounds how many there are.
 func (s *Server) ServeTCP(ctx context.Context, l net.Listener, who Clients) {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	var open sync.WaitGroup
 	defer open.Wait()
-	places := make(chan struct{}, maxOpen)
 	for {
 		c, err := l.Accept()
 		switch {
@@ -110,14 +108,7 @@ func (s *Server) ServeTCP(ctx context.Context, l net.Listener, who Clients) {
 			pause(ctx)
 			continue
 		}
-		select {
-		case places <- struct{}{}:
-		default:
-			c.Close() //nolint:errcheck // who has no answer asks again
-			continue
-		}
 		open.Go(func() {
-			defer func() { <-places }()
 			stop := context.AfterFunc(ctx, func() { c.Close() })
 			defer stop()
 			defer c.Close()
