@@ -120,7 +120,7 @@ var refusals = []refusal{
 	{"CreateTaskSet", taskSet(`,"launchType":"EC2","capacityProviderStrategy":[{"capacityProvider":"p"}]`),
 		"InvalidParameterException", "launch type"},
 	{"CreateTaskSet", taskSet(`,"loadBalancers":[{"containerName":"a"}]`), "InvalidParameterException", "targetGroupArn"},
-	{"CreateTaskSet", taskSet(`,"serviceRegistries":[{"registryArn":"r"}]`), "InvalidParameterException", "serviceRegistries.registryArn"},
+	{"CreateTaskSet", taskSet(`,"serviceRegistries":[{"registryArn":""}]`), "InvalidParameterException", "serviceRegistries.registryArn"},
 	{"CreateTaskSet", taskSet(`,"platformVersion":"1.4.0"`), "UnsupportedFeatureException", "platformVersion"},
 	{"CreateTaskSet", taskSet(`,"clientToken":"a b"`), "InvalidParameterException", "clientToken"},
 	{"CreateTaskSet", taskSet(`,"tags":[{"key":"aws:x"}]`), "InvalidParameterException", "aws:"},

