@@ -9,6 +9,7 @@ help: ## list the targets
 # Nor does inlining pay in the clients and types of the AWS SDK, the libraries for containers, and services whose calls are few: it costs 3 MB.
 OUTLINED := $(foreach p,aws google moby docker cilium vishvananda,-gcflags=github.com/$(p)/...=-l) -gcflags=google.golang.org/...=-l
 OUTLINED += $(foreach p,acm appautoscaling autoscaling cloudformation ec2 efs iam secretsmanager servicediscovery sns ssm,-gcflags=github.com/pintle/pintle/internal/$(p)/...=-l)
+# The test of the programs' sizes builds them likewise.
 outlined:
 	@echo $(OUTLINED)
 
@@ -19,9 +20,12 @@ SHELL := /bin/bash
 PROGRESS := 2>&1 | awk '/ / { print; fflush() } !/ / && ++n % 50 == 0 { print n " packages are compiled …"; fflush() }'
 
 build: ## build bin/pintle, bin/pintle-shim and the examples' programs
-	$(GO_BUILD) -o bin/pintle ./cmd/pintle $(PROGRESS)
-	$(GO_BUILD) -o bin/pintle-shim ./cmd/pintle-shim $(PROGRESS)
-	$(GO_BUILD) -o bin/gpu-training ./examples/2-gpu-training/train $(PROGRESS)
+	@echo building bin/pintle
+	@$(GO_BUILD) -o bin/pintle ./cmd/pintle $(PROGRESS)
+	@echo building bin/pintle-shim
+	@$(GO_BUILD) -o bin/pintle-shim ./cmd/pintle-shim $(PROGRESS)
+	@echo building bin/gpu-training
+	@$(GO_BUILD) -o bin/gpu-training ./examples/2-gpu-training/train $(PROGRESS)
 
 demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to its logs
 	./examples/demo.sh
