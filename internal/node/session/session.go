@@ -75,7 +75,7 @@ type session struct {
 
 	transcript []byte
 	ending     *ending       // why the session ends; nil while it goes on
-	endedAt    time.Time     // when that was known
+	endedAt    time.Time     // when that was known, or the command had ended
 	patience   time.Duration // how long the client may then take to take the rest
 	told       bool          // the client was told of the end
 }
@@ -185,6 +185,9 @@ func (s *session) end(e ending) {
 func (s *session) finish(r result) {
 	s.command.typed.close()
 	s.command = nil
+	if s.ending != nil { // only now can the client be told, and a command may take long to be ended
+		s.endedAt = time.Now()
+	}
 	if r.err != nil {
 		s.end(ending{why: fmt.Sprintf("The command can't be run: %s", r.err)})
 		return

@@ -27,12 +27,15 @@ import (
 )
 
 // here runs commands on this machine.
-type here struct{}
+type here struct {
+	lingers *atomic.Int64 // how long a command takes to end that was given up
+}
 
 // Exec implements Runtime.
-func (here) Exec(ctx context.Context, _ string, e runtime.Exec) (int, error) {
+func (h here) Exec(ctx context.Context, _ string, e runtime.Exec) (int, error) {
 	err := terminal.Run(ctx, exec.Command(e.Command[0], e.Command[1:]...), e, false)
 	if ctx.Err() != nil {
+		time.Sleep(time.Duration(h.lingers.Load()))
 		return 0, ctx.Err()
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -166,6 +169,7 @@ type talk struct {
 	stop     func() // the node
 	kept     chan string
 	gone     atomic.Bool // the container
+	lingers  atomic.Int64
 }
 
 // begin begins a session with a shell command.
@@ -173,7 +177,7 @@ func begin(t *testing.T, lossy int, command string) *talk {
 	p := newPlane(t, lossy)
 	k := &talk{plane: p, sizes: make(chan datachannel.Size), screen: &screenOf{}, over: make(chan struct{}), kept: make(chan string, 1)}
 	k.sessions = New(Options{
-		Runtime: here{},
+		Runtime: here{&k.lingers},
 		Log:     slog.New(slog.DiscardHandler),
 		Find: func(_, container string) (string, error) {
 			if container != "c" || k.gone.Load() {
@@ -289,6 +293,17 @@ func decimal(i int) string {
 func TestEndOfAgent(t *testing.T) {
 	k := begin(t, 0, `echo up; sleep 600`)
 	k.screen.await(t, "up")
+	k.stop()
+	if end := k.ends(t); end.ExitCode != nil || !strings.Contains(end.Output, "agent stops") {
+		t.Errorf("it ended with %+v", end)
+	}
+}
+
+// TestEndOfAgentWithSlowCommand: the client hears of the agent's end also if the command takes long to be ended.
+func TestEndOfAgentWithSlowCommand(t *testing.T) {
+	k := begin(t, 0, `echo up; sleep 600`)
+	k.screen.await(t, "up")
+	k.lingers.Store(int64(stopping + stopping/4))
 	k.stop()
 	if end := k.ends(t); end.ExitCode != nil || !strings.Contains(end.Output, "agent stops") {
 		t.Errorf("it ended with %+v", end)
