@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -139,5 +140,9 @@ func TestNamesWithoutControlPlane(t *testing.T) {
 	a.end(t)
 	Eventually(t, "all tasks have stopped", func() bool {
 		return a.AWS("ecs", "list-tasks", "--query", "taskArns", "--output", "text") == ""
+	})
+	Eventually(t, "nothing is mounted for the tasks' networks", func() bool {
+		mounts, err := os.ReadFile("/proc/mounts")
+		return err == nil && !strings.Contains(string(mounts), data)
 	})
 }
