@@ -65,6 +65,10 @@ func checkTag(key, value string, seen map[string]bool) (broken TagRule, ok bool)
 	return 0, true
 }
 
+// IsSystemTag reports whether a key is that of a tag that AWS's services set. Such tags don't count against the limit, and only the services
+// themselves change them.
+func IsSystemTag(key *string) bool { return strings.HasPrefix(text(key), "aws:") }
+
 // TagPairs returns the keys and values of a service's own tags.
 func TagPairs[T any](tags []T, of func(T) (key, value *string)) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {

@@ -720,9 +720,6 @@ func (s *Service) ResumeProcesses(ctx context.Context, in *api.ResumeProcessesIn
 
 func keyAndValue(t types.TagDescription) (key, value *string) { return t.Key, t.Value }
 
-// systemTags is what the keys begin with of tags that AWS's services set. They don't count against the limit.
-const systemTags = "aws:"
-
 // isForStack reports whether CloudFormation makes the call. It alone sets system tags.
 func isForStack(ctx context.Context) bool { return call.From(ctx).Via == "cloudformation" }
 
@@ -730,7 +727,7 @@ func isForStack(ctx context.Context) bool { return call.From(ctx).Via == "cloudf
 func mergeTags(old []types.TagDescription, name string, tags []types.Tag, system bool) ([]types.TagDescription, error) {
 	out := old
 	for _, t := range tags {
-		if !system && strings.HasPrefix(aws.ToString(t.Key), systemTags) {
+		if !system && account.IsSystemTag(t.Key) {
 			return nil, badTag(*t.Key)
 		}
 		if err := checkTagged(t); err != nil {
@@ -747,7 +744,7 @@ func mergeTags(old []types.TagDescription, name string, tags []types.Tag, system
 			ResourceType:      aws.String(groupType),
 		}}, keyAndValue)
 	}
-	own := slices.DeleteFunc(slices.Clone(out), func(t types.TagDescription) bool { return strings.HasPrefix(aws.ToString(t.Key), systemTags) })
+	own := slices.DeleteFunc(slices.Clone(out), func(t types.TagDescription) bool { return account.IsSystemTag(t.Key) })
 	fault := account.CheckTags(account.TagPairs(own, keyAndValue), account.MaxTags)
 	if fault == nil {
 		return out, nil
@@ -833,7 +830,7 @@ func (s *Service) DeleteTags(ctx context.Context, in *api.DeleteTagsInput) (*api
 		if err := checkTagged(t); err != nil {
 			return err
 		}
-		if strings.HasPrefix(aws.ToString(t.Key), systemTags) {
+		if account.IsSystemTag(t.Key) {
 			return badTag(*t.Key)
 		}
 		g.Tags = slices.DeleteFunc(g.Tags, func(o types.TagDescription) bool { return *o.Key == aws.ToString(t.Key) })

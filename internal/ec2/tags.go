@@ -44,11 +44,7 @@ func checkTags(tags []types.Tag) error {
 	return refuse("InvalidParameterValue", "Tag key exceeds the maximum length of %d characters", account.MaxTagKey)
 }
 
-// systemTags is what the keys begin with of tags that AWS's services set. They don't count against the limit, and only the services
-// themselves change them.
-const systemTags = "aws:"
-
-func isSystemTag(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), systemTags) }
+func isSystemTag(t types.Tag) bool { return account.IsSystemTag(t.Key) }
 
 func withoutSystemTags(tags []types.Tag) []types.Tag {
 	return slices.DeleteFunc(slices.Clone(tags), isSystemTag)

@@ -293,6 +293,19 @@ func canRollBack(row *state.Service) bool {
 	})
 }
 
+// underWay returns the record of a service deployment, for a change, and its service, which is nil unless the deployment is under way.
+func underWay(tx *state.Tx, arn string) (*state.ServiceDeployment, *state.Service, error) {
+	record, ok := clone(tx.ServiceDeployments.Get(arn))
+	if !ok {
+		return nil, nil, &types.ServiceDeploymentNotFoundException{Message: account.Message("The service deployment %s was not found.", arn)}
+	}
+	service := tx.Services.Get(*record.ServiceArn)
+	if service == nil || record.Status != types.ServiceDeploymentStatusInProgress || *service.Deployments[0].Id != record.DeploymentID {
+		return record, nil, nil
+	}
+	return record, service, nil
+}
+
 // StopServiceDeployment asks package rollout to roll a service back from the deployment in progress to its last completed one.
 func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopServiceDeploymentInput) (*ecs.StopServiceDeploymentOutput, error) {
 	arn := aws.ToString(in.ServiceDeploymentArn)
@@ -303,12 +316,11 @@ func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopService
 		return nil, invalidParameter("stopType must be ROLLBACK, not %q.", t)
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		record, ok := clone(tx.ServiceDeployments.Get(arn))
-		if !ok {
-			return &types.ServiceDeploymentNotFoundException{Message: account.Message("The service deployment %s was not found.", arn)}
+		record, old, err := underWay(tx, arn)
+		if err != nil {
+			return err
 		}
-		old := tx.Services.Get(*record.ServiceArn)
-		if old == nil || record.Status != types.ServiceDeploymentStatusInProgress || *old.Deployments[0].Id != record.DeploymentID {
+		if old == nil {
 			return &types.ConflictException{
 				Message: account.Message("The service deployment %s is %s. Only an IN_PROGRESS one can be stopped.", arn, record.Status),
 			}

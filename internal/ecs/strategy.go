@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/trafficshift"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -325,12 +324,11 @@ func (s *Service) ContinueServiceDeployment(
 		return nil, invalidParameter("action must be one of %v, not %q.", in.Action.Values(), in.Action)
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		record, ok := clone(tx.ServiceDeployments.Get(arn))
-		if !ok {
-			return &types.ServiceDeploymentNotFoundException{Message: account.Message("The service deployment %s was not found.", arn)}
+		record, old, err := underWay(tx, arn)
+		if err != nil {
+			return err
 		}
-		old := tx.Services.Get(*record.ServiceArn)
-		if old == nil || record.Status != types.ServiceDeploymentStatusInProgress || *old.Deployments[0].Id != record.DeploymentID {
+		if old == nil {
 			return invalidParameter("serviceDeploymentArn: the service deployment %s is %s, and cannot be continued.", arn, record.Status)
 		}
 		row := old.Clone()

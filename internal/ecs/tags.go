@@ -42,7 +42,7 @@ func reservedTag(key string) error {
 
 // isManaged reports whether a tag is ECS's own. Users neither change nor remove those, and the limit of a resource's tags doesn't
 // count them: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-using-tags.html
-func isManaged(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), "aws:") }
+func isManaged(t types.Tag) bool { return account.IsSystemTag(t.Key) }
 
 // TagResource adds tags to a resource, or changes their values.
 func (s *Service) TagResource(ctx context.Context, in *ecs.TagResourceInput) (*ecs.TagResourceOutput, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudformation/template"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -389,7 +390,7 @@ func liveScalingGroup(ctx context.Context, s Step, name string, asked *scalingGr
 		live.VPCZoneIdentifier = strings.Split(subnets, ",")
 	}
 	for _, t := range g.Tags {
-		if !strings.HasPrefix(*t.Key, "aws:") {
+		if !account.IsSystemTag(t.Key) {
 			live.Tags = append(live.Tags, groupTag{*t.Key, aws.ToString(t.Value), t.PropagateAtLaunch})
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 // Reader is what a type knows of its resources as they are now. Those of types whose IsReadable is false are neither imported nor checked
@@ -286,7 +288,7 @@ func some(text string) *string {
 func ownTags[T any](tags []T, of func(T) (key, value *string)) (own []Tag) {
 	for _, t := range tags {
 		key, value := of(t)
-		if key == nil || strings.HasPrefix(*key, "aws:") {
+		if key == nil || account.IsSystemTag(key) {
 			continue
 		}
 		one := Tag{Key: *key}
@@ -301,7 +303,7 @@ func ownTags[T any](tags []T, of func(T) (key, value *string)) (own []Tag) {
 // ownTagMap is ownTags of a map.
 func ownTagMap(tags map[string]string) (own []Tag) {
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		if !strings.HasPrefix(key, "aws:") {
+		if !account.IsSystemTag(&key) {
 			own = append(own, Tag{key, tags[key]})
 		}
 	}

@@ -3,10 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,10 +11,7 @@ import (
 )
 
 // fakeDataSets has directories by name. A source is how long it takes, or "broken".
-type fakeDataSets struct {
-	mu   sync.Mutex
-	made map[string]string // sources, by name
-}
+type fakeDataSets struct{ fakeVolumes[string] }
 
 func (f *fakeDataSets) Provide(ctx context.Context, role func() *acs.IAMRoleCredentials, source, name string) error {
 	if source == "broken" {
@@ -37,28 +31,7 @@ func (f *fakeDataSets) Provide(ctx context.Context, role func() *acs.IAMRoleCred
 
 func (f *fakeDataSets) Path(name string) string { return "/cache/" + name }
 
-func (f *fakeDataSets) Names() (tasks []string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for name := range f.made {
-		task, _, _ := strings.Cut(name, "/")
-		tasks = append(tasks, task)
-	}
-	return tasks, nil
-}
-
-func (f *fakeDataSets) Remove(task string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	maps.DeleteFunc(f.made, func(name, _ string) bool { return strings.HasPrefix(name, task+"/") })
-	return nil
-}
-
-func (f *fakeDataSets) names() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Sorted(maps.Keys(f.made))
-}
+func (f *fakeDataSets) Remove(task string) error { return f.remove(task) }
 
 // withDataSet is a task that mounts a data set from a source.
 func withDataSet(id, image, source string) acs.Task {
@@ -72,7 +45,7 @@ func withDataSet(id, image, source string) acs.Task {
 }
 
 func TestDataSets(t *testing.T) {
-	sets := &fakeDataSets{made: map[string]string{"gone/w": ""}} // a task that nobody knows
+	sets := &fakeDataSets{fakeVolumes[string]{made: map[string]string{"gone/w": ""}}} // a task that nobody knows
 	alone(t, func(t *testing.T, a *agent) {
 		a.take(t, withDataSet("t", "run", "10s"))
 		later(5 * time.Second)
@@ -131,7 +104,7 @@ func TestDataSetsThatFail(t *testing.T) {
 
 // A task that is stopped while its data set comes waits for nothing, and one whose agent is killed has it fetched by the next one.
 func TestDataSetsInterrupted(t *testing.T) {
-	sets := &fakeDataSets{made: map[string]string{}}
+	sets := &fakeDataSets{fakeVolumes[string]{made: map[string]string{}}}
 	alone(t, func(t *testing.T, a *agent) {
 		task := withDataSet("t", "run", "1h")
 		a.take(t, task)

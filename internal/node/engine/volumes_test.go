@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +15,7 @@ import (
 
 // fakeFileSystems has mounts by name. The file system fs-broken can't be mounted.
 type fakeFileSystems struct {
-	mu     sync.Mutex
-	mounts map[string]filesystem.Request
+	fakeVolumes[filesystem.Request]
 }
 
 func (f *fakeFileSystems) Mount(r filesystem.Request, name string) error {
@@ -24,41 +24,39 @@ func (f *fakeFileSystems) Mount(r filesystem.Request, name string) error {
 	if r.FileSystem == "fs-broken" {
 		return errors.Join(errors.New("no"), errors.New("never"))
 	}
-	f.mounts[name] = r
+	f.made[name] = r
 	return nil
 }
 
 func (f *fakeFileSystems) Path(name string) string { return "/mounts/" + name }
 
-func (f *fakeFileSystems) Names() (tasks []string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for name := range f.mounts {
+func (f *fakeFileSystems) Unmount(task string) error { return f.remove(task) }
+
+// fakeVolumes are what tasks were given, by names that begin with the task's.
+type fakeVolumes[V any] struct {
+	mu   sync.Mutex
+	made map[string]V
+}
+
+func (f *fakeVolumes[V]) Names() (tasks []string, err error) {
+	for _, name := range f.names() {
 		task, _, _ := strings.Cut(name, "/")
 		tasks = append(tasks, task)
 	}
 	return tasks, nil
 }
 
-func (f *fakeFileSystems) Unmount(task string) error {
+func (f *fakeVolumes[V]) remove(task string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for name := range f.mounts {
-		if strings.HasPrefix(name, task+"/") {
-			delete(f.mounts, name)
-		}
-	}
+	maps.DeleteFunc(f.made, func(name string, _ V) bool { return strings.HasPrefix(name, task+"/") })
 	return nil
 }
 
-func (f *fakeFileSystems) names() (names []string) {
+func (f *fakeVolumes[V]) names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for name := range f.mounts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(f.made))
 }
 
 // withFileSystem is a task whose first container mounts a file system, which the second has from it.
@@ -71,13 +69,13 @@ func withFileSystem(id string, e acs.EFSVolumeConfiguration) acs.Task {
 }
 
 func TestFileSystems(t *testing.T) {
-	systems := &fakeFileSystems{mounts: map[string]filesystem.Request{"gone/v/c": {}}}
+	systems := &fakeFileSystems{fakeVolumes[filesystem.Request]{made: map[string]filesystem.Request{"gone/v/c": {}}}}
 	alone(t, func(t *testing.T, a *agent) {
 		task := withFileSystem("t", acs.EFSVolumeConfiguration{FileSystemID: "fs-1", RootDirectory: "/d"})
 		a.take(t, task)
 		later(time.Second)
-		if got := systems.names(); !slices.Equal(got, []string{"t/v/a"}) || systems.mounts["t/v/a"] != (filesystem.Request{FileSystem: "fs-1", Directory: "/d"}) {
-			t.Errorf("mounted are %v", systems.mounts)
+		if got := systems.names(); !slices.Equal(got, []string{"t/v/a"}) || systems.made["t/v/a"] != (filesystem.Request{FileSystem: "fs-1", Directory: "/d"}) {
+			t.Errorf("mounted are %v", systems.made)
 		}
 		a.mu.Lock()
 		for id, readonly := range map[string]bool{"t-a": false, "t-b": true} {
