@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2 "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	api "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -415,8 +416,18 @@ func TestTargets(t *testing.T) {
 	if got := health(); got[1] != "10.0.0.1:81 initial Elb.RegistrationInProgress" {
 		t.Error(got)
 	}
-	for _, id := range []string{"nonsense", "i-123", "::1", "0.0.0.0", "169.254.169.254"} {
+	for _, id := range []string{"nonsense", "i-123", "::1", "0.0.0.0", "169.254.169.254", "8.8.8.8"} {
 		w.has(refused(w, w.RegisterTargets, register(id, nil)), "ValidationError: The IP address '"+id+"'")
+	}
+	err := w.store.Update(t.Context(), func(tx *state.Tx) error {
+		tx.VPCs.Put(&state.VPC{Vpc: ec2.Vpc{VpcId: aws.String("vpc-1"), CidrBlock: aws.String("8.8.0.0/16")}})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"100.64.0.1", "127.0.0.1", "8.8.8.8"} {
+		do(w, w.RegisterTargets, register(id, nil))
 	}
 	one := do(w, w.DescribeTargetHealth, &api.DescribeTargetHealthInput{
 		TargetGroupArn: g.TargetGroupArn, Targets: []types.TargetDescription{{Id: aws.String("10.0.0.9")}},

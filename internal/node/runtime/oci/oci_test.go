@@ -379,6 +379,32 @@ func TestInterruptedCreate(t *testing.T) {
 	}
 }
 
+// TestStopOfADamagedContainer: a container is stopped though the file is damaged that names its process.
+func TestStopOfADamagedContainer(t *testing.T) {
+	r := newRuntime(t)
+	spec := &runtime.Spec{
+		ID:         unique("damaged"),
+		Owner:      "me",
+		Image:      busybox(t, r),
+		Entrypoint: []string{"/bin/sleep", "600"},
+		Network:    runtime.Network{Mode: "none"},
+	}
+	start(t, r, spec)
+	dir, err := r.containers.Find(spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Stop(t.Context(), spec.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := r.Wait(t.Context(), spec.ID); err != nil || exit.Code != 137 || exit.Error != "" {
+		t.Errorf("it ended with %+v, %v", exit, err)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	r := newRuntime(t)
 	ref := busybox(t, r)
