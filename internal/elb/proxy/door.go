@@ -163,9 +163,9 @@ func (d *door) serve(c net.Conn) {
 // admit counts a connection, or closes it and returns nil if there are too many.
 func (d *door) admit(c net.Conn) net.Conn {
 	kept := newClientConn(c, d)
-	victim, ok := d.proxy.clients.admit(kept)
+	victim, ok := d.proxy.clients.admit(&kept.caller)
 	if victim != nil {
-		victim.Close() //nolint:errcheck // it's gone either way
+		victim.cut()
 	}
 	d.mu.Lock()
 	closed := d.closed

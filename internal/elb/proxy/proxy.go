@@ -4,14 +4,12 @@ package proxy
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http/httputil"
-	"net/netip"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -73,7 +71,7 @@ type Proxy struct {
 // New returns a proxy without listeners.
 func New(c Config) *Proxy {
 	p := &Proxy{Config: c.withDefaults(), doors: map[int]*door{}, pools: map[string]*pool{}, leaving: map[*target]bool{}}
-	p.clients = &clients{most: p.Connections, from: map[netip.Prefix]*list.List{}}
+	p.clients = newClients(p.Connections)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.reverse = p.newReverse()
 	return p

@@ -904,7 +904,7 @@ func TestCrowds(t *testing.T) {
 		defer p.clients.mu.Unlock()
 		n := 0
 		for e := p.clients.from[netip.MustParsePrefix("127.0.0.2/32")].Front(); e != nil; e = e.Next() {
-			if e.Value.(*clientConn).idle.Load() {
+			if e.Value.(*caller).idle.Load() {
 				n++
 			}
 		}
