@@ -63,7 +63,7 @@ func (t *target) check(ctx context.Context, g *routing.Group, c routing.HealthCh
 	}
 	address := net.JoinHostPort(t.Address, port)
 	if c.Protocol == routing.TCP {
-		conn, err := t.proxy.Dial(ctx, "tcp", address)
+		conn, err := t.dialCheck(ctx, g, address)
 		if err != nil {
 			return failure(err)
 		}
@@ -71,6 +71,19 @@ func (t *target) check(ctx context.Context, g *routing.Group, c routing.HealthCh
 		return routing.Passed()
 	}
 	return t.ask(ctx, g, c, address)
+}
+
+// dialCheck connects for a check.
+func (t *target) dialCheck(ctx context.Context, g *routing.Group, address string) (net.Conn, error) {
+	c, err := t.proxy.Dial(ctx, "tcp", address)
+	if err != nil || !g.Attributes.ProxyProtocol {
+		return c, err
+	}
+	if _, err := c.Write(ownHeader); err != nil {
+		c.Close() //nolint:errcheck // it's of no use
+		return nil, err
+	}
+	return c, nil
 }
 
 // failure is the result of a check that has no answer.
@@ -85,7 +98,7 @@ func failure(err error) routing.Result {
 // ask checks by a request, over a connection of its own. It follows no redirect.
 func (t *target) ask(ctx context.Context, g *routing.Group, c routing.HealthCheck, address string) routing.Result {
 	transport := t.newTransport(&routing.Group{Protocol: c.Protocol, ProtocolVersion: g.ProtocolVersion})
-	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return t.proxy.Dial(ctx, "tcp", address) }
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dialCheck(ctx, g, address) }
 	defer transport.CloseIdleConnections()
 	scheme, method := "http://", http.MethodGet
 	if c.Protocol == routing.HTTPS {

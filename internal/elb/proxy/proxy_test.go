@@ -134,7 +134,7 @@ func forward(groups ...routing.WeightedGroup) routing.Rule {
 // one is a balancer with a listener and a group.
 func one(port int, protocol string, g routing.Group) routing.Balancers {
 	kind := routing.Application
-	if protocol == routing.TCP {
+	if routing.IsNetwork(protocol) {
 		kind = routing.Network
 	}
 	g.ARN = "group"

@@ -57,7 +57,9 @@ func Networks(protocol string) []string {
 }
 
 // IsNetwork reports whether a protocol is one of network load balancers.
-func IsNetwork(protocol string) bool { return slices.Contains([]string{TCP, TLS, UDP, TCPUDP}, protocol) }
+func IsNetwork(protocol string) bool {
+	return slices.Contains([]string{TCP, TLS, UDP, TCPUDP}, protocol)
+}
 
 // IsEncrypted reports whether listeners of a protocol have certificates.
 func IsEncrypted(protocol string) bool { return protocol == HTTPS || protocol == TLS }
