@@ -17,9 +17,7 @@ import (
 // checkUntil checks a target again and again.
 func (t *target) checkUntil(ctx context.Context) {
 	for ctx.Err() == nil {
-		t.mu.Lock()
-		g, used := t.config, t.used
-		t.mu.Unlock()
+		g, used := t.current()
 		check := g.Check()
 		if used {
 			t.note(t.check(ctx, g, check), check)
@@ -33,6 +31,17 @@ func (t *target) checkUntil(ctx context.Context) {
 		}
 		wait.Stop()
 	}
+}
+
+// current returns what the next check follows. A change up to now needs no further one.
+func (t *target) current() (*routing.Group, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-t.changed:
+	default:
+	}
+	return t.config, t.used
 }
 
 // note takes up what a check has found.
