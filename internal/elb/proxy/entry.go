@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"github.com/pintle/pintle/internal/elb/routing"
 )
@@ -47,7 +48,7 @@ func (e *entry) acquire(p *pool, tried []*target, choose func(*pool, []routing.S
 // connect connects to a target. As nothing was sent yet, one that refuses may be followed by another.
 func (e *entry) connect(group *pool, from netip.Addr, dial func(*target) (net.Conn, error)) (*target, net.Conn) {
 	var tried []*target
-	for range maxTries {
+	for begun, i := time.Now(), 0; i < maxTries && time.Since(begun) <= maxTrying; i++ {
 		_, t := e.acquire(group, tried, func(p *pool, all []routing.Standing) int {
 			if p.group.Attributes.Stickiness.Type == routing.BySource {
 				return routing.ChooseBySource(p.group, all, from)

@@ -199,8 +199,11 @@ type transport struct{}
 
 var errNoTarget = errors.New("no target may serve")
 
-// maxTries is how many targets a request may be offered to.
-const maxTries = 3
+// maxTries is how many targets a request or a flow may be offered to, if they refuse it within maxTrying.
+const (
+	maxTries  = 16
+	maxTrying = 2 * dialTimeout
+)
 
 // RoundTrip implements http.RoundTripper. Only a request that was refused a connection goes to another target.
 func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -221,7 +224,7 @@ func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.end()
 		last = err
 		var unreached dialError
-		if !errors.As(err, &unreached) || isBegun(r) || r.Context().Err() != nil {
+		if !errors.As(err, &unreached) || isBegun(r) || r.Context().Err() != nil || time.Since(x.start) > maxTrying {
 			break
 		}
 		x.tried = append(x.tried, t)

@@ -317,9 +317,15 @@ func TestRefusedGoesElsewhere(t *testing.T) {
 	p, _ := start(t, Config{})
 	port := freePort(t)
 	gone := routing.Target{ID: "gone", Address: "127.0.0.1", Port: freePort(t)}
+	targets := []routing.Target{named(t, "b")}
+	for range 5 { // as when a machine is gone with all that ran there
+		gone.ID += "!"
+		gone.Port = freePort(t)
+		targets = append(targets, gone)
+	}
 	set(t, p, one(port, routing.HTTP, routing.Group{
 		Protocol: routing.HTTP, HealthCheck: routing.HealthCheck{Path: "/health", Port: strconv.Itoa(freePort(t))},
-		Targets: []routing.Target{gone, named(t, "b")}, // all are unhealthy, so both are asked
+		Targets: targets, // all are unhealthy, so all are asked
 	}))
 	c := client(t)
 	for range 10 {
