@@ -331,6 +331,9 @@ func (a *Agent) hasFileSystems() bool {
 	return a.config.FileSystems != nil && a.mounts() && os.Geteuid() == 0
 }
 
+// hasBlockVolumes reports whether tasks can have volumes of EBS's kind.
+func (a *Agent) hasBlockVolumes() bool { return a.config.BlockVolumes != nil && a.mounts() }
+
 func (a *Agent) attributes() map[string]string {
 	m := map[string]string{
 		"ecs.instance-type":     a.config.InstanceType,
@@ -349,6 +352,13 @@ func (a *Agent) attributes() map[string]string {
 	if a.hasFileSystems() {
 		m["ecs.capability.efs"] = ""
 		m["ecs.capability.efsAuth"] = ""
+	}
+	if a.hasBlockVolumes() {
+		m["ecs.capability.storage.ebs-task-volume-attach"] = ""
+		m[acs.ManagedVolumes] = ""
+		for _, fileSystem := range a.config.BlockVolumes.FileSystems() {
+			m[acs.ManagedVolumes+"."+fileSystem] = ""
+		}
 	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""

@@ -25,7 +25,8 @@ type Volumes struct {
 	dir   string
 	types []string
 
-	mu sync.Mutex // held while one is made, so that two don't count on the same room
+	// mu is held while one is made, so that two don't count on the same room, and while one goes, which Delete may want to go for good.
+	mu sync.Mutex
 }
 
 // Request is a volume that a task wants.
@@ -201,6 +202,8 @@ func commandFor(fileSystem string) []string {
 
 // Release takes a task's volumes from it. What isn't to be kept is deleted.
 func (v *Volumes) Release(task string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	dir := filepath.Join(v.attached(), task)
 	volumes, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -252,10 +255,30 @@ func (v *Volumes) keep(dir string) error {
 	return errors.Join(err, file.SyncDir(v.kept()))
 }
 
-// Delete deletes a volume that was kept. One that isn't there is no error.
+// dontKeep has a volume that a task has deleted with the task. The caller holds mu.
+func (v *Volumes) dontKeep(id string) error {
+	records, err := file.Glob(v.attached(), "*/*/"+recordFile)
+	for _, path := range records {
+		var r Request
+		readErr := file.ReadJSON(path, &r)
+		if r.ID == id && r.Keep {
+			r.Keep = false
+			readErr = file.WriteJSON(path, r, true)
+		}
+		err = errors.Join(err, readErr)
+	}
+	return err
+}
+
+// Delete deletes a volume that was kept. One that a task still has goes with the task, and one that isn't there is no error.
 func (v *Volumes) Delete(id string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if !filepath.IsLocal(id) || filepath.Base(id) != id {
 		return fmt.Errorf("no volume is named %q", id)
+	}
+	if err := v.dontKeep(id); err != nil {
+		return err
 	}
 	if err := os.Remove(filepath.Join(v.kept(), id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -142,6 +142,22 @@ func TestAfterAKill(t *testing.T) {
 	}
 }
 
+// TestDeletedBeforeTheEnd: a volume that was to be kept isn't, if it's deleted while the node still has it for the task.
+func TestDeletedBeforeTheEnd(t *testing.T) {
+	v := open(t)
+	kept := volume
+	kept.Keep = true
+	if err := v.Attach(kept, "task/data"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(v.Delete("vol-1"), v.Release("task")); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(v.kept()); len(left) > 0 || err != nil {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	v := open(t)
 	huge, foreign, outside := volume, volume, volume
