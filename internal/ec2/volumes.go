@@ -3,6 +3,7 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"errors"
 	"reflect"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ec2/volumesize"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -97,7 +99,7 @@ func (s *Service) CreateVolume(ctx context.Context, in *ec2.CreateVolumeInput) (
 	if in.KmsKeyId != nil && !aws.ToBool(in.Encrypted) {
 		return nil, refuse("InvalidParameterDependency", "The parameter [KmsKeyId] requires the parameter Encrypted to be set.")
 	}
-	made, err := newVolume(volumeSize{in.VolumeType, in.Size, in.Iops, in.Throughput}, tags)
+	made, err := newVolume(volumesize.Size{Type: in.VolumeType, GiB: in.Size, IOPS: in.Iops, Throughput: in.Throughput}, tags)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +138,8 @@ func (s *Service) CreateVolume(ctx context.Context, in *ec2.CreateVolumeInput) (
 }
 
 // newVolume returns a volume that nothing has yet.
-func newVolume(asked volumeSize, tags []types.Tag) (*state.Volume, error) {
-	is, err := asked.checked()
+func newVolume(asked volumesize.Size, tags []types.Tag) (*state.Volume, error) {
+	is, err := checkedSize(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -147,10 +149,10 @@ func newVolume(asked volumeSize, tags []types.Tag) (*state.Volume, error) {
 		MultiAttachEnabled: aws.Bool(false),
 		SnapshotId:         aws.String(""),
 		State:              types.VolumeStateAvailable,
-		VolumeType:         is.kind,
-		Size:               is.size,
-		Iops:               is.iops,
-		Throughput:         is.throughput,
+		VolumeType:         is.Type,
+		Size:               is.GiB,
+		Iops:               is.IOPS,
+		Throughput:         is.Throughput,
 		Tags:               tags,
 	}}, nil
 }
@@ -290,4 +292,13 @@ func (s *Service) DeleteVolume(ctx context.Context, in *ec2.DeleteVolumeInput) (
 
 func volumeInUse(id, instance string) error {
 	return refuse("VolumeInUse", "Volume %s is currently attached to %s", id, instance)
+}
+
+// checkedSize returns a size with what isn't given, or why there's no such volume.
+func checkedSize(asked volumesize.Size) (volumesize.Size, error) {
+	is, err := asked.Checked()
+	if r, ok := errors.AsType[*volumesize.Refusal](err); ok {
+		return is, refuse(r.Code, "%s", r.Text)
+	}
+	return is, err
 }
