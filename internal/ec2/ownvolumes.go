@@ -81,7 +81,9 @@ func mappings(v *state.View, i *state.Instance) []types.InstanceBlockDeviceMappi
 	}
 	attached := ownVolumes(i)
 	for row := range v.Volumes.By(state.VolumesByInstance, *i.InstanceId) {
-		attached = append(attached, row.Volume)
+		if v.HasVolume(row) {
+			attached = append(attached, row.Volume)
+		}
 	}
 	for _, volume := range attached {
 		a := volume.Attachments[0]

@@ -23,7 +23,7 @@ func (s *Service) ModifyVolume(ctx context.Context, in *ec2.ModifyVolumeInput) (
 	}
 	var done *types.VolumeModification
 	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
-		old, err := findVolume(tx.View, in.VolumeId)
+		old, err := findFreeVolume(tx.View, in.VolumeId)
 		if err != nil {
 			return err
 		}

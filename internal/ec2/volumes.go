@@ -186,8 +186,29 @@ func (s *Service) volumeZone(name, id *string) (zone, zoneID *string, err error)
 // showVolume returns a volume with what it's attached to now: an instance that has ended has none.
 func showVolume(v *state.View, r *state.Volume) types.Volume {
 	out := r.Volume
+	if r.Managed != nil {
+		return showManaged(v, r)
+	}
 	if at := v.Instances.Get(r.AttachedTo()); at == nil || at.IsOver() {
 		out.Attachments = []types.VolumeAttachment{}
+		out.State = types.VolumeStateAvailable
+	}
+	return out
+}
+
+// showManaged returns a volume that ECS has made, which its task has until it is STOPPED. One whose node has gone was lost with it.
+func showManaged(v *state.View, r *state.Volume) types.Volume {
+	out := r.Volume
+	if v.HasVolume(r) {
+		return out
+	}
+	out.Attachments = []types.VolumeAttachment{}
+	switch {
+	case r.Managed.Deleted:
+		out.State = types.VolumeStateDeleting
+	case !v.HasNode(r):
+		out.State = types.VolumeStateError
+	default:
 		out.State = types.VolumeStateAvailable
 	}
 	return out
@@ -229,7 +250,9 @@ func (s *Service) DescribeVolumes(_ context.Context, in *ec2.DescribeVolumesInpu
 // allVolumes returns the volumes that were created, and those that instances came with.
 func allVolumes(v *state.View) (all []types.Volume) {
 	for row := range v.Volumes.All() {
-		all = append(all, showVolume(v, row))
+		if !v.IsVolumeOver(row) {
+			all = append(all, showVolume(v, row))
+		}
 	}
 	for i := range v.Instances.All() {
 		all = append(all, ownVolumes(i)...)
@@ -258,7 +281,10 @@ func findVolume(v *state.View, id *string) (*state.Volume, error) {
 		return nil, err
 	}
 	row, err := volumes.get(v, id, "VolumeId")
-	if err == nil || id == nil {
+	switch {
+	case err == nil && v.IsVolumeOver(row):
+		return nil, volumes.absent(*id)
+	case err == nil || id == nil:
 		return row, err
 	}
 	if i, own := ownedBy(v, *id); i != nil {
@@ -268,7 +294,17 @@ func findVolume(v *state.View, id *string) (*state.Volume, error) {
 	return nil, err
 }
 
-// DeleteVolume deletes a volume that isn't attached.
+// findFreeVolume returns a volume that was created by itself, which may be attached and changed.
+func findFreeVolume(v *state.View, id *string) (*state.Volume, error) {
+	row, err := findVolume(v, id)
+	if err == nil && row.Managed != nil {
+		return nil, refuse("OperationNotPermitted", "The volume '%s' was made by Amazon ECS for task '%s': it can only be deleted.",
+			*id, row.Managed.TaskArn)
+	}
+	return row, err
+}
+
+// DeleteVolume deletes a volume that isn't attached. What ECS has made lies on a node, which is told.
 func (s *Service) DeleteVolume(ctx context.Context, in *ec2.DeleteVolumeInput) (*ec2.DeleteVolumeOutput, error) {
 	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
 		if i, _ := ownedBy(tx.View, aws.ToString(in.VolumeId)); i != nil {
@@ -280,6 +316,10 @@ func (s *Service) DeleteVolume(ctx context.Context, in *ec2.DeleteVolumeInput) (
 		}
 		if shown := showVolume(tx.View, row); len(shown.Attachments) > 0 {
 			return volumeInUse(*row.VolumeId, row.AttachedTo())
+		}
+		if row.Managed != nil && tx.HasNode(row) {
+			tx.Volumes.Put(row.Deleted())
+			return nil
 		}
 		tx.Volumes.Delete(*row.VolumeId)
 		return nil

@@ -150,6 +150,7 @@ func (n needs) addVolume(v types.Volume) {
 		driver := cmp.Or(aws.ToString(d.Driver), "local")
 		n[capability+"docker-plugin."+strings.ReplaceAll(driver, ":", ".")] = true // attributes' names have no colons
 	}
+	n.addIf(aws.ToBool(v.ConfiguredAtLaunch), capability+"storage.ebs-task-volume-attach")
 	if e := v.EfsVolumeConfiguration; e != nil {
 		n[capability+"efs"] = true
 		n.addIf(e.AuthorizationConfig != nil || e.TransitEncryption == types.EFSTransitEncryptionEnabled, capability+"efsAuth")

@@ -467,7 +467,18 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 			dataSet("s3://b", func(d *types.DockerVolumeConfiguration) { d.Labels = map[string]string{"a": "b"} }), client, "labels",
 		},
 		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
-		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), client, "EBS"},
+		"EBS with what is in the definition": {
+			ofVolume(types.Volume{
+				ConfiguredAtLaunch: aws.Bool(true), EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567")},
+			}), client, "configured at launch",
+		},
+		"EBS twice": {
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.Volumes = []types.Volume{
+					{Name: aws.String("a"), ConfiguredAtLaunch: aws.Bool(true)}, {Name: aws.String("b"), ConfiguredAtLaunch: aws.Bool(true)},
+				}
+			}, client, `not both "a" and "b"`,
+		},
 		"Elastic Inference": {
 			func(in *ecs.RegisterTaskDefinitionInput) { in.InferenceAccelerators = []types.InferenceAccelerator{{}} },
 			client, "inferenceAccelerators",

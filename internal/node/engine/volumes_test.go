@@ -139,7 +139,9 @@ func TestAccessPoints(t *testing.T) {
 }
 
 // fakeBlockVolumes are what tasks have, by names. The volume vol-full can't be had.
-type fakeBlockVolumes struct{ fakeVolumes[blockvolume.Request] }
+type fakeBlockVolumes struct {
+	fakeVolumes[blockvolume.Request]
+}
 
 func (f *fakeBlockVolumes) Attach(r blockvolume.Request, name string) error {
 	f.mu.Lock()
