@@ -87,6 +87,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("Volume", c.volume)
 	t.Run("DataSets", c.dataSets)
 	t.Run("FileSystems", c.fileSystems)
+	t.Run("BlockVolumes", c.blockVolumes)
 	t.Run("Stop", c.stop)
 	t.Run("Inside", c.inside)
 	t.Run("Shell", c.shell)
