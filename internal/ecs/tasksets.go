@@ -49,7 +49,7 @@ func checkExternalUpdate(in *ecs.UpdateServiceInput) error {
 		{"capacityProviderStrategy", in.CapacityProviderStrategy != nil},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
-		{"volumeConfigurations", in.VolumeConfigurations != nil},
+		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"deploymentConfiguration", in.DeploymentConfiguration != nil},
 		{"deploymentController", in.DeploymentController != nil},
 		{"enableExecuteCommand", in.EnableExecuteCommand != nil},
