@@ -105,4 +105,6 @@ func TestManagedVolumes(t *testing.T) {
 	}
 }
 
-func (w *world) device(id string) string { return *w.s.store.View().Volumes.Get(id).Attachments[0].Device }
+func (w *world) device(id string) string {
+	return *w.s.store.View().Volumes.Get(id).Attachments[0].Device
+}

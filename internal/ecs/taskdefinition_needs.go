@@ -161,6 +161,8 @@ func (n needs) addVolume(v types.Volume) {
 // addContainer adds what a container needs, except for its logs.
 func (n needs) addContainer(c types.ContainerDefinition) {
 	n.addIf(aws.ToBool(c.Privileged), dockerCapability+"privileged-container")
+	n.addIf(slices.ContainsFunc(c.PortMappings, func(p types.PortMapping) bool { return p.ContainerPortRange != nil }),
+		capability+"network.container-port-range")
 	n.addIf(c.HealthCheck != nil, capability+"container-health-check")
 	n.addIf(len(c.DependsOn) > 0, capability+"container-ordering")
 	n.addIf(c.RestartPolicy != nil && aws.ToBool(c.RestartPolicy.Enabled), capability+"container-restart-policy")

@@ -251,6 +251,7 @@ var capabilities = []string{
 	"com.amazonaws.ecs.capability.docker-remote-api.1.35",
 	"ecs.capability.container-health-check", "ecs.capability.container-ordering", "ecs.capability.container-restart-policy",
 	"ecs.capability.docker-plugin.local", "ecs.capability.execute-command", "ecs.capability.execution-role-awslogs", "ecs.capability.external",
+	"ecs.capability.network.container-port-range",
 	"ecs.capability.pid-ipc-namespace-sharing", "ecs.capability.task-cpu-mem-limit", "ecs.capability.task-protection",
 }
 
