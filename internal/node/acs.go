@@ -142,6 +142,8 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 		if err := s.agent.engine.SetRules(ctx, m.TaskArn, m.Rules); err != nil {
 			s.agent.log.Error("cannot apply the rules of a task's security groups", "task", m.TaskArn, "error", err)
 		}
+	case *acs.PintleDeleteVolumes:
+		return s.deleteVolumes(ctx, m.VolumeIDs)
 	case *acs.PintleNames:
 		if err := s.agent.names.Learn(m); err != nil {
 			s.agent.log.Error("cannot write down the names of Cloud Map", "error", err)
@@ -154,6 +156,21 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 		s.agent.applyFault(m)
 	}
 	return nil
+}
+
+// deleteVolumes deletes volumes that were kept. A node that makes none has none.
+func (s *acsSession) deleteVolumes(ctx context.Context, ids []string) error {
+	deleted := &acs.PintleVolumesDeleted{}
+	for _, id := range ids {
+		if v := s.agent.config.BlockVolumes; v != nil {
+			if err := v.Delete(id); err != nil {
+				s.agent.log.Error("cannot delete a volume", "volume", id, "error", err)
+				continue
+			}
+		}
+		deleted.VolumeIDs = append(deleted.VolumeIDs, id)
+	}
+	return s.send(ctx, deleted)
 }
 
 // takePayload takes the tasks, and acknowledges them once all are on disk. An invalid task is reported as stopped and keeps the whole

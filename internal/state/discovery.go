@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -271,7 +272,7 @@ func (v *View) registeredAt(t *Task) (ip string, port int32) {
 }
 
 // hasInterface reports whether the task has an interface of its own, or will have one.
-func (t *Task) hasInterface() bool { return t.SubnetID() != "" || len(t.Attachments) > 0 }
+func (t *Task) hasInterface() bool { return slices.ContainsFunc(t.Attachments, IsInterface) }
 
 // BoundPort returns the port of its machine at which a container's port for a protocol, or for any, is found, or 0 while it isn't known.
 func (t *Task) BoundPort(container string, port int32, protocol ecs.TransportProtocol) int32 {

@@ -44,6 +44,7 @@ type session struct {
 	// rulesPause is how long they wait, at least.
 	rulesPause time.Duration
 	names      toldNames
+	doomed     map[string]bool // volumes that the node was told to delete
 }
 
 // serveACS runs a node's session for as long as its web socket is open.
@@ -65,6 +66,7 @@ func (l *Link) serveACS(w http.ResponseWriter, r *http.Request) {
 			settled: map[*state.Task]bool{},
 			granted: map[grant]time.Time{},
 			rules:   map[string][]byte{},
+			doomed:  map[string]bool{},
 		}).run(ctx)
 	})
 }
@@ -134,6 +136,9 @@ func (s *session) sendUpdates(ctx context.Context) error {
 			return err
 		}
 		if err := s.sendTasks(ctx, v); err != nil {
+			return err
+		}
+		if err := s.sendVolumes(ctx, v); err != nil {
 			return err
 		}
 		if err := s.renewCredentials(ctx, v); err != nil {
@@ -207,6 +212,8 @@ func (s *session) receive(ctx context.Context, b []byte) error {
 		return s.send(ctx, s.verifyStops(m))
 	case *acs.PintleNodeInventory:
 		return s.recordInventory(ctx, m)
+	case *acs.PintleVolumesDeleted:
+		return s.forgetVolumes(ctx, m)
 	case *acs.PintleTaskNetwork:
 		return s.recordTaskNetwork(ctx, m)
 	}

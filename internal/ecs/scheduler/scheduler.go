@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/placement"
 	"github.com/pintle/pintle/internal/ecs/query"
@@ -156,6 +157,7 @@ type Request struct {
 	// CapacityProvider is the provider whose instances will do. Fargate's have none: any instance will do.
 	CapacityProvider string
 	Exec             bool // commands can be executed in the task
+	Volumes          []state.TaskVolume
 	// TaskArn is the task's, if it waits. Room may be kept for it.
 	TaskArn string
 }
@@ -224,6 +226,15 @@ func placementOf(p placement.Plan) Placement {
 // executesCommands is the attribute of instances in whose tasks commands can be executed.
 const executesCommands = "ecs.capability.execute-command"
 
+// makesVolumes returns the attribute of instances that make a volume: Amazon's agent has one that was attached to its machine, and Pintle has
+// none to attach.
+func makesVolumes(v state.TaskVolume) string {
+	if v.FileSystem == "" {
+		return acs.ManagedVolumes
+	}
+	return acs.ManagedVolumes + "." + v.FileSystem
+}
+
 // request converts a task for package placement.
 func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	req := &placement.Request{
@@ -240,6 +251,9 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	}
 	if r.Exec {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: executesCommands})
+	}
+	for _, v := range r.Volumes {
+		req.Attributes = append(req.Attributes, placement.Attribute{Name: makesVolumes(v)})
 	}
 	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: memberOfProvider(p)})

@@ -44,6 +44,8 @@ type Options struct {
 	DataSets DataSets
 	// FileSystems mounts directories of shared file systems; nil if the node can't.
 	FileSystems FileSystems
+	// BlockVolumes makes volumes of a fixed size; nil if the node can't.
+	BlockVolumes BlockVolumes
 	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
 	// checked. SimulatedGPUs says that they name no hardware.
 	CPU           int64

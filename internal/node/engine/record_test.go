@@ -20,7 +20,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	code := 3
 	rec := &Record{
 		Task: newFakeTask("t", box("a", "run")), TakenAt: time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC), Network: &Network{IP: "10.0.0.2"},
-		Containers: map[string]*Container{"a": {Status: Stopped, ExitCode: &code, Ports: []Port{{80, 49153, "tcp"}}, Token: "x"}},
+		Containers: map[string]*Container{"a": {Status: Stopped, ExitCode: &code, Ports: []Port{{Container: 80, Host: 49153, Protocol: "tcp"}}, Token: "x"}},
 	}
 	for range 2 { // a new one, and one that is replaced
 		if err := rec.write(path); err != nil {
