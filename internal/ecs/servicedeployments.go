@@ -45,6 +45,9 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 			ServiceConnectConfiguration: row.ServiceConnect,
 		},
 	}
+	if err := s.connect(tx, row, td, &d); err != nil {
+		return err
+	}
 	d.Shift = newShift(row, source, &d)
 	revision := s.newRevision(row, td)
 	revision.ResolvedConfiguration = resolvedConfiguration(&d)

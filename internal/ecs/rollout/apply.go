@@ -324,6 +324,7 @@ func (s *step) rollBack(to *state.Deployment, by string) {
 	s.row.NetworkConfiguration = d.NetworkConfiguration
 	s.row.CapacityProviderStrategy = d.CapacityProviderStrategy
 	s.row.ServiceConnect = d.ServiceConnectConfiguration
+	s.tx.PublishEndpoints(d.Connect)
 	s.row.LoadBalancers = notNil(d.LoadBalancers)
 	s.row.ServiceRegistries = notNil(d.ServiceRegistries)
 	s.event("rolling back to deployment " + *d.Id + ".")

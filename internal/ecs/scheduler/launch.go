@@ -32,6 +32,7 @@ type Launch struct {
 	Constraints    []types.PlacementConstraint
 	Strategy       []types.PlacementStrategy
 	Registry       *state.TaskRegistry // where the task is registered in Cloud Map, or nil
+	Connect        *state.TaskConnect  // how it takes part in Service Connect, or nil
 	// CapacityProvider is the provider that the task belongs to; "" leaves it to the launch type.
 	CapacityProvider string
 	// MayWait applies if the task's capacity provider has managed scaling. If there is no room, the task is then
@@ -55,6 +56,7 @@ func (l *Launch) request() Request {
 		Strategy:         l.Strategy,
 		CapacityProvider: l.CapacityProvider,
 		Exec:             l.Exec,
+		Connect:          l.Connect != nil,
 	}
 }
 
@@ -209,6 +211,7 @@ func requestOf(td *state.TaskDefinition, t *state.Task) Request {
 		Strategy:         t.Waiting.Strategy,
 		CapacityProvider: aws.ToString(t.CapacityProviderName),
 		Exec:             t.EnableExecuteCommand,
+		Connect:          t.Connect != nil,
 		TaskArn:          *t.TaskArn,
 	}
 }
@@ -257,7 +260,7 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 // newTask builds a task as ECS shows it right after RunTask.
 func newTask(l *Launch, id string) *state.Task {
 	now := l.Now
-	t := &state.Task{ServiceArn: l.ServiceArn, Registry: l.Registry, Task: types.Task{
+	t := &state.Task{ServiceArn: l.ServiceArn, Registry: l.Registry, Connect: l.Connect, Task: types.Task{
 		Attachments:          []types.Attachment{},
 		Attributes:           []types.Attribute{},
 		ClusterArn:           &l.ClusterArn,

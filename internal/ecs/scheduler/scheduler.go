@@ -156,6 +156,7 @@ type Request struct {
 	// CapacityProvider is the provider whose instances will do. Fargate's have none: any instance will do.
 	CapacityProvider string
 	Exec             bool // commands can be executed in the task
+	Connect          bool // it takes part in Service Connect
 	// TaskArn is the task's, if it waits. Room may be kept for it.
 	TaskArn string
 }
@@ -224,6 +225,10 @@ func placementOf(p placement.Plan) Placement {
 // executesCommands is the attribute of instances in whose tasks commands can be executed.
 const executesCommands = "ecs.capability.execute-command"
 
+// connects is the attribute of instances whose agent has a proxy for Service Connect. It isn't AWS's ecs.capability.service-connect-v1, which
+// Amazon's agent has where its own proxy is installed: that one has a protocol of its own, which Pintle doesn't speak.
+const connects = "pintle.service-connect"
+
 // request converts a task for package placement.
 func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	req := &placement.Request{
@@ -240,6 +245,9 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	}
 	if r.Exec {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: executesCommands})
+	}
+	if r.Connect {
+		req.Attributes = append(req.Attributes, placement.Attribute{Name: connects})
 	}
 	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: memberOfProvider(p)})
