@@ -93,6 +93,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("AtOnce", c.atOnce)
 	t.Run("OwnNetwork", c.ownNetwork)
 	t.Run("Discovery", c.discovery)
+	t.Run("ServiceConnect", c.serviceConnect)
 	t.Run("SecurityGroups", c.securityGroups)
 }
 

@@ -1,0 +1,120 @@
+package test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mesh are two services of Service Connect: web in network mode awsvpc, which others reach as web:8080 by the proxy's port 8081, and two tasks
+// of api in mode bridge, which are api.mesh:9090.
+type mesh struct{ *containers }
+
+func (c *containers) startMesh(t *testing.T) *mesh {
+	t.Helper()
+	m := &mesh{c}
+	m.AWS("ecs", "update-cluster", "--cluster", "default", "--service-connect-defaults", "namespace=mesh")
+	for _, s := range []struct{ name, network, app, endpoint, more string }{
+		{"api", "bridge", `,"appProtocol":"http"`, `"clientAliases":[{"port":9090}]`,
+			`"desiredCount":2,"deploymentConfiguration":{"minimumHealthyPercent":50,"maximumPercent":100}`},
+		{"web", "awsvpc", "", `"clientAliases":[{"port":8080,"dnsName":"web"}],"ingressPortOverride":8081`,
+			`"desiredCount":1,"networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}`},
+	} {
+		m.register(t, "mesh-"+s.name, asker, `,"portMappings":[{"name":"`+s.name+`","containerPort":80`+s.app+`}],"stopTimeout":1`+
+			`,"environment":[{"name":"WHO","value":"`+s.name+`"}]`, `,"networkMode":"`+s.network+`"`)
+		m.AWS("ecs", "create-service", "--cli-input-json", fmt.Sprintf(`{"serviceName":%q,"taskDefinition":"mesh-%[1]s",%[2]s,`+
+			`"serviceConnectConfiguration":{"enabled":true,"services":[{"portName":%[1]q,%[3]s}]}}`, s.name, s.more, s.endpoint))
+	}
+	m.awaits(t, "api", 2)
+	m.awaits(t, "web", 1)
+	return m
+}
+
+// awaits waits until as many of a service's tasks are at its endpoint, all of the newest deployment.
+func (m *mesh) awaits(t *testing.T, name string, count int) {
+	t.Helper()
+	Eventually(t, fmt.Sprint(count, " tasks of ", name, " at its endpoint"), func() bool {
+		return len(m.at(name)) == count && m.AWS("ecs", "describe-services", "--services", name, "--query", "length(services[0].deployments)",
+			"--output", "text") == "1"
+	})
+}
+
+// at returns where a service's tasks are reached, as Cloud Map says.
+func (m *mesh) at(name string) []string {
+	arn := m.AWS("ecs", "describe-services", "--services", name, "--query", "services[0].deployments[0].serviceConnectResources[0].discoveryArn",
+		"--output", "text")
+	return strings.Fields(m.AWS("servicediscovery", "list-instances", "--service-id", arn, "--output", "text",
+		"--query", "Instances[].join(':',[Attributes.AWS_INSTANCE_IPV4,Attributes.AWS_INSTANCE_PORT])"))
+}
+
+// ask has the task at an address ask for a page, once. It returns "" if the task doesn't answer.
+func ask(at, question string) string {
+	resp, err := http.Get("http://" + at + "/cgi-bin/ask?" + question)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	b := make([]byte, 64)
+	n, _ := resp.Body.Read(b) //nolint:errcheck // what was read tells
+	return strings.TrimSpace(string(b[:n]))
+}
+
+// serviceConnect checks that services reach each other by their aliases, through a rolling update without a failed request, and that a task
+// that stops is reached no more.
+func (c *containers) serviceConnect(t *testing.T) {
+	m := c.startMesh(t)
+	web := m.at("web")[0] // by its ingress
+	if !strings.HasSuffix(web, ":8081") {
+		t.Errorf("web is at %s", web)
+	}
+	Eventually(t, "web reaches api", func() bool { return ask(web, "api.mesh:9090") == "api" })
+	if got := ask(m.at("api")[0], "web:8080"); got != "nothing" {
+		t.Errorf("a deployment from before web reaches it: %q", got)
+	}
+	m.update(t, web)
+	Eventually(t, "api reaches web", func() bool { return ask(m.at("api")[0], "web:8080") == "web" })
+	m.AWS("ecs", "update-service", "--service", "api", "--desired-count", "0")
+	from := time.Now()
+	Eventually(t, "web doesn't reach the tasks that stop", func() bool { return ask(web, "api.mesh:9090") == "nothing" })
+	if took := time.Since(from); took > 5*time.Second {
+		t.Errorf("a stopped task is reached for %s", took)
+	}
+	for _, name := range []string{"api", "web"} {
+		m.AWS("ecs", "delete-service", "--service", name, "--force")
+	}
+	Eventually(t, "the endpoints are gone", func() bool {
+		return m.AWS("servicediscovery", "list-services", "--query", "Services", "--output", "text") == ""
+	})
+}
+
+// update replaces the tasks of api while web asks for them.
+func (m *mesh) update(t *testing.T, web string) {
+	t.Helper()
+	over, told := make(chan bool), make(chan map[string]int)
+	go func() {
+		answers := map[string]int{}
+		for {
+			select {
+			case <-over:
+				told <- answers
+				return
+			default:
+				answers[ask(web, "api.mesh:9090")]++
+			}
+		}
+	}()
+	old := m.at("api")
+	m.AWS("ecs", "update-service", "--service", "api", "--force-new-deployment")
+	m.awaits(t, "api", 2)
+	Eventually(t, "the old tasks have stopped", func() bool {
+		return m.AWS("ecs", "list-tasks", "--service-name", "api", "--query", "length(taskArns)", "--output", "text") == "2"
+	})
+	over <- true
+	answers := <-told
+	if len(answers) != 1 || answers["api"] == 0 {
+		t.Errorf("web's requests during an update: %v", answers)
+	}
+	t.Logf("%d requests during the update; %v became %v", answers["api"], old, m.at("api"))
+}
