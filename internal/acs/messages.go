@@ -146,11 +146,7 @@ type ConnectAlias struct {
 	// IdleSeconds and RequestSeconds are the time-outs. 0 is none, and nil the default one.
 	IdleSeconds    *int32 `json:"idleSeconds,omitempty"`
 	RequestSeconds *int32 `json:"requestSeconds,omitempty"`
-	// Endpoint is the id of the NamedService with the tasks. Its name, service and cluster are for metrics.
-	Endpoint  string `json:"endpoint"`
-	Discovery string `json:"discovery"`
-	Service   string `json:"service"`
-	Cluster   string `json:"cluster"`
+	Endpoint       string `json:"endpoint"` // the id of the NamedService with the tasks
 }
 
 // ConnectIngress is a port at which the proxy lets others in to a container's.

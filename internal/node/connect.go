@@ -2,11 +2,14 @@ package node
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/connect"
 )
 
@@ -50,4 +53,16 @@ func (a *Agent) sweepProxies(ctx context.Context) error {
 		case <-each.C:
 		}
 	}
+}
+
+// withUsage adds what proxies have passed on to what their tasks used.
+func withUsage(tasks []acs.TaskMetric, usage map[string][]acs.ConnectUsage) []acs.TaskMetric {
+	for i := range tasks {
+		tasks[i].ServiceConnect = usage[tasks[i].TaskArn]
+		delete(usage, tasks[i].TaskArn)
+	}
+	for _, arn := range slices.Sorted(maps.Keys(usage)) {
+		tasks = append(tasks, acs.TaskMetric{TaskArn: arn, ContainerMetrics: []acs.ContainerMetric{}, ServiceConnect: usage[arn]})
+	}
+	return tasks
 }

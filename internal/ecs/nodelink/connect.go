@@ -29,9 +29,6 @@ func serviceConnect(v *state.View, t *state.Task, td *state.TaskDefinition) *acs
 				IdleSeconds:    row.Endpoint.IdleSeconds,
 				RequestSeconds: row.Endpoint.RequestSeconds,
 				Endpoint:       row.ID,
-				Discovery:      row.Name,
-				Service:        state.NameOf(row.Endpoint.Owner),
-				Cluster:        clusterOf(v, row.Endpoint.Owner),
 			})
 		}
 	}
@@ -44,14 +41,6 @@ func serviceConnect(v *state.View, t *state.Task, td *state.TaskDefinition) *acs
 		}
 	}
 	return out
-}
-
-// clusterOf returns the name of a service's cluster.
-func clusterOf(v *state.View, service string) string {
-	if row := v.Services.Get(service); row != nil {
-		return state.NameOf(*row.ClusterArn)
-	}
-	return ""
 }
 
 // connectDrain is how long a task that others reach goes on after it has left its endpoints, so that all proxies know before it stops.

@@ -49,7 +49,7 @@ func TestEndpointsAreTold(t *testing.T) {
 	p := next[*acs.PayloadMessage](a)
 	got := p.Tasks[0].ServiceConnect
 	alias := acs.ConnectAlias{
-		Name: "www", Port: 80, Protocol: "http", RequestSeconds: new(int32(3)), Endpoint: "srv-1", Discovery: "web", Service: "w",
+		Name: "www", Port: 80, Protocol: "http", RequestSeconds: new(int32(3)), Endpoint: "srv-1",
 	}
 	if got == nil || len(got.Ingress) != 0 || !reflect.DeepEqual(got.Aliases, []acs.ConnectAlias{alias}) {
 		t.Errorf("%+v", got)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -204,31 +205,47 @@ func (p *Proxies) Sweep(isThere func(task string) bool) {
 	}
 }
 
-// Usage is what has passed at one alias of a task's since the last call.
-type Usage struct {
-	Task  *acs.Task
-	Alias acs.ConnectAlias
-	traffic.Count
-}
+// usageTime is how long all proxies together may take to answer.
+const usageTime = 2 * time.Second
 
-// Usage returns what has passed since the last call.
-func (p *Proxies) Usage(ctx context.Context) (all []Usage) {
+// Usage returns what the proxies have passed on since the last call, by task.
+func (p *Proxies) Usage(ctx context.Context) map[string][]acs.ConnectUsage {
 	p.mu.Lock()
-	var open []*proxy
-	for _, x := range p.open {
-		open = append(open, x)
-	}
+	open := slices.Collect(maps.Values(p.open))
 	p.mu.Unlock()
+	out := map[string][]acs.ConnectUsage{}
+	ctx, cancel := context.WithTimeout(ctx, usageTime)
+	defer cancel()
 	for _, x := range open {
 		counts, err := x.counts(ctx)
 		if err != nil {
 			continue // it's being started again
 		}
-		for i, alias := range x.plan.of {
-			if i < len(counts) {
-				all = append(all, Usage{x.task, alias, counts[i]})
+		for i, a := range x.plan.of {
+			if i < len(counts) && counts[i].Connections+counts[i].Active+counts[i].Requests > 0 {
+				out[x.task.Arn] = append(out[x.task.Arn], usageOf(a.Endpoint, &counts[i]))
 			}
 		}
 	}
-	return all
+	return out
+}
+
+func usageOf(endpoint string, c *traffic.Count) acs.ConnectUsage {
+	const milli = 1000
+	return acs.ConnectUsage{
+		Endpoint:    endpoint,
+		Connections: c.Connections,
+		Active:      c.Active,
+		Bytes:       c.Bytes,
+		Requests:    c.Requests,
+		GRPC:        c.GRPC,
+		Classes:     c.Classes,
+		ResponseTime: acs.StatsSet{
+			Min:         milli * c.ResponseTime.Min,
+			Max:         milli * c.ResponseTime.Max,
+			Sum:         milli * c.ResponseTime.Sum,
+			SampleCount: c.ResponseTime.Count,
+		},
+		Targets: c.Targets,
+	}
 }

@@ -76,8 +76,9 @@ func carry(i *Instruction, sockets []*os.File, log *slog.Logger) error {
 	p.Set(i.Targets)
 	var serving sync.WaitGroup
 	for n, what := range i.Listeners {
+		serve := p.Open(listeners[1+n], what)
 		serving.Go(func() {
-			if err := p.Serve(listeners[1+n], what); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
 				log.Error("a listener has ended", "error", err)
 			}
 		})

@@ -46,13 +46,17 @@ func choose(all []standing, turn uint64) int {
 		}
 	}
 	ignore := 2*ejected > len(all)
+	if len(all) == 0 {
+		return -1
+	}
+	first := int(turn % uint64(len(all)))
 	for _, may := range []func(standing) bool{
 		func(s standing) bool { return !s.tried && !s.unhealthy && (!s.ejected || ignore) },
 		func(s standing) bool { return !s.tried && !s.unhealthy },
 		func(s standing) bool { return !s.tried },
 	} {
 		for i := range all {
-			at := int((turn + uint64(i)) % uint64(len(all)))
+			at := (first + i) % len(all)
 			if may(all[at]) {
 				return at
 			}

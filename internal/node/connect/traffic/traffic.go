@@ -78,22 +78,19 @@ func (p *Proxy) endpointLocked(id string) *endpoint {
 	return e
 }
 
-// Serve passes on what comes to a socket, until the proxy is closed.
-func (p *Proxy) Serve(l net.Listener, what Listener) error {
-	d := &door{Listener: what, proxy: p, counter: &counter{}}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
+// Open adds a listener. What it returns passes on what comes to the socket, until the proxy is closed.
+func (p *Proxy) Open(l net.Listener, what Listener) (serve func() error) {
 	p.mu.Lock()
-	d.endpoint = p.endpointLocked(what.Endpoint)
+	defer p.mu.Unlock()
+	d := &door{Listener: what, proxy: p, endpoint: p.endpointLocked(what.Endpoint), counter: &counter{}}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	context.AfterFunc(d.ctx, func() { l.Close() })
 	p.doors = append(p.doors, d)
-	if what.Protocol != "" {
-		d.server = d.newServer()
+	if what.Protocol == "" {
+		return func() error { return d.acceptTCP(l) }
 	}
-	p.mu.Unlock()
-	defer context.AfterFunc(d.ctx, func() { l.Close() })()
-	if d.server != nil {
-		return d.server.Serve(l)
-	}
-	return d.acceptTCP(l)
+	d.server = d.newServer()
+	return func() error { return d.server.Serve(l) }
 }
 
 // Set says which targets endpoints have. Requests that are under way at others come to their end.

@@ -26,7 +26,8 @@ func open(t *testing.T, what Listener) (*Proxy, string) {
 	}
 	what.Endpoint = "e"
 	ended := make(chan error, 1)
-	go func() { ended <- p.Serve(l, what) }()
+	serve := p.Open(l, what)
+	go func() { ended <- serve() }()
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
