@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// mesh are two services of Service Connect: web in network mode awsvpc, which others reach as web:8080 by the proxy's port 8081, and two tasks
-// of api in mode bridge, which are api.mesh:9090.
+// mesh are two services of Service Connect: front in network mode awsvpc, which others reach as front:8080 by the proxy's port 8081, and two tasks
+// of back in mode bridge, which are back.mesh:9090.
 type mesh struct{ *containers }
 
 func (c *containers) startMesh(t *testing.T) *mesh {
@@ -17,9 +17,9 @@ func (c *containers) startMesh(t *testing.T) *mesh {
 	m := &mesh{c}
 	m.AWS("ecs", "update-cluster", "--cluster", "default", "--service-connect-defaults", "namespace=mesh")
 	for _, s := range []struct{ name, network, app, endpoint, more string }{
-		{"api", "bridge", `,"appProtocol":"http"`, `"clientAliases":[{"port":9090}]`,
+		{"back", "bridge", `,"appProtocol":"http"`, `"clientAliases":[{"port":9090}]`,
 			`"desiredCount":2,"deploymentConfiguration":{"minimumHealthyPercent":50,"maximumPercent":100}`},
-		{"web", "awsvpc", "", `"clientAliases":[{"port":8080,"dnsName":"web"}],"ingressPortOverride":8081`,
+		{"front", "awsvpc", "", `"clientAliases":[{"port":8080,"dnsName":"front"}],"ingressPortOverride":8081`,
 			`"desiredCount":1,"networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}`},
 	} {
 		m.register(t, "mesh-"+s.name, asker, `,"portMappings":[{"name":"`+s.name+`","containerPort":80`+s.app+`}],"stopTimeout":1`+
@@ -27,8 +27,8 @@ func (c *containers) startMesh(t *testing.T) *mesh {
 		m.AWS("ecs", "create-service", "--cli-input-json", fmt.Sprintf(`{"serviceName":%q,"taskDefinition":"mesh-%[1]s",%[2]s,`+
 			`"serviceConnectConfiguration":{"enabled":true,"services":[{"portName":%[1]q,%[3]s}]}}`, s.name, s.more, s.endpoint))
 	}
-	m.awaits(t, "api", 2)
-	m.awaits(t, "web", 1)
+	m.awaits(t, "back", 2)
+	m.awaits(t, "front", 1)
 	return m
 }
 
@@ -65,32 +65,43 @@ func ask(at, question string) string {
 // that stops is reached no more.
 func (c *containers) serviceConnect(t *testing.T) {
 	m := c.startMesh(t)
-	web := m.at("web")[0] // by its ingress
-	if !strings.HasSuffix(web, ":8081") {
-		t.Errorf("web is at %s", web)
+	front := m.at("front")[0] // by its ingress
+	if !strings.HasSuffix(front, ":8081") {
+		t.Errorf("front is at %s", front)
 	}
-	Eventually(t, "web reaches api", func() bool { return ask(web, "api.mesh:9090") == "api" })
-	if got := ask(m.at("api")[0], "web:8080"); got != "nothing" {
-		t.Errorf("a deployment from before web reaches it: %q", got)
+	Eventually(t, "front reaches back", func() bool { return ask(front, "back.mesh:9090") == "back" })
+	if got := ask(m.at("back")[0], "front:8080"); got != "nothing" {
+		t.Errorf("a deployment from before front reaches it: %q", got)
 	}
-	m.update(t, web)
-	Eventually(t, "api reaches web", func() bool { return ask(m.at("api")[0], "web:8080") == "web" })
-	m.AWS("ecs", "update-service", "--service", "api", "--desired-count", "0")
+	m.update(t, front)
+	Eventually(t, "back reaches front", func() bool { return ask(m.at("back")[0], "front:8080") == "front" })
+	m.AWS("ecs", "update-service", "--service", "back", "--desired-count", "0")
 	from := time.Now()
-	Eventually(t, "web doesn't reach the tasks that stop", func() bool { return ask(web, "api.mesh:9090") == "nothing" })
+	Eventually(t, "front doesn't reach the tasks that stop", func() bool { return ask(front, "back.mesh:9090") == "nothing" })
 	if took := time.Since(from); took > 5*time.Second {
 		t.Errorf("a stopped task is reached for %s", took)
 	}
-	for _, name := range []string{"api", "web"} {
+	m.end(t)
+}
+
+// end deletes what startMesh has made.
+func (m *mesh) end(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"back", "front"} {
 		m.AWS("ecs", "delete-service", "--service", name, "--force")
 	}
 	Eventually(t, "the endpoints are gone", func() bool {
-		return m.AWS("servicediscovery", "list-services", "--query", "Services", "--output", "text") == ""
+		return m.AWS("servicediscovery", "list-services", "--filters", "Name=NAMESPACE_ID,Values="+m.namespace(), "--query", "Services", "--output", "text") == ""
 	})
+	m.AWS("servicediscovery", "delete-namespace", "--id", m.namespace())
 }
 
-// update replaces the tasks of api while web asks for them.
-func (m *mesh) update(t *testing.T, web string) {
+func (m *mesh) namespace() string {
+	return m.AWS("servicediscovery", "list-namespaces", "--query", "Namespaces[?Name=='mesh'].Id", "--output", "text")
+}
+
+// update replaces the tasks of back while front asks for them.
+func (m *mesh) update(t *testing.T, front string) {
 	t.Helper()
 	over, told := make(chan bool), make(chan map[string]int)
 	go func() {
@@ -101,20 +112,20 @@ func (m *mesh) update(t *testing.T, web string) {
 				told <- answers
 				return
 			default:
-				answers[ask(web, "api.mesh:9090")]++
+				answers[ask(front, "back.mesh:9090")]++
 			}
 		}
 	}()
-	old := m.at("api")
-	m.AWS("ecs", "update-service", "--service", "api", "--force-new-deployment")
-	m.awaits(t, "api", 2)
+	old := m.at("back")
+	m.AWS("ecs", "update-service", "--service", "back", "--force-new-deployment")
+	m.awaits(t, "back", 2)
 	Eventually(t, "the old tasks have stopped", func() bool {
-		return m.AWS("ecs", "list-tasks", "--service-name", "api", "--query", "length(taskArns)", "--output", "text") == "2"
+		return m.AWS("ecs", "list-tasks", "--service-name", "back", "--query", "length(taskArns)", "--output", "text") == "2"
 	})
 	over <- true
 	answers := <-told
-	if len(answers) != 1 || answers["api"] == 0 {
-		t.Errorf("web's requests during an update: %v", answers)
+	if len(answers) != 1 || answers["back"] == 0 {
+		t.Errorf("front's requests during an update: %v", answers)
 	}
-	t.Logf("%d requests during the update; %v became %v", answers["api"], old, m.at("api"))
+	t.Logf("%d requests during the update; %v became %v", answers["back"], old, m.at("back"))
 }
