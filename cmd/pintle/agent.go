@@ -429,6 +429,7 @@ const readyTimeout = 10 * time.Second
 
 // agent returns a node. If c names an instance type, the node simulates it; otherwise it's this machine.
 func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c node.Config) (*node.Agent, error) {
+	c.Proxy = proxyProgram
 	c.Region = config.Region
 	c.Zone = cmp.Or(f.Zone, config.Region+"a")
 	c.Version = version

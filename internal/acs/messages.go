@@ -131,6 +131,31 @@ type Task struct {
 	// NetworkRules are what its security groups let in and out, or nil if it's in none. It's Pintle's own, as PintleTaskRules is,
 	// which changes them.
 	NetworkRules *NetworkRules `json:"pintleNetworkRules,omitempty"`
+	// ServiceConnect is how it takes part in Service Connect, or nil. It's Pintle's own: Amazon's agent expects the proxy's whole configuration.
+	ServiceConnect *ServiceConnect `json:"pintleServiceConnect,omitempty"`
+}
+
+// ServiceConnect is what a task's proxy does as long as the task runs. Where the endpoints' tasks are is told by PintleNames.
+type ServiceConnect struct {
+	Aliases []ConnectAlias   `json:"aliases,omitempty"`
+	Ingress []ConnectIngress `json:"ingress,omitempty"`
+}
+
+// ConnectAlias is a name and a port at which the task's containers reach an endpoint.
+type ConnectAlias struct {
+	Name     string `json:"name"`
+	Port     uint16 `json:"port"`
+	Protocol string `json:"protocol,omitempty"` // http, http2, grpc or, if it's empty, TCP
+	// IdleSeconds and RequestSeconds are the time-outs. 0 is none, and nil the default one.
+	IdleSeconds    *int32 `json:"idleSeconds,omitempty"`
+	RequestSeconds *int32 `json:"requestSeconds,omitempty"`
+	Endpoint       string `json:"endpoint"` // the id of the NamedService with the tasks
+}
+
+// ConnectIngress is a port at which the proxy lets others in to a container's.
+type ConnectIngress struct {
+	Port          uint16 `json:"port"`
+	ContainerPort uint16 `json:"containerPort"`
 }
 
 // Association pins a device to containers. Type is gpu, and Name is the device's id.
@@ -491,7 +516,7 @@ type Zone struct {
 	TTL  uint32 `json:"ttl"`  // of negative answers, in seconds
 }
 
-// NamedService is a service with a name.
+// NamedService is a service with a name, or without records an endpoint of Service Connect.
 type NamedService struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`    // without a dot at its end

@@ -368,6 +368,9 @@ func (a *Agent) attributes() map[string]string {
 	if a.enforcesGroups() {
 		m["pintle.security-groups"] = "enforced"
 	}
+	if a.canConnect() {
+		m[connectAttribute] = ""
+	}
 	if a.routesLogs() {
 		for _, c := range firelensCapabilities {
 			m[c] = ""

@@ -59,8 +59,11 @@ type Options struct {
 	Networks  Networks
 	Address   string
 	Connected func(taskArn string, n Network)
-	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing.
-	Attend func(netns string, task *acs.Task) (stop func(), err error)
+	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing. The name is
+	// that of the container whose namespace it is, or "" for the whole task's.
+	Attend func(netns string, task *acs.Task, container string) (stop func(), err error)
+	// Hosts are what a task's containers find in /etc/hosts besides their own, as name:address; nil is nothing.
+	Hosts func(task *acs.Task) []string
 	// NameServer returns the address at which the agent answers names in the namespaces that it attends, or "" if it answers none.
 	NameServer func() string
 	// Restrict makes what a task's security groups let pass hold in a network namespace, with the ports that its container publishes in
