@@ -44,6 +44,7 @@ type session struct {
 	// rulesPause is how long they wait, at least.
 	rulesPause time.Duration
 	names      toldNames
+	prefetch   toldImages
 	doomed     map[string]bool // volumes that the node was told to delete
 }
 
@@ -141,6 +142,9 @@ func (s *session) sendUpdates(ctx context.Context) error {
 		if err := s.sendVolumes(ctx, v); err != nil {
 			return err
 		}
+		if err := s.sendPrefetch(ctx, v); err != nil {
+			return err
+		}
 		if err := s.renewCredentials(ctx, v); err != nil {
 			return err
 		}
@@ -164,6 +168,8 @@ func (s *session) wait(ctx context.Context, v *state.View, beat <-chan time.Time
 		due = time.After(namesPause)
 	case s.late:
 		due = time.After(s.rulesPause)
+	case s.prefetch.late:
+		due = time.After(prefetchPause)
 	}
 	select {
 	case <-v.ChangedCh(watching):
