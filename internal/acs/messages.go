@@ -57,6 +57,9 @@ type TaskIdentifier struct {
 	TaskArn        string `json:"taskArn"`
 	DesiredStatus  string `json:"desiredStatus"`
 	TaskClusterArn string `json:"taskClusterArn"`
+	// LastStatus, in a manifest, is RUNNING if the node has reported that the task runs. It's Pintle's own: such a task isn't on its way to the
+	// node any more, so an agent that doesn't know it has lost it.
+	LastStatus string `json:"lastStatus,omitempty"`
 }
 
 // TaskStopVerificationMessage asks whether to stop tasks that a manifest doesn't name.

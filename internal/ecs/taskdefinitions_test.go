@@ -303,7 +303,7 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 				withFirelens(types.FirelensConfiguration{Type: "fluentbit"}, nil, "")(in)
 				in.ContainerDefinitions[0].FirelensConfiguration = &types.FirelensConfiguration{Type: "fluentd"}
 			},
-			client, "[main router]",
+			client, "main, router",
 		},
 		"a router of no kind": {withFirelens(types.FirelensConfiguration{Type: "vector"}, nil, ""), client, "vector"},
 		"a router's file of no kind": {

@@ -226,8 +226,8 @@ func (s *acsSession) newAck(message string) *acs.AckRequest {
 	return &acs.AckRequest{Cluster: s.agent.config.Cluster, ContainerInstance: s.agent.Instance(), MessageID: message}
 }
 
-// compareManifest asks about tasks that run here but aren't in the manifest, and reports again the end of tasks that are in it but have
-// ended.
+// compareManifest asks about tasks that run here but aren't in the manifest, and reports the end of tasks that are in it but have ended or
+// were lost.
 func (s *acsSession) compareManifest(ctx context.Context, m *acs.TaskManifestMessage) error {
 	if m.Timeline <= s.highest {
 		return nil
@@ -237,6 +237,9 @@ func (s *acsSession) compareManifest(ctx context.Context, m *acs.TaskManifestMes
 	for _, t := range m.Tasks {
 		wanted[t.TaskArn] = t.DesiredStatus == "RUNNING"
 		s.agent.engine.Remind(t.TaskArn)
+		if t.LastStatus == "RUNNING" {
+			s.agent.engine.EndLost(t.TaskArn)
+		}
 	}
 	var candidates []acs.TaskIdentifier
 	for _, arn := range s.agent.engine.Running() {
