@@ -1788,6 +1788,9 @@ assert efs.describe_lifecycle_configuration(FileSystemId=fs)["LifecyclePolicies"
 assert efs.describe_backup_policy(FileSystemId=fs)["BackupPolicy"]["Status"] == "ENABLED"
 efs.put_backup_policy(FileSystemId=fs, BackupPolicy={"Status": "DISABLED"})
 refused("PolicyNotFound", efs.describe_file_system_policy, FileSystemId=fs)
+refused("BadRequest", efs.update_file_system_protection, FileSystemId=fs, ReplicationOverwriteProtection="REPLICATING")
+efs.update_file_system_protection(FileSystemId=fs, ReplicationOverwriteProtection="DISABLED")
+assert efs.describe_file_systems(FileSystemId=fs)["FileSystems"][0]["FileSystemProtection"]["ReplicationOverwriteProtection"] == "DISABLED"
 point = efs.create_access_point(
     FileSystemId=system["FileSystemArn"], ClientToken="p", PosixUser={"Uid": 1000, "Gid": 1000},
     RootDirectory={"Path": "/app", "CreationInfo": {"OwnerUid": 1000, "OwnerGid": 1000, "Permissions": "750"}})["AccessPointId"]

@@ -488,6 +488,20 @@ type NetworkRule struct {
 	Peers []string `json:"peers"`
 }
 
+// Prefetching is the attribute of nodes that want to know of images before their tasks do.
+const Prefetching = "pintle.prefetch"
+
+// PintlePrefetch tells a node which images its next tasks may have, the most urgent first, instead of those that it was told before.
+type PintlePrefetch struct {
+	Images []PrefetchImage `json:"images"`
+}
+
+// PrefetchImage is an image that the node may pull as itself.
+type PrefetchImage struct {
+	Image                  string                  `json:"image"`
+	RegistryAuthentication *RegistryAuthentication `json:"registryAuthentication,omitempty"`
+}
+
 // PintleDeleteVolumes tells a node to delete volumes that it has kept.
 type PintleDeleteVolumes struct {
 	VolumeIDs []string `json:"volumeIds"`
@@ -550,6 +564,7 @@ func (*PintleExecute) messageType() string                { return "PintleExecut
 func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }
 func (*PintleTaskRules) messageType() string              { return "PintleTaskRules" }
+func (*PintlePrefetch) messageType() string               { return "PintlePrefetch" }
 func (*PintleDeleteVolumes) messageType() string          { return "PintleDeleteVolumes" }
 func (*PintleVolumesDeleted) messageType() string         { return "PintleVolumesDeleted" }
 func (*PintleNames) messageType() string                  { return "PintleNames" }

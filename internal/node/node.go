@@ -66,6 +66,7 @@ type Config struct {
 	Keep         time.Duration // of stopped tasks; 0 is three hours
 	StrictLogs   bool          // a missing log group fails the task, as on AWS
 	Pull         engine.PullBehavior
+	Prefetch     bool  // pull images before tasks want them
 	ImageBudget  int64 // how many bytes images may take; 0 is no limit
 	// BlockInstanceMetadata keeps tasks in network mode awsvpc from the instance metadata service.
 	BlockInstanceMetadata bool

@@ -354,6 +354,9 @@ func (a *Agent) attributes() map[string]string {
 		m["ecs.capability.efs"] = ""
 		m["ecs.capability.efsAuth"] = ""
 	}
+	if a.config.Prefetch {
+		m[acs.Prefetching] = ""
+	}
 	if a.hasBlockVolumes() {
 		m["ecs.capability.storage.ebs-task-volume-attach"] = ""
 		m[acs.ManagedVolumes] = ""

@@ -44,6 +44,7 @@ type session struct {
 	// rulesPause is how long they wait, at least.
 	rulesPause time.Duration
 	names      toldNames
+	prefetch   toldImages
 	doomed     map[string]bool // volumes that the node was told to delete
 	// drained is when the first of the tasks that drain may be told to stop; zero if none drains.
 	drained time.Time
@@ -143,6 +144,9 @@ func (s *session) sendUpdates(ctx context.Context) error {
 		if err := s.sendVolumes(ctx, v); err != nil {
 			return err
 		}
+		if err := s.sendPrefetch(ctx, v); err != nil {
+			return err
+		}
 		if err := s.renewCredentials(ctx, v); err != nil {
 			return err
 		}
@@ -166,6 +170,8 @@ func (s *session) wait(ctx context.Context, v *state.View, beat <-chan time.Time
 		due = time.After(namesPause)
 	case s.late:
 		due = time.After(s.rulesPause)
+	case s.prefetch.late:
+		due = time.After(prefetchPause)
 	}
 	if !s.drained.IsZero() {
 		drained = time.After(s.drained.Sub(s.link.opts.Now()))

@@ -88,7 +88,9 @@ type Engine struct {
 	opts   Options
 	ledger *ledger
 	images *images
-	write  func(path string, r *Record) error // Record.write, except in tests
+
+	prefetcher *prefetcher
+	write      func(path string, r *Record) error // Record.write, except in tests
 
 	healthNews atomic.Bool // whether a container's health has changed and nobody has asked since
 
@@ -123,7 +125,7 @@ func Open(opts Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), images: images, tasks: map[string]*task{}, tokens: map[string]*task{},
-		damaged: map[string]string{}, tidied: make(chan struct{}), cleared: make(chan struct{}),
+		damaged: map[string]string{}, tidied: make(chan struct{}), cleared: make(chan struct{}), prefetcher: newPrefetcher(),
 		write: func(path string, r *Record) error { return r.write(path) },
 	}
 	return e, e.readRecords()
@@ -179,6 +181,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	orphans := e.adopt(ctx, found)
 	e.running.Go(func() { e.removeOrphans(ctx, orphans) })
+	e.running.Go(func() { e.prefetch(ctx) })
 	e.sweep(ctx)
 	e.mu.Lock()
 	e.ctx = nil // tasks from now on are the next agent's
