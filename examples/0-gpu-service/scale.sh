@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 taskdef=${TASKDEF:-taskdef.json}
+image=${IMAGE:-ubuntu}                # build_image.sh makes one
 most=${MOST:-4}                       # tasks
 port=${EXPORTER_PORT:-9400}           # of the dcgm-exporter on each machine
 stress=${STRESS_DIR:-/tmp/gpu-service} # the tasks' GPUs are as busy as the file stress in it says
@@ -38,8 +39,9 @@ esac
 mkdir -p "$stress" && rm -f "$stress/stress"
 trap 'rm -f "$stress/stress"' EXIT
 
-aws ecs register-task-definition --cli-input-json "$(sed "s#9400#$port#g; s#/tmp/gpu-service#$stress#g" "$taskdef")" --query taskDefinition.taskDefinitionArn --output text
-aws ecs create-service --service-name gpu-service --task-definition gpu-service --desired-count 1 --query service.serviceArn --output text
+aws ecs register-task-definition --cli-input-json "$(sed "s#\"ubuntu\"#\"$image\"#; s#9400#$port#g; s#/tmp/gpu-service#$stress#g" "$taskdef")" \
+  ${TASK_ROLE:+--task-role-arn "$TASK_ROLE"} --query taskDefinition.taskDefinitionArn --output text
+aws ecs create-service --service-name gpu-service --task-definition gpu-service --desired-count 1 ${EXECUTE:+--enable-execute-command} --query service.serviceArn --output text
 scalable register-scalable-target --min-capacity 1 --max-capacity "$most" >/dev/null
 scalable put-scaling-policy --policy-name gpu --policy-type TargetTrackingScaling \
   --target-tracking-scaling-policy-configuration file://policy.json --query 'Alarms[].AlarmName' --output text

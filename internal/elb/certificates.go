@@ -155,10 +155,7 @@ func (p *policy) describe() types.SslPolicy {
 func (s *Service) DescribeSSLPolicies(_ context.Context, in *api.DescribeSSLPoliciesInput) (*api.DescribeSSLPoliciesOutput, error) {
 	var rows []types.SslPolicy
 	for i := range policies {
-		if in.LoadBalancerType != "" && !slices.Contains(both, string(in.LoadBalancerType)) {
-			continue
-		}
-		if len(in.Names) == 0 || slices.Contains(in.Names, policies[i].name) {
+		if len(in.Names) == 0 && in.LoadBalancerType != types.LoadBalancerTypeEnumGateway || slices.Contains(in.Names, policies[i].name) {
 			rows = append(rows, policies[i].describe())
 		}
 	}

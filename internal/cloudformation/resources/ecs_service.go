@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -190,10 +191,14 @@ func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error)
 		return true, nil // its task sets are resources of their own
 	}
 	for _, d := range found.Deployments {
-		if d.RolloutState == types.DeploymentRolloutStateFailed || isTakenBack(d, aws.ToString(v.TaskDefinition)) {
-			return false, template.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+
-				"triggered'.\" (HandlerErrorCode: GeneralServiceException): %s", aws.ToString(d.RolloutStateReason))
+		reason := aws.ToString(d.RolloutStateReason)
+		if isTakenBack(d, aws.ToString(v.TaskDefinition)) {
+			reason = cmp.Or(whyTakenBack(ctx, s, arn, v), reason)
+		} else if d.RolloutState != types.DeploymentRolloutStateFailed {
+			continue
 		}
+		return false, template.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+
+			"triggered'.\" (HandlerErrorCode: GeneralServiceException): %s", reason)
 	}
 	return len(found.Deployments) == 1 && found.RunningCount == found.DesiredCount &&
 		found.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted, nil
@@ -204,6 +209,16 @@ func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error)
 func isTakenBack(d types.Deployment, taskDefinition string) bool {
 	wanted := state.NameOf(taskDefinition)
 	return aws.ToString(d.Status) == "PRIMARY" && strings.Contains(wanted, ":") && state.NameOf(aws.ToString(d.TaskDefinition)) != wanted
+}
+
+// whyTakenBack returns why ECS has rolled back a service's latest deployment, if the stack's role may ask. The one that is back tells of itself
+// only.
+func whyTakenBack(ctx context.Context, s Step, arn string, v *service) string {
+	out, err := call.Do[ecs.ListServiceDeploymentsOutput](ctx, s.Services, &ecs.ListServiceDeploymentsInput{Service: &arn, Cluster: v.Cluster})
+	if err != nil || len(out.ServiceDeployments) == 0 {
+		return ""
+	}
+	return aws.ToString(out.ServiceDeployments[0].StatusReason)
 }
 
 func liveService(ctx context.Context, s Step, arn string, asked *service) (*service, error) {

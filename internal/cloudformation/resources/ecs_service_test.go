@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,21 +11,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// oneService answers DescribeServices with a service that has one task and one deployment.
+// oneService answers DescribeServices with a service that has one task and one deployment, which an alarm has ended if it's rolled back.
 type oneService struct {
 	state          types.DeploymentRolloutState
 	taskDefinition string
 }
 
-func (s oneService) Call(context.Context, any) (any, error) {
+func (s oneService) Call(_ context.Context, in any) (any, error) {
+	if _, ok := in.(*ecs.ListServiceDeploymentsInput); ok {
+		return &ecs.ListServiceDeploymentsOutput{ServiceDeployments: []types.ServiceDeploymentBrief{
+			{StatusReason: aws.String("ECS deployment alarms: alarm detected.")}, {StatusReason: aws.String("an older one's")},
+		}}, nil
+	}
 	return &ecs.DescribeServicesOutput{Services: []types.Service{{
 		Status:       aws.String("ACTIVE"),
 		DesiredCount: 1,
 		RunningCount: 1,
 		Deployments: []types.Deployment{{
-			Status:         aws.String("PRIMARY"),
-			RolloutState:   s.state,
-			TaskDefinition: aws.String("arn:aws:ecs:us-east-1:000000000000:task-definition/" + s.taskDefinition),
+			Status:             aws.String("PRIMARY"),
+			RolloutState:       s.state,
+			RolloutStateReason: aws.String("ECS deployment: " + string(s.state)),
+			TaskDefinition:     aws.String("arn:aws:ecs:us-east-1:000000000000:task-definition/" + s.taskDefinition),
 		}},
 	}}}, nil
 }
@@ -34,22 +41,23 @@ func TestIsSteady(t *testing.T) {
 	const completed, failed, begun = types.DeploymentRolloutStateCompleted, types.DeploymentRolloutStateFailed, types.DeploymentRolloutStateInProgress
 	const arn = "arn:aws:ecs:us-east-1:000000000000:task-definition/shop:2"
 	for _, c := range []struct {
-		name          string
-		is            oneService
-		wanted        string
-		steady, fails bool
+		name   string
+		is     oneService
+		wanted string
+		steady bool
+		fails  string
 	}{
 		{name: "complete", is: oneService{completed, "shop:2"}, wanted: arn, steady: true},
 		{name: "complete, by family and revision", is: oneService{completed, "shop:2"}, wanted: "shop:2", steady: true},
 		{name: "complete, by family", is: oneService{completed, "shop:2"}, wanted: "shop", steady: true},
 		{name: "begun", is: oneService{begun, "shop:2"}, wanted: arn},
-		{name: "failed", is: oneService{failed, "shop:2"}, wanted: arn, fails: true},
-		{name: "rolled back", is: oneService{completed, "shop:1"}, wanted: arn, fails: true},
-		{name: "rolling back", is: oneService{begun, "shop:1"}, wanted: arn, fails: true},
+		{name: "failed", is: oneService{failed, "shop:2"}, wanted: arn, fails: "ECS deployment: FAILED"},
+		{name: "rolled back", is: oneService{completed, "shop:1"}, wanted: arn, fails: "ECS deployment alarms: alarm detected."},
+		{name: "rolling back", is: oneService{begun, "shop:1"}, wanted: arn, fails: "ECS deployment alarms: alarm detected."},
 		{name: "without a definition", is: oneService{completed, ""}, wanted: "", steady: true},
 	} {
 		steady, err := isSteady(t.Context(), Step{Services: c.is}, "arn", &service{TaskDefinition: &c.wanted})
-		if steady != c.steady || (err != nil) != c.fails {
+		if steady != c.steady || (err != nil) != (c.fails != "") || err != nil && !strings.HasSuffix(err.Error(), c.fails) {
 			t.Errorf("%s: %v, %v", c.name, steady, err)
 		}
 	}
