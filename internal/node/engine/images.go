@@ -186,7 +186,7 @@ func (i *images) settle() {
 // tidyImages removes the images that were not used for longest until the others fit into the budget.
 func (e *Engine) tidyImages(ctx context.Context) error {
 	keeper, ok := e.opts.Runtime.(imageKeeper)
-	if !ok || e.opts.ImageBudget == 0 || e.opts.Pull == PullPreferCached || !e.images.mayExceed() {
+	if !ok || e.opts.ImageBudget == 0 || e.opts.Pull == PullPreferCached || !e.images.mayExceed() || e.prefetcher.pulling.Load() {
 		return nil
 	}
 	var failed error

@@ -15,6 +15,8 @@ import (
 const (
 	// prefetchPause is how long an image isn't prefetched that couldn't be, or for which there's no room.
 	prefetchPause = 10 * time.Minute
+	// prefetchTimeout is how long an image may take. Meanwhile no image is removed, lest one go for what may itself go at the end.
+	prefetchTimeout = 30 * time.Minute
 	// tooLargePause is how long one isn't that had to go again, for its bytes had come.
 	tooLargePause = 24 * time.Hour
 )
@@ -23,6 +25,7 @@ const (
 type prefetcher struct {
 	news    chan struct{} // receives when there are others to prefetch
 	fetched atomic.Int64
+	pulling atomic.Bool
 
 	mu     sync.Mutex
 	wanted []acs.PrefetchImage
@@ -125,7 +128,9 @@ func (e *Engine) prefetchImage(ctx context.Context, image acs.PrefetchImage) err
 		return err
 	}
 	used := e.images.lastUse(image.Image)
-	err = within(ctx, pullTimeout, "pulled", func(ctx context.Context) error {
+	e.prefetcher.pulling.Store(true)
+	defer e.prefetcher.pulling.Store(false)
+	err = within(ctx, prefetchTimeout, "prefetched", func(ctx context.Context) error {
 		_, err := e.opts.Runtime.Pull(ctx, image.Image, auth)
 		return err
 	})

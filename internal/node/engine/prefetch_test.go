@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -53,6 +54,27 @@ func TestPrefetch(t *testing.T) {
 			}, func(o *Options) { o.ImageBudget = c.budget })
 		})
 	}
+}
+
+// TestNothingGoesForAPrefetch: while an image comes that may be too large, those that nobody uses stay.
+func TestNothingGoesForAPrefetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.stored = map[string]bool{"old": true}
+		a := w.start(t, t.TempDir(), func(o *Options) { o.ImageBudget = 1 })
+		defer a.kill()
+		a.engine.Prefetch(prefetched("slowpull@10m"))
+		later(time.Second)
+		w.mu.Lock()
+		w.stored["part"] = true // of what comes
+		w.mu.Unlock()
+		later(9 * time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.stored["old"] {
+			t.Errorf("left are %v", w.stored)
+		}
+	})
 }
 
 // TestPrefetchedImageInUse: an image that is more than the budget stays if a task has begun to use it meanwhile.
