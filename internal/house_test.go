@@ -33,6 +33,7 @@ var ground = map[string]rule{
 	"instancetype": {nil, "it is data"},
 	"plaintext":    {nil, "nodes use it, too"},
 	"pattern":      {nil, "every process links it, a shim beside each container too"},
+	"sdkhttp":      {nil, "whoever calls a control plane through the SDK uses it"},
 	"shellword":    {nil, "it computes, and no more"},
 	"sqlitefile":   {[]string{"file", "disk"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/runtime/oci"
+	"github.com/pintle/pintle/internal/sdkhttp"
 )
 
 var (
@@ -111,6 +112,7 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 		Region:           "us-east-1",
 		BaseEndpoint:     aws.String("http://" + address),
 		RetryMaxAttempts: 60,
+		HTTPClient:       sdkhttp.New(),
 		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -386,6 +388,7 @@ func TestKillsWithServices(t *testing.T) {
 		Region:           "us-east-1",
 		BaseEndpoint:     aws.String("http://" + address),
 		RetryMaxAttempts: 60,
+		HTTPClient:       sdkhttp.New(),
 		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

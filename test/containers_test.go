@@ -87,6 +87,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("Volume", c.volume)
 	t.Run("DataSets", c.dataSets)
 	t.Run("FileSystems", c.fileSystems)
+	t.Run("BlockVolumes", c.blockVolumes)
 	t.Run("Stop", c.stop)
 	t.Run("Inside", c.inside)
 	t.Run("Shell", c.shell)
@@ -122,15 +123,24 @@ func (c *containers) memoryLimit(t *testing.T) {
 	}
 }
 
-// port checks that a container's port is reachable where describe-tasks says.
+// port checks that a container's port is reachable where describe-tasks says, and so is one of a range.
 func (c *containers) port(t *testing.T) {
-	c.register(t, "web", "echo hello > /index.html; httpd -f -p 80 -h /", `,"portMappings":[{"containerPort":80}],"stopTimeout":2`, "")
+	c.register(t, "web", "echo hello > /index.html; httpd -p 82 -h /; httpd -f -p 80 -h /",
+		`,"portMappings":[{"containerPort":80},{"containerPortRange":"81-83"}],"stopTimeout":2`, "")
 	web, _ := c.run(t, "web", `{}`)
 	c.Await(web, "RUNNING")
 	port := c.AWS("ecs", "describe-tasks", "--tasks", web, "--query", "tasks[0].containers[0].networkBindings[0].hostPort",
 		"--output", "text")
 	if body := get(t, "http://127.0.0.1:"+port+"/"); body != "hello\n" {
 		t.Errorf("port %s answers %q", port, body)
+	}
+	hosts := c.AWS("ecs", "describe-tasks", "--tasks", web, "--query",
+		"tasks[0].containers[0].networkBindings[?containerPortRange=='81-83'].hostPortRange", "--output", "text")
+	var first, last int
+	if _, err := fmt.Sscanf(hosts, "%d-%d", &first, &last); err != nil || last != first+2 {
+		t.Errorf("the range 81-83 is bound to %q", hosts)
+	} else if body := get(t, fmt.Sprintf("http://127.0.0.1:%d/", first+1)); body != "hello\n" {
+		t.Errorf("a port of the range answers %q", body)
 	}
 	c.AWS("ecs", "stop-task", "--task", web)
 }

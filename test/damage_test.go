@@ -37,6 +37,7 @@ import (
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/file/damagetest"
 	"github.com/pintle/pintle/internal/plane"
+	"github.com/pintle/pintle/internal/sdkhttp"
 )
 
 var damageTrials = flag.Int("damage.trials", 24, "how many files of a data directory are damaged at random")
@@ -59,7 +60,7 @@ func storesAt(endpoint string) stores {
 		BaseEndpoint:     &endpoint,
 		RetryMaxAttempts: 1,
 		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
-		HTTPClient:       &http.Client{Transport: wholeAnswers{http.DefaultTransport.(*http.Transport).Clone()}},
+		HTTPClient:       sdkhttp.New(),
 	}
 	return stores{
 		s3:      s3.NewFromConfig(c, func(o *s3.Options) { o.UsePathStyle = true }),
@@ -68,25 +69,6 @@ func storesAt(endpoint string) stores {
 		metrics: cloudwatch.NewFromConfig(c),
 		ecs:     ecs.NewFromConfig(c),
 	}
-}
-
-// wholeAnswers reads an answer to its end before anybody sees it. The SDK closes a request's body as soon as its answer begins. If
-// net/http is still looking for the body's end, it takes that for a failure, closes the connection, and the answer's rest is lost.
-type wholeAnswers struct{ *http.Transport }
-
-// RoundTrip implements http.RoundTripper.
-func (w wholeAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := w.Transport.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
-	b, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return nil, err
-	}
-	answer.Body = io.NopCloser(bytes.NewReader(b))
-	return answer, nil
 }
 
 // kept is the stored data of a control plane, by names that start with the store's.

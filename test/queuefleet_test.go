@@ -25,6 +25,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/pintle/pintle/internal/sdkhttp"
 )
 
 var (
@@ -146,6 +148,7 @@ func (f *queueFleet) watch() *watched {
 		BaseEndpoint:     &f.Endpoint,
 		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
 		RetryMaxAttempts: 1,
+		HTTPClient:       sdkhttp.New(),
 	}
 	groups, services, queues := autoscaling.NewFromConfig(config), ecs.NewFromConfig(config), sqs.NewFromConfig(config)
 	url := f.queueURL(fleetQueue)

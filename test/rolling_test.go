@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/sdkhttp"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -101,6 +102,7 @@ func (p *Pintle) sdk() *ecs.Client {
 		Region:           "us-east-1",
 		BaseEndpoint:     &p.Endpoint,
 		RetryMaxAttempts: 1,
+		HTTPClient:       sdkhttp.New(),
 		Credentials:      credentials.NewStaticCredentialsProvider(p.key, p.secret, ""),
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -129,6 +130,77 @@ func (c *containers) fileSystems(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(root, "fs-0123456789abcdef0/d/f")); string(b) != "hello\nhello\n" || err != nil {
 		t.Errorf("the file system has %q, %v", b, err)
 	}
+}
+
+// blockVolumes checks that a task has as much room as it asked for and no more, across a kill of the agent, and that its volume is gone when it
+// has ended, unless it's to be kept.
+func (c *containers) blockVolumes(t *testing.T) {
+	for family, script := range map[string]string{
+		"fills":  "dd if=/dev/zero of=/w/f bs=1M count=2048 || wc -c < /w/f; echo wrote",
+		"writes": "echo hello > /w/f; echo wrote",
+	} {
+		c.register(t, family, "trap 'exit 7' TERM; "+script+"; while :; do sleep 0.1; done",
+			toLogs+`,"mountPoints":[{"sourceVolume":"w","containerPath":"/w"}]`, `,"volumes":[{"name":"w","configuredAtLaunch":true}]`)
+	}
+	launch := func(family string, size int, deletes bool) (task string) {
+		task, _ = c.run(t, family, `{}`, "--volume-configurations", fmt.Sprintf(`[{"name":"w","managedEBSVolume":{"roleArn":
+			"arn:aws:iam::000000000000:role/ecsInfrastructureRole","sizeInGiB":%d,"filesystemType":"ext4","terminationPolicy":{"deleteOnTermination":%t}}}]`,
+			size, deletes))
+		return task
+	}
+	volumes := func(query string) string {
+		return c.AWS("ec2", "describe-volumes", "--filters", "Name=tag:AmazonECSManaged,Values=true", "--query", query, "--output", "text")
+	}
+	dir := filepath.Join(c.data, "nodes/node-1/volumes")
+	gone, kept := launch("fills", 1, true), launch("writes", 1, false)
+	if log := c.awaitLog(gone, "wrote"); !strings.Contains(log, "No space left on device") || !regexp.MustCompile(`\b(9[5-9]|10[0-7])\d{7}\b`).MatchString(log) {
+		t.Errorf("of 1 GiB, the task writes\n%s", log)
+	}
+	c.awaitLog(kept, "wrote")
+	c.Kill()
+	c.Start()
+	if got := volumes("sort(Volumes[].State)"); got != "in-use\tin-use" {
+		t.Errorf("while the tasks run, the volumes are %q", got)
+	}
+	attached := c.AWS("ecs", "describe-tasks", "--tasks", gone, "--query",
+		"tasks[0].attachments[0].[type,status,details[?name=='sizeInGiB'].value|[0]]", "--output", "text")
+	if attached != "AmazonElasticBlockStorage\tATTACHED\t1" || len(mounted(t, dir)) != 2 {
+		t.Errorf("the task has %q, and mounted are %v", attached, mounted(t, dir))
+	}
+	for _, task := range []string{gone, kept} {
+		c.AWS("ecs", "stop-task", "--task", task)
+		c.Await(task, "STOPPED")
+	}
+	if left := mounted(t, dir); len(left) > 0 {
+		t.Errorf("%v is still mounted", left)
+	}
+	if got := volumes("Volumes[].State"); got != "available" {
+		t.Errorf("once they have ended, the volumes are %q", got)
+	}
+	if files := all(t, dir+"/*/*"); len(files) != 1 {
+		t.Errorf("the node has %v", files)
+	}
+	c.AWS("ec2", "delete-volume", "--volume-id", volumes("Volumes[].VolumeId"))
+	Eventually(t, "the kept volume is gone", func() bool { return volumes("Volumes[].VolumeId") == "" })
+	if files := all(t, dir+"/*/*"); len(files) != 0 {
+		t.Errorf("the node still has %v", files)
+	}
+	task := launch("writes", 16384, true)
+	c.Await(task, "STOPPED")
+	why := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].[stopCode,stoppedReason]", "--output", "text")
+	if !strings.Contains(why, "TaskFailedToStart\tResourceInitializationError: failed to set up volume w: there is no room for its 16384 GiB") {
+		t.Errorf("a task whose volume has no room stops with %q", why)
+	}
+}
+
+// all lists the files of a pattern.
+func all(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // TestDataSetsNeedTheTaskRolesPermission: a task whose role may not read an object gets it neither from S3 nor from the node's cache.

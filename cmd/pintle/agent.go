@@ -34,6 +34,7 @@ import (
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node"
+	"github.com/pintle/pintle/internal/node/blockvolume"
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/gpu"
@@ -461,6 +462,13 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 		var err error
 		if c.FileSystems, err = filesystem.Open(f.FileSystems, filepath.Join(c.DataDir, "file-systems")); err != nil {
 			return nil, err
+		}
+	}
+	if m.runtime.Name() != "process" {
+		var err error
+		if c.BlockVolumes, err = blockvolume.Open(filepath.Join(c.DataDir, "volumes")); err != nil {
+			c.BlockVolumes = nil
+			c.Log.Warn("tasks with volumes that are configured at launch (Amazon EBS) cannot run on this node", "reason", err)
 		}
 	}
 	c.Transcripts = objects

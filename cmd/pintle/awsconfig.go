@@ -13,11 +13,12 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/pintle/pintle/internal/sdkhttp"
 )
 
 // login is what it takes to call a control plane.
@@ -110,13 +111,13 @@ func sidecarConfig(region string) (aws.Config, error) {
 
 // baseConfig returns what all configurations share. The path is of authorities' certificates to trust in place of the system's, or empty.
 func baseConfig(authorities string) (aws.Config, error) {
-	client := awshttp.NewBuildableClient()
+	client := sdkhttp.New()
 	if authorities != "" {
 		trusting, err := trust(authorities)
 		if err != nil {
 			return aws.Config{}, err
 		}
-		client = client.WithTransportOptions(func(t *http.Transport) { t.TLSClientConfig = trusting })
+		client = sdkhttp.New(func(t *http.Transport) { t.TLSClientConfig = trusting })
 	}
 	c := aws.Config{
 		HTTPClient:                 client,

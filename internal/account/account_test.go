@@ -76,6 +76,10 @@ func TestRefusals(t *testing.T) {
 	if m := *Message("100%"); m != "100%" {
 		t.Errorf("got %q", m)
 	}
+	type status string
+	if m := *Message("one of %v, not %q or %d", []status{"on", "off"}, []string{"a"}, []int{1}); m != `one of on, off, not ["a"] or [1]` {
+		t.Errorf("got %q", m)
+	}
 }
 
 var (

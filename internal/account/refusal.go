@@ -2,7 +2,9 @@ package account
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/aws/smithy-go"
 )
@@ -24,12 +26,37 @@ func RefuseWith(status int, code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: *Message(format, args...), Status: status}
 }
 
-// Message returns the message of a modeled error. Without arguments, the format is used as it is.
+// Message returns the message of a modeled error. Without arguments, the format is used as it is. Slices of strings are written as people do,
+// with commas.
 func Message(format string, args ...any) *string {
-	if len(args) > 0 {
-		format = fmt.Sprintf(format, args...)
+	if len(args) == 0 {
+		return &format
 	}
-	return &format
+	all := make([]any, len(args))
+	for i, a := range args {
+		all[i] = a
+		if v := reflect.ValueOf(a); v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String {
+			all[i] = commas{v}
+		}
+	}
+	return new(fmt.Sprintf(format, all...))
+}
+
+// commas is a slice of strings that %v writes with commas.
+type commas struct{ slice reflect.Value }
+
+// Format implements fmt.Formatter.
+func (l commas) Format(s fmt.State, verb rune) {
+	if verb != 'v' {
+		fmt.Fprintf(s, fmt.FormatString(s, verb), l.slice.Interface())
+		return
+	}
+	for i := range l.slice.Len() {
+		if i > 0 {
+			io.WriteString(s, ", ") //nolint:errcheck // it's memory
+		}
+		io.WriteString(s, l.slice.Index(i).String()) //nolint:errcheck // it's memory
+	}
 }
 
 func (r *Refusal) Error() string        { return r.Code + ": " + r.Message }

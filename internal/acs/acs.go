@@ -78,6 +78,8 @@ var blanks = func() map[string]func() Message {
 		blank[PintleNodeInventory],
 		blank[PintleTaskNetwork],
 		blank[PintleTaskRules],
+		blank[PintleDeleteVolumes],
+		blank[PintleVolumesDeleted],
 		blank[PintleNames],
 		blank[PintleInstance],
 		blank[PintleExecute],

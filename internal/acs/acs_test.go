@@ -16,7 +16,7 @@ func TestTypes(t *testing.T) {
 		"TaskStopVerificationMessage", "TaskStopVerificationAck", "IAMRoleCredentialsMessage", "IAMRoleCredentialsAckRequest",
 		"PublishMetricsRequest", "AckPublishMetric", "PublishHealthRequest", "AckPublishHealth",
 		"PublishInstanceStatusRequest", "AckPublishInstanceStatus",
-		"PintleNodeInventory", "PintleTaskNetwork", "PintleTaskRules", "PintleInstance", "PintleGPUFault", "PintleGPUTelemetry",
+		"PintleNodeInventory", "PintleTaskNetwork", "PintleTaskRules", "PintleDeleteVolumes", "PintleVolumesDeleted", "PintleInstance", "PintleGPUFault", "PintleGPUTelemetry",
 	} {
 		m, err := Decode([]byte(`{"type":"` + name + `","message":{}}`))
 		if err != nil {
@@ -41,7 +41,9 @@ func TestEncode(t *testing.T) {
 			`{"type":"NackRequest","message":{"cluster":"c","containerInstance":"i","messageId":"m","reason":"no"}}`,
 		},
 		{
-			&TaskStopVerificationAck{MessageID: "m", GeneratedAt: 7, StopTasks: []TaskIdentifier{{"t", "STOPPED", "c"}}},
+			&TaskStopVerificationAck{MessageID: "m", GeneratedAt: 7, StopTasks: []TaskIdentifier{
+				{TaskArn: "t", DesiredStatus: "STOPPED", TaskClusterArn: "c"},
+			}},
 			`{"type":"TaskStopVerificationAck","message":{"messageId":"m","generatedAt":7,"stopTasks":` +
 				`[{"taskArn":"t","desiredStatus":"STOPPED","taskClusterArn":"c"}]}}`,
 		},

@@ -57,6 +57,9 @@ type TaskIdentifier struct {
 	TaskArn        string `json:"taskArn"`
 	DesiredStatus  string `json:"desiredStatus"`
 	TaskClusterArn string `json:"taskClusterArn"`
+	// LastStatus, in a manifest, is RUNNING if the node has reported that the task runs. It's Pintle's own: such a task isn't on its way to the
+	// node any more, so an agent that doesn't know it has lost it.
+	LastStatus string `json:"lastStatus,omitempty"`
 }
 
 // TaskStopVerificationMessage asks whether to stop tasks that a manifest doesn't name.
@@ -169,13 +172,23 @@ type EncodedString struct {
 	Value    string `json:"value"`
 }
 
-// Volume is a task's volume. Type is host, docker or efs.
+// Volume is a task's volume. Type is host, docker, efs or ebs.
 type Volume struct {
 	Name                      string                     `json:"name"`
 	Type                      string                     `json:"type"`
 	Host                      *HostVolume                `json:"host,omitempty"`
 	DockerVolumeConfiguration *DockerVolumeConfiguration `json:"dockerVolumeConfiguration,omitempty"`
 	EFSVolumeConfiguration    *EFSVolumeConfiguration    `json:"efsVolumeConfiguration,omitempty"`
+	EBSVolume                 *EBSVolume                 `json:"pintleEBSVolume,omitempty"`
+}
+
+// EBSVolume is a volume of Amazon EBS that ECS manages: the node makes it for the task. It's Pintle's own; Amazon's agent has such a volume
+// attached to its machine, and is told by an attachment.
+type EBSVolume struct {
+	VolumeID   string `json:"volumeId"`
+	SizeGiB    int64  `json:"sizeInGiB"`
+	FileSystem string `json:"filesystemType,omitempty"` // "" leaves it to the node
+	Keep       bool   `json:"keep,omitempty"`           // when the task has ended, until PintleDeleteVolumes
 }
 
 // HostVolume is a directory on the node. Without a path it's a new one, which is deleted with the task.
@@ -198,6 +211,10 @@ const (
 	S3Driver = "pintle-s3"
 	S3Source = "source"
 )
+
+// ManagedVolumes is the attribute of nodes that make an EBSVolume. With a dot and a type of file systems, it's that of those that make it with
+// one.
+const ManagedVolumes = "pintle.managed-volumes"
 
 // EFSVolumeConfiguration is a file system of Amazon EFS. TransitEncryption is ENABLED or DISABLED.
 type EFSVolumeConfiguration struct {
@@ -471,6 +488,16 @@ type NetworkRule struct {
 	Peers []string `json:"peers"`
 }
 
+// PintleDeleteVolumes tells a node to delete volumes that it has kept.
+type PintleDeleteVolumes struct {
+	VolumeIDs []string `json:"volumeIds"`
+}
+
+// PintleVolumesDeleted tells the control plane that a node doesn't have volumes any more.
+type PintleVolumesDeleted struct {
+	VolumeIDs []string `json:"volumeIds"`
+}
+
 // PintleNames tells a node the names that it answers to its tasks. It may come in parts.
 type PintleNames struct {
 	// Zones are all zones, each time.
@@ -523,4 +550,6 @@ func (*PintleExecute) messageType() string                { return "PintleExecut
 func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }
 func (*PintleTaskRules) messageType() string              { return "PintleTaskRules" }
+func (*PintleDeleteVolumes) messageType() string          { return "PintleDeleteVolumes" }
+func (*PintleVolumesDeleted) messageType() string         { return "PintleVolumesDeleted" }
 func (*PintleNames) messageType() string                  { return "PintleNames" }

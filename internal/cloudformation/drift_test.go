@@ -61,7 +61,7 @@ Resources:
       TaskRoleArn: !GetAtt R.Arn
       Cpu: 256
       Memory: '512'
-      Volumes: [{Name: scratch}]
+      Volumes: [{Name: scratch}, {Name: ebs, ConfiguredAtLaunch: true}]
       ContainerDefinitions:
         - Name: a
           Image: i
@@ -82,6 +82,10 @@ Resources:
       DesiredCount: 0
       DeploymentConfiguration: {MaximumPercent: '200', MinimumHealthyPercent: '50'}
       PlacementStrategies: [{Type: binpack, Field: memory}]
+      VolumeConfigurations:
+        - Name: ebs
+          ManagedEBSVolume:
+            {RoleArn: !GetAtt R.Arn, SizeInGiB: '5', VolumeType: gp3, FilesystemType: ext4, TagSpecifications: [{ResourceType: volume, PropagateTags: SERVICE}]}
       Tags: [{Key: a, Value: b}]
   Q:
     Type: AWS::SQS::Queue

@@ -130,6 +130,31 @@ func TestServiceAfterAssociations(t *testing.T) {
 	}
 }
 
+// TestServiceLosesItsVolume: a template without the volumes that it had takes them from its service, whose definition has none any more.
+func TestServiceLosesItsVolume(t *testing.T) {
+	const with = `
+Resources:
+  S: {Type: 'AWS::ECS::Service', Properties: {ServiceName: s, Cluster: !Ref C, TaskDefinition: !Ref T, DesiredCount: 0, VolumeConfigurations: [
+    {Name: v, ManagedEBSVolume: {RoleArn: 'arn:aws:iam::000000000000:role/r', SizeInGiB: 1}}]}}
+  C: {Type: 'AWS::ECS::Cluster'}
+  T: {Type: 'AWS::ECS::TaskDefinition', Properties: {Volumes: [{Name: v, ConfiguredAtLaunch: true}], ContainerDefinitions: [{Name: a, Image: i, Memory: 4}]}}
+`
+	w := newWorld(t, nil)
+	w.create("s", with)
+	w.rollOut()
+	w.settle()
+	w.expect(types.StackStatusCreateComplete)
+	without := strings.Replace(with, `, VolumeConfigurations: [
+    {Name: v, ManagedEBSVolume: {RoleArn: 'arn:aws:iam::000000000000:role/r', SizeInGiB: 1}}]`, "", 1)
+	w.become("s", strings.Replace(without, "Volumes: [{Name: v, ConfiguredAtLaunch: true}], ", "", 1))
+	w.expect(types.StackStatusUpdateInProgress) // nothing here ends its old deployment
+	for s := range w.store.View().Services.All() {
+		if got := s.Deployments; len(got) != 2 || len(got[0].VolumeConfigurations) > 0 || len(got[1].VolumeConfigurations) != 1 {
+			t.Errorf("it has %+v", got)
+		}
+	}
+}
+
 // TestServiceAfterMany: finding out what a service comes after takes no longer for the many ways that lead from resource to resource.
 func TestServiceAfterMany(t *testing.T) {
 	var layers strings.Builder

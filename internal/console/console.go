@@ -24,6 +24,7 @@ type Options struct {
 	Version  string
 	Verifier *sign.Verifier // nil if any credentials will do
 	Writable func() error   // why changes are refused; nil if they aren't
+	Failing  func() error   // what an operator must look after, though all calls are answered; nil if there is nothing
 	Region   string
 	// Endpoint returns the URL that join tokens name, for whoever has reached the control plane at this one.
 	Endpoint func(reached string) string
@@ -61,18 +62,23 @@ func (c *Console) Handlers() map[string]http.Handler {
 	}
 }
 
-// health reports that the control plane answers, and whether it takes changes. It needs no signature, but tells the reason, which names
-// the data directory, only to those who have one.
+// health reports that the control plane answers, whether it takes changes, and whether something fails that nobody else is told of. It needs no
+// signature, but tells reasons, which name the data directory, only to those who have one.
 func (c *Console) health(w http.ResponseWriter, r *http.Request) {
 	health := map[string]string{"status": "ok", "version": c.opts.Version}
-	why := c.opts.Writable()
-	if why == nil {
-		writeJSON(w, health)
-		return
+	by, err := c.caller(r, nil)
+	told := err == nil && !isNode(by) && by.Task == ""
+	if why := c.opts.Writable(); why != nil {
+		health["status"] = "read-only"
+		if told {
+			health["reason"] = why.Error()
+		}
 	}
-	health["status"] = "read-only"
-	if by, err := c.caller(r, nil); err == nil && !isNode(by) && by.Task == "" {
-		health["reason"] = why.Error()
+	if what := c.opts.Failing(); what != nil {
+		health["warning"] = "something fails (the owner is told what)"
+		if told {
+			health["warning"] = what.Error()
+		}
 	}
 	writeJSON(w, health)
 }

@@ -38,6 +38,7 @@ func TestHealthTellsStrangersLittle(t *testing.T) {
 		console := New(nil, nil, Options{
 			Verifier: c.verifier,
 			Writable: func() error { return errors.New("no space left on /data") },
+			Failing:  func() error { return errors.New("moving /data failed") },
 		})
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/pintle/health", nil)
 		if c.key != "" {
@@ -51,7 +52,8 @@ func TestHealthTellsStrangersLittle(t *testing.T) {
 		w := httptest.NewRecorder()
 		console.Handlers()["/pintle/health"].ServeHTTP(w, r)
 		body := w.Body.String()
-		if w.Code != http.StatusOK || !strings.Contains(body, "read-only") || strings.Contains(body, "/data") != c.told {
+		if w.Code != http.StatusOK || !strings.Contains(body, "read-only") || !strings.Contains(body, `"warning"`) ||
+			strings.Count(body, "/data") == 2 != c.told || strings.Contains(body, "/data") != c.told {
 			t.Errorf("%s gets %d, %s", c.who, w.Code, body)
 		}
 	}

@@ -106,7 +106,7 @@ func (c *Console) serveFault(ctx context.Context, w http.ResponseWriter, body []
 // fault passes a Fault on to the GPU's node. A machine that was set up anew has left an instance behind that lists the same GPUs, so it goes
 // to the one that is connected.
 func (c *Console) fault(ctx context.Context, f Fault) (status int, err error) {
-	status, err = http.StatusNotFound, fmt.Errorf("there is no GPU %q", f.GPU)
+	status, err = http.StatusNotFound, fmt.Errorf("there is no GPU %q (pintle gpus lists all)", f.GPU)
 	for n := range c.store.View().ContainerInstances.All() {
 		i := slices.IndexFunc(n.GPUs, func(g state.GPU) bool { return g.ID == f.GPU })
 		if i < 0 || aws.ToString(n.Status) == "INACTIVE" {

@@ -89,7 +89,7 @@ func mapDevices(data *types.ResponseLaunchTemplateData, in *ec2.RunInstancesInpu
 				VolumeSize:          e.VolumeSize,
 				VolumeType:          e.VolumeType,
 			}
-			if _, err := sizeOf(d.Ebs).checked(); err != nil {
+			if _, err := checkedSize(sizeOf(d.Ebs)); err != nil {
 				return err
 			}
 		}

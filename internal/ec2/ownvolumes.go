@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/ec2/volumesize"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -40,12 +41,12 @@ func ownVolumes(i *state.Instance) (all []types.Volume) {
 }
 
 // sizeOf returns the size of a volume that a launch maps.
-func sizeOf(asked *types.LaunchTemplateEbsBlockDevice) volumeSize {
-	return volumeSize{
-		kind:       cmp.Or(asked.VolumeType, types.VolumeTypeGp3),
-		size:       cmp.Or(asked.VolumeSize, aws.Int32(rootSize)),
-		iops:       asked.Iops,
-		throughput: asked.Throughput,
+func sizeOf(asked *types.LaunchTemplateEbsBlockDevice) volumesize.Size {
+	return volumesize.Size{
+		Type:       cmp.Or(asked.VolumeType, types.VolumeTypeGp3),
+		GiB:        cmp.Or(asked.VolumeSize, aws.Int32(rootSize)),
+		IOPS:       asked.Iops,
+		Throughput: asked.Throughput,
 	}
 }
 
@@ -80,7 +81,9 @@ func mappings(v *state.View, i *state.Instance) []types.InstanceBlockDeviceMappi
 	}
 	attached := ownVolumes(i)
 	for row := range v.Volumes.By(state.VolumesByInstance, *i.InstanceId) {
-		attached = append(attached, row.Volume)
+		if v.HasVolume(row) {
+			attached = append(attached, row.Volume)
+		}
 	}
 	for _, volume := range attached {
 		a := volume.Attachments[0]

@@ -23,7 +23,7 @@ func (s *Service) AttachVolume(ctx context.Context, in *ec2.AttachVolumeInput) (
 	}
 	var made types.VolumeAttachment
 	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
-		row, err := findVolume(tx.View, in.VolumeId)
+		row, err := findFreeVolume(tx.View, in.VolumeId)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Service) DetachVolume(ctx context.Context, in *ec2.DetachVolumeInput) (
 		if i, own := ownedBy(tx.View, aws.ToString(in.VolumeId)); i != nil && *own.Attachments[0].Device == rootDevice {
 			return refuse("OperationNotPermitted", "Unable to detach root volume '%s' from instance '%s'", *in.VolumeId, *i.InstanceId)
 		}
-		row, err := findVolume(tx.View, in.VolumeId)
+		row, err := findFreeVolume(tx.View, in.VolumeId)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ec2/volumesize"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -22,23 +23,28 @@ func (s *Service) ModifyVolume(ctx context.Context, in *ec2.ModifyVolumeInput) (
 	}
 	var done *types.VolumeModification
 	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
-		old, err := findVolume(tx.View, in.VolumeId)
+		old, err := findFreeVolume(tx.View, in.VolumeId)
 		if err != nil {
 			return err
 		}
-		asked := volumeSize{cmp.Or(in.VolumeType, old.VolumeType), cmp.Or(in.Size, old.Size), in.Iops, in.Throughput}
-		if asked.kind == old.VolumeType && asked.kind != types.VolumeTypeGp2 { // whose IOPS follow from its size
-			asked.iops, asked.throughput = cmp.Or(asked.iops, old.Iops), cmp.Or(asked.throughput, old.Throughput)
+		asked := volumesize.Size{
+			Type:       cmp.Or(in.VolumeType, old.VolumeType),
+			GiB:        cmp.Or(in.Size, old.Size),
+			IOPS:       in.Iops,
+			Throughput: in.Throughput,
 		}
-		is, err := asked.checked()
+		if asked.Type == old.VolumeType && asked.Type != types.VolumeTypeGp2 { // whose IOPS follow from its size
+			asked.IOPS, asked.Throughput = cmp.Or(asked.IOPS, old.Iops), cmp.Or(asked.Throughput, old.Throughput)
+		}
+		is, err := checkedSize(asked)
 		if err != nil {
 			return err
 		}
-		if *is.size < *old.Size {
+		if *is.GiB < *old.Size {
 			return refuse("InvalidParameterValue", "New size cannot be smaller than existing size")
 		}
 		row := new(*old)
-		row.VolumeType, row.Size, row.Iops, row.Throughput = is.kind, is.size, is.iops, is.throughput
+		row.VolumeType, row.Size, row.Iops, row.Throughput = is.Type, is.GiB, is.IOPS, is.Throughput
 		row.Modification = s.modification(old, row)
 		done = row.Modification
 		tx.Volumes.Put(row)

@@ -3,6 +3,7 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"errors"
 	"reflect"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ec2/volumesize"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -97,7 +99,7 @@ func (s *Service) CreateVolume(ctx context.Context, in *ec2.CreateVolumeInput) (
 	if in.KmsKeyId != nil && !aws.ToBool(in.Encrypted) {
 		return nil, refuse("InvalidParameterDependency", "The parameter [KmsKeyId] requires the parameter Encrypted to be set.")
 	}
-	made, err := newVolume(volumeSize{in.VolumeType, in.Size, in.Iops, in.Throughput}, tags)
+	made, err := newVolume(volumesize.Size{Type: in.VolumeType, GiB: in.Size, IOPS: in.Iops, Throughput: in.Throughput}, tags)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +138,8 @@ func (s *Service) CreateVolume(ctx context.Context, in *ec2.CreateVolumeInput) (
 }
 
 // newVolume returns a volume that nothing has yet.
-func newVolume(asked volumeSize, tags []types.Tag) (*state.Volume, error) {
-	is, err := asked.checked()
+func newVolume(asked volumesize.Size, tags []types.Tag) (*state.Volume, error) {
+	is, err := checkedSize(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -147,10 +149,10 @@ func newVolume(asked volumeSize, tags []types.Tag) (*state.Volume, error) {
 		MultiAttachEnabled: aws.Bool(false),
 		SnapshotId:         aws.String(""),
 		State:              types.VolumeStateAvailable,
-		VolumeType:         is.kind,
-		Size:               is.size,
-		Iops:               is.iops,
-		Throughput:         is.throughput,
+		VolumeType:         is.Type,
+		Size:               is.GiB,
+		Iops:               is.IOPS,
+		Throughput:         is.Throughput,
 		Tags:               tags,
 	}}, nil
 }
@@ -184,8 +186,29 @@ func (s *Service) volumeZone(name, id *string) (zone, zoneID *string, err error)
 // showVolume returns a volume with what it's attached to now: an instance that has ended has none.
 func showVolume(v *state.View, r *state.Volume) types.Volume {
 	out := r.Volume
+	if r.Managed != nil {
+		return showManaged(v, r)
+	}
 	if at := v.Instances.Get(r.AttachedTo()); at == nil || at.IsOver() {
 		out.Attachments = []types.VolumeAttachment{}
+		out.State = types.VolumeStateAvailable
+	}
+	return out
+}
+
+// showManaged returns a volume that ECS has made, which its task has until it is STOPPED. One whose node has gone was lost with it.
+func showManaged(v *state.View, r *state.Volume) types.Volume {
+	out := r.Volume
+	if v.HasVolume(r) {
+		return out
+	}
+	out.Attachments = []types.VolumeAttachment{}
+	switch {
+	case r.Managed.Deleted:
+		out.State = types.VolumeStateDeleting
+	case !v.HasNode(r):
+		out.State = types.VolumeStateError
+	default:
 		out.State = types.VolumeStateAvailable
 	}
 	return out
@@ -227,7 +250,9 @@ func (s *Service) DescribeVolumes(_ context.Context, in *ec2.DescribeVolumesInpu
 // allVolumes returns the volumes that were created, and those that instances came with.
 func allVolumes(v *state.View) (all []types.Volume) {
 	for row := range v.Volumes.All() {
-		all = append(all, showVolume(v, row))
+		if !v.IsVolumeOver(row) {
+			all = append(all, showVolume(v, row))
+		}
 	}
 	for i := range v.Instances.All() {
 		all = append(all, ownVolumes(i)...)
@@ -256,7 +281,10 @@ func findVolume(v *state.View, id *string) (*state.Volume, error) {
 		return nil, err
 	}
 	row, err := volumes.get(v, id, "VolumeId")
-	if err == nil || id == nil {
+	switch {
+	case err == nil && v.IsVolumeOver(row):
+		return nil, volumes.absent(*id)
+	case err == nil || id == nil:
 		return row, err
 	}
 	if i, own := ownedBy(v, *id); i != nil {
@@ -266,7 +294,17 @@ func findVolume(v *state.View, id *string) (*state.Volume, error) {
 	return nil, err
 }
 
-// DeleteVolume deletes a volume that isn't attached.
+// findFreeVolume returns a volume that was created by itself, which may be attached and changed.
+func findFreeVolume(v *state.View, id *string) (*state.Volume, error) {
+	row, err := findVolume(v, id)
+	if err == nil && row.Managed != nil {
+		return nil, refuse("OperationNotPermitted", "The volume '%s' was made by Amazon ECS for task '%s': it can only be deleted.",
+			*id, row.Managed.TaskArn)
+	}
+	return row, err
+}
+
+// DeleteVolume deletes a volume that isn't attached. What ECS has made lies on a node, which is told.
 func (s *Service) DeleteVolume(ctx context.Context, in *ec2.DeleteVolumeInput) (*ec2.DeleteVolumeOutput, error) {
 	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
 		if i, _ := ownedBy(tx.View, aws.ToString(in.VolumeId)); i != nil {
@@ -279,6 +317,10 @@ func (s *Service) DeleteVolume(ctx context.Context, in *ec2.DeleteVolumeInput) (
 		if shown := showVolume(tx.View, row); len(shown.Attachments) > 0 {
 			return volumeInUse(*row.VolumeId, row.AttachedTo())
 		}
+		if row.Managed != nil && tx.HasNode(row) {
+			tx.Volumes.Put(row.Deleted())
+			return nil
+		}
 		tx.Volumes.Delete(*row.VolumeId)
 		return nil
 	})
@@ -290,4 +332,13 @@ func (s *Service) DeleteVolume(ctx context.Context, in *ec2.DeleteVolumeInput) (
 
 func volumeInUse(id, instance string) error {
 	return refuse("VolumeInUse", "Volume %s is currently attached to %s", id, instance)
+}
+
+// checkedSize returns a size with what isn't given, or why there's no such volume.
+func checkedSize(asked volumesize.Size) (volumesize.Size, error) {
+	is, err := asked.Checked()
+	if r, ok := errors.AsType[*volumesize.Refusal](err); ok {
+		return is, refuse(r.Code, "%s", r.Text)
+	}
+	return is, err
 }

@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -51,43 +50,6 @@ func (w *world) filtered(name, value string) (ids []string) {
 		ids = append(ids, *v.VolumeId)
 	}
 	return ids
-}
-
-// TestVolumeSizes: a volume has what its type has, and nothing is made of what it hasn't.
-func TestVolumeSizes(t *testing.T) {
-	for _, c := range []struct {
-		in   volumeSize
-		want volumeSize // of what is made
-		code string     // or the error's
-		text string     // which it contains
-	}{
-		{in: volumeSize{size: aws.Int32(10)}, want: volumeSize{"gp2", aws.Int32(10), aws.Int32(100), nil}},
-		{in: volumeSize{"gp2", aws.Int32(16384), nil, nil}, want: volumeSize{"gp2", aws.Int32(16384), aws.Int32(16000), nil}},
-		{in: volumeSize{"gp3", aws.Int32(10), nil, nil}, want: volumeSize{"gp3", aws.Int32(10), aws.Int32(3000), aws.Int32(125)}},
-		{in: volumeSize{"gp3", aws.Int32(10), aws.Int32(4000), aws.Int32(500)}, want: volumeSize{"gp3", aws.Int32(10), aws.Int32(4000), aws.Int32(500)}},
-		{in: volumeSize{"io2", aws.Int32(4), aws.Int32(100), nil}, want: volumeSize{"io2", aws.Int32(4), aws.Int32(100), nil}},
-		{in: volumeSize{"st1", aws.Int32(125), nil, nil}, want: volumeSize{"st1", aws.Int32(125), nil, nil}},
-		{in: volumeSize{}, code: "MissingParameter", text: "size/snapshot"},
-		{in: volumeSize{"floppy", aws.Int32(1), nil, nil}, code: "UnknownVolumeType", text: "'floppy'"},
-		{in: volumeSize{"st1", aws.Int32(124), nil, nil}, code: "InvalidParameterValue", text: "Volume of 124GiB is too small for volume type st1; minimum is 125GiB."},
-		{in: volumeSize{"standard", aws.Int32(1025), nil, nil}, code: "InvalidParameterValue", text: "maximum is 1024GiB."},
-		{in: volumeSize{"gp2", aws.Int32(10), aws.Int32(100), nil}, code: "InvalidParameterCombination", text: "The parameter iops is not supported for gp2 volumes."},
-		{in: volumeSize{"gp2", aws.Int32(10), nil, aws.Int32(125)}, code: "InvalidParameterCombination", text: "throughput is not supported"},
-		{in: volumeSize{"io1", aws.Int32(10), nil, nil}, code: "MissingParameter", text: "iops"},
-		{in: volumeSize{"io1", aws.Int32(100), aws.Int32(5001), nil}, code: "InvalidParameterValue", text: "ratio of 50.0 is too high; maximum is 50"},
-		{in: volumeSize{"gp3", aws.Int32(10), aws.Int32(2999), nil}, code: "InvalidParameterValue", text: "Volume iops of 2999 is too low; minimum is 3000."},
-		{in: volumeSize{"gp3", aws.Int32(10), nil, aws.Int32(2001)}, code: "InvalidParameterValue", text: "Throughput of 2001 MiB/s"},
-	} {
-		got, err := c.in.checked()
-		if codeOf(err) != c.code || err != nil && !strings.Contains(err.Error(), c.text) {
-			t.Errorf("%+v: %v, want %s: %s", c.in, err, c.code, c.text)
-		}
-		isSame := got.kind == c.want.kind && aws.ToInt32(got.size) == aws.ToInt32(c.want.size) &&
-			aws.ToInt32(got.iops) == aws.ToInt32(c.want.iops) && aws.ToInt32(got.throughput) == aws.ToInt32(c.want.throughput)
-		if err == nil && !isSame {
-			t.Errorf("%+v is %+v", c.in, got)
-		}
-	}
 }
 
 // TestVolume: a volume is made, attached, modified, detached and deleted.

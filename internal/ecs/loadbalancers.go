@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -50,10 +51,14 @@ func resolveLoadBalancers(v *state.View, td *state.TaskDefinition, all []types.L
 	}
 	users := v.LoadBalancersOf()
 	for _, b := range all {
-		if err := checkContainerPort(td, &b); err != nil {
+		g := v.TargetGroups.Get(*b.TargetGroupArn)
+		transport := types.TransportProtocolTcp
+		if g != nil {
+			transport = g.Transport()
+		}
+		if err := checkContainerPort(td, &b, transport); err != nil {
 			return err
 		}
-		g := v.TargetGroups.Get(*b.TargetGroupArn)
 		if g == nil {
 			return invalidParameter("Unable to assume role and validate the specified targetGroupArn: the target group %s does not exist.",
 				*b.TargetGroupArn)
@@ -69,15 +74,35 @@ func resolveLoadBalancers(v *state.View, td *state.TaskDefinition, all []types.L
 			return invalidParameter("The provided target group %s has target type %s, which is incompatible with the %s network mode "+
 				"specified in the task definition.", *b.TargetGroupArn, g.TargetType, mode)
 		}
-		if err := resolveAdvanced(v, &b); err != nil {
+		if err := cmp.Or(checkBothPorts(td, &b, g), resolveAdvanced(v, &b)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkContainerPort refuses a container or a port that a task definition doesn't have.
-func checkContainerPort(td *state.TaskDefinition, b *types.LoadBalancer) error {
+// checkBothPorts refuses a container whose ports for TCP and for UDP may be bound to different ones, in a group that has a port for both.
+func checkBothPorts(td *state.TaskDefinition, b *types.LoadBalancer, g *state.TargetGroup) error {
+	if g.Protocol != elb.ProtocolEnumTcpUdp || td.NetworkMode == types.NetworkModeAwsvpc {
+		return nil
+	}
+	bound := map[int32]bool{}
+	for _, c := range td.ContainerDefinitions {
+		for _, p := range c.PortMappings {
+			if aws.ToString(c.Name) == *b.ContainerName && aws.ToInt32(p.ContainerPort) == *b.ContainerPort {
+				if len(bound) > 0 && (!bound[aws.ToInt32(p.HostPort)] || aws.ToInt32(p.HostPort) == 0) {
+					return invalidParameter("The container port %d of container %s must have the same host port for tcp and udp in the target group %s, "+
+						"whose protocol is TCP_UDP.", *b.ContainerPort, *b.ContainerName, *b.TargetGroupArn)
+				}
+				bound[aws.ToInt32(p.HostPort)] = true
+			}
+		}
+	}
+	return nil
+}
+
+// checkContainerPort refuses a container or a port that a task definition doesn't have, for a protocol or, if none is given, for any.
+func checkContainerPort(td *state.TaskDefinition, b *types.LoadBalancer, transport types.TransportProtocol) error {
 	i := slices.IndexFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool {
 		return aws.ToString(c.Name) == *b.ContainerName
 	})
@@ -85,7 +110,7 @@ func checkContainerPort(td *state.TaskDefinition, b *types.LoadBalancer) error {
 		return invalidParameter("The container %s does not exist in the task definition.", *b.ContainerName)
 	}
 	for _, p := range td.ContainerDefinitions[i].PortMappings {
-		if aws.ToInt32(p.ContainerPort) == *b.ContainerPort && p.Protocol != types.TransportProtocolUdp {
+		if aws.ToInt32(p.ContainerPort) == *b.ContainerPort && (transport == "" || cmp.Or(p.Protocol, types.TransportProtocolTcp) == transport) {
 			return nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/ecs/taskvolume"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -42,9 +43,6 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	if err := checkPlacement(in.PlacementConstraints, in.PlacementStrategy); err != nil {
 		return nil, err
 	}
-	if err := refuseVolumes(in.VolumeConfigurations); err != nil {
-		return nil, err
-	}
 	if aws.ToString(in.PlatformVersion) != "" {
 		return nil, unsupported("platformVersion: Only Fargate's platform has versions, which Pintle doesn't have. Leave it out.")
 	}
@@ -59,6 +57,7 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		managedTags:    in.EnableECSManagedTags,
 		network:        in.NetworkConfiguration,
 		exec:           in.EnableExecuteCommand,
+		volumes:        taskvolume.OfTask(in.VolumeConfigurations),
 		launchType:     in.LaunchType,
 		constraints:    in.PlacementConstraints,
 		strategy:       in.PlacementStrategy,
@@ -149,9 +148,6 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 	if n := len(in.ContainerInstances); n == 0 || n > maxCount {
 		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxCount, n)
 	}
-	if err := refuseVolumes(in.VolumeConfigurations); err != nil {
-		return nil, err
-	}
 	l := launch{
 		cluster:        in.Cluster,
 		taskDefinition: in.TaskDefinition,
@@ -163,6 +159,7 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 		managedTags:    in.EnableECSManagedTags,
 		network:        in.NetworkConfiguration,
 		exec:           in.EnableExecuteCommand,
+		volumes:        taskvolume.OfTask(in.VolumeConfigurations),
 		caller:         call.From(ctx),
 	}
 	if err := l.check(); err != nil {
@@ -194,14 +191,6 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 	return out, nil
 }
 
-// refuseVolumes refuses volumes that are configured at launch.
-func refuseVolumes(configurations []types.TaskVolumeConfiguration) error {
-	if len(configurations) > 0 {
-		return unsupported("volumeConfigurations are not supported: Pintle has no Amazon EBS.")
-	}
-	return nil
-}
-
 // launch is what RunTask, StartTask, services and task sets have in common.
 type launch struct {
 	cluster        *string
@@ -214,6 +203,7 @@ type launch struct {
 	managedTags    bool
 	network        *types.NetworkConfiguration
 	exec           bool
+	volumes        []taskvolume.Configuration
 	launchType     types.LaunchType
 	constraints    []types.PlacementConstraint
 	strategy       []types.PlacementStrategy
@@ -238,6 +228,7 @@ func (l *launch) task(now time.Time) *scheduler.Launch {
 		LaunchType:     l.launchType,
 		Network:        l.network,
 		Exec:           l.exec,
+		Volumes:        taskvolume.Make(l.volumes, l.td, nil, l.ownTags()),
 		Tags:           l.taskTags(),
 		Constraints:    l.constraints,
 		Strategy:       l.strategy,
@@ -285,6 +276,9 @@ func (l *launch) check() error {
 	if p := l.propagate; p != "" && p != types.PropagateTagsTaskDefinition && p != types.PropagateTagsNone {
 		return invalidParameter("propagateTags must be TASK_DEFINITION or NONE here, not %q.", p)
 	}
+	if err := checkVolumeConfigurations(l.volumes, types.PropagateTagsTaskDefinition, types.PropagateTagsNone); err != nil {
+		return err
+	}
 	return checkTags(l.tags)
 }
 
@@ -307,10 +301,13 @@ func (s *Service) resolve(v *state.View, l *launch) error {
 	if err := l.checkNetwork(v); err != nil {
 		return err
 	}
+	if err := matchVolumes(&l.td.TaskDefinition, l.volumes); err != nil {
+		return err
+	}
 	if l.overrides, err = checkOverrides(&l.td.TaskDefinition, l.overrides); err != nil {
 		return err
 	}
-	if err := checkPassed(l.caller, &l.td.TaskDefinition, l.overrides); err != nil {
+	if err := checkPassed(l.caller, &l.td.TaskDefinition, l.overrides, l.volumes...); err != nil {
 		return err
 	}
 	l.need = scheduler.NeedOf(&l.td.TaskDefinition, l.overrides)
@@ -457,8 +454,13 @@ func (l *launch) taskTags() []types.Tag {
 	if l.propagate == types.PropagateTagsTaskDefinition {
 		tags = account.MergeTags(l.td.Tags, tags, keyAndValue)
 	}
-	if l.managedTags {
-		tags = append(slices.Clone(tags), scheduler.ClusterTag(l.clusterArn))
+	return notNil(append(slices.Clone(tags), l.ownTags()...))
+}
+
+// ownTags returns ECS's own tags, if the launch wants them.
+func (l *launch) ownTags() []types.Tag {
+	if !l.managedTags {
+		return nil
 	}
-	return notNil(tags)
+	return []types.Tag{scheduler.ClusterTag(l.clusterArn)}
 }

@@ -39,6 +39,25 @@ func TestMembersOfOtherKinds(t *testing.T) {
 	}
 }
 
+// TestStartedByIsTheOnlyFilter: as on AWS, of all that tasks are listed by; a status isn't a filter.
+func TestStartedByIsTheOnlyFilter(t *testing.T) {
+	s, _ := newTestService(t)
+	for name, in := range map[string]*ecs.ListTasksInput{
+		"":                  {DesiredStatus: "STOPPED"},
+		"family":            {Family: aws.String("f")},
+		"serviceName":       {ServiceName: aws.String("s")},
+		"containerInstance": {ContainerInstance: aws.String("i")},
+		"launchType":        {LaunchType: "EC2"},
+	} {
+		in.StartedBy = aws.String("me")
+		_, err := s.ListTasks(t.Context(), in)
+		refused, ok := errors.AsType[*types.InvalidParameterException](err)
+		if ok != (name != "") || ok && !strings.HasPrefix(*refused.Message, "startedBy ") {
+			t.Errorf("with %q: %v", name, err)
+		}
+	}
+}
+
 // TestStorageThatIsNotThere: storage and accelerators that only Fargate and other instances have are refused, and not left out.
 func TestStorageThatIsNotThere(t *testing.T) {
 	s, store := newTestService(t)

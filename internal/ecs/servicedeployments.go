@@ -43,6 +43,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 			CapacityProviderStrategy:    row.CapacityProviderStrategy,
 			NetworkConfiguration:        row.NetworkConfiguration,
 			ServiceConnectConfiguration: row.ServiceConnect,
+			VolumeConfigurations:        row.Volumes,
 		},
 	}
 	if err := s.connect(tx, row, td, &d); err != nil {
@@ -131,6 +132,7 @@ func (s *Service) newRevision(row *state.Service, td *state.TaskDefinition) *sta
 		LoadBalancers:               row.LoadBalancers,
 		ServiceRegistries:           row.ServiceRegistries,
 		ServiceConnectConfiguration: row.ServiceConnect,
+		VolumeConfigurations:        row.Volumes,
 		Monitoring:                  row.Monitoring,
 	}}
 	for _, c := range td.ContainerDefinitions {

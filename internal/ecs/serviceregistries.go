@@ -41,7 +41,7 @@ func (s *Service) resolveRegistries(v *state.View, td *state.TaskDefinition, all
 			return invalidParameter("serviceRegistries.registryArn: there is no service %s in Cloud Map.", *r.RegistryArn)
 		}
 		if aws.ToString(r.ContainerName) != "" {
-			if err := checkContainerPort(td, &types.LoadBalancer{ContainerName: r.ContainerName, ContainerPort: r.ContainerPort}); err != nil {
+			if err := checkContainerPort(td, &types.LoadBalancer{ContainerName: r.ContainerName, ContainerPort: r.ContainerPort}, ""); err != nil {
 				return err
 			}
 		}

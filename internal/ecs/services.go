@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/ecs/taskvolume"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -68,6 +69,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		cluster:        in.Cluster,
 		taskDefinition: in.TaskDefinition,
 		network:        in.NetworkConfiguration,
+		volumes:        taskvolume.OfService(in.VolumeConfigurations),
 		launchType:     in.LaunchType,
 		constraints:    in.PlacementConstraints,
 		providers:      in.CapacityProviderStrategy,
@@ -109,6 +111,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		}
 		row.ServiceConnect = connect
 		row.Monitoring = in.Monitoring
+		row.Volumes = in.VolumeConfigurations
 		if err := s.deploy(tx, row, l.td); err != nil {
 			return nil, err
 		}
@@ -198,7 +201,7 @@ func defaultRebalancing(row *types.Service) types.AvailabilityZoneRebalancing {
 	return types.AvailabilityZoneRebalancingEnabled
 }
 
-// UpdateService changes a service. It starts a new deployment if the task definition, network, Service Connect configuration
+// UpdateService changes a service. It starts a new deployment if the task definition, network, Service Connect configuration, volumes
 // or capacity providers change, or with forceNewDeployment. Other changes take effect without one.
 func (s *Service) UpdateService(ctx context.Context, in *ecs.UpdateServiceInput) (*ecs.UpdateServiceOutput, error) {
 	if err := checkUpdate(in); err != nil {
@@ -248,6 +251,9 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 		}
 	}
 	row.Monitoring = cmp.Or(in.Monitoring, row.Monitoring)
+	if in.VolumeConfigurations != nil {
+		row.Volumes = in.VolumeConfigurations
+	}
 	td, err := s.updatedDefinition(ctx, tx.View, in, row)
 	if err != nil {
 		return nil, err
@@ -278,13 +284,14 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 func (s *Service) updatedDefinition(
 	ctx context.Context, v *state.View, in *ecs.UpdateServiceInput, row *state.Service,
 ) (*state.TaskDefinition, error) {
-	if in.TaskDefinition == nil && in.NetworkConfiguration == nil && in.CapacityProviderStrategy == nil {
+	if in.TaskDefinition == nil && in.NetworkConfiguration == nil && in.CapacityProviderStrategy == nil && in.VolumeConfigurations == nil {
 		return v.TaskDefinitions.Get(*row.TaskDefinition), nil
 	}
 	l := launch{
 		cluster:        in.Cluster,
 		taskDefinition: cmp.Or(in.TaskDefinition, row.TaskDefinition),
 		network:        row.NetworkConfiguration,
+		volumes:        taskvolume.OfService(row.Volumes),
 		launchType:     row.LaunchType,
 		providers:      row.CapacityProviderStrategy,
 		caller:         call.From(ctx),
@@ -299,6 +306,7 @@ func (s *Service) updatedDefinition(
 func sameTasks(a, b *state.Service) bool {
 	return reflect.DeepEqual(a.ServiceConnect, b.ServiceConnect) &&
 		reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) &&
+		(len(a.Volumes)+len(b.Volumes) == 0 || reflect.DeepEqual(a.Volumes, b.Volumes)) &&
 		(len(a.LoadBalancers)+len(b.LoadBalancers) == 0 || reflect.DeepEqual(a.LoadBalancers, b.LoadBalancers)) &&
 		(len(a.ServiceRegistries)+len(b.ServiceRegistries) == 0 || reflect.DeepEqual(a.ServiceRegistries, b.ServiceRegistries)) &&
 		reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)

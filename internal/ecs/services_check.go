@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/ecs/taskvolume"
 	"github.com/pintle/pintle/internal/pattern"
 )
 
@@ -43,7 +44,6 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		return err
 	}
 	if err := refuseFields([]field{
-		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
@@ -53,6 +53,9 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		return err
 	}
 	if err := refuseEarlySuccess(in.DeploymentConfiguration); err != nil {
+		return err
+	}
+	if err := checkVolumeConfigurations(taskvolume.OfService(in.VolumeConfigurations), serviceVolumeTags...); err != nil {
 		return err
 	}
 	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {
@@ -90,12 +93,14 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 		return err
 	}
 	if err := refuseFields([]field{
-		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"deploymentController", isNotECS(in.DeploymentController)},
 	}); err != nil {
+		return err
+	}
+	if err := checkVolumeConfigurations(taskvolume.OfService(in.VolumeConfigurations), serviceVolumeTags...); err != nil {
 		return err
 	}
 	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {

@@ -163,6 +163,7 @@ func checkPlatform(td *types.TaskDefinition) error {
 
 func checkVolumes(volumes []types.Volume) error {
 	seen := map[string]bool{}
+	atLaunch := ""
 	for _, v := range volumes {
 		name := aws.ToString(v.Name)
 		if !volumeRE.MatchString(name) {
@@ -176,8 +177,11 @@ func checkVolumes(volumes []types.Volume) error {
 		if v.Host != nil && v.DockerVolumeConfiguration != nil {
 			return clientError("Volume %q has both host and dockerVolumeConfiguration.", name)
 		}
-		if v.S3filesVolumeConfiguration != nil || aws.ToBool(v.ConfiguredAtLaunch) {
-			return clientError("Volume %q is of Amazon S3 Files, or configured at launch (Amazon EBS), which Pintle does not have.", name)
+		if v.S3filesVolumeConfiguration != nil {
+			return clientError("Volume %q is of Amazon S3 Files, which Pintle does not have.", name)
+		}
+		if err := checkAtLaunch(v, &atLaunch); err != nil {
+			return err
 		}
 		if err := checkFileSystem(name, v.EfsVolumeConfiguration); err != nil {
 			return err
@@ -194,6 +198,22 @@ func checkVolumes(volumes []types.Volume) error {
 			}
 		}
 	}
+	return nil
+}
+
+// checkAtLaunch checks a volume that may be configured at launch. other is the name of another one, or "".
+func checkAtLaunch(v types.Volume, other *string) error {
+	if !aws.ToBool(v.ConfiguredAtLaunch) {
+		return nil
+	}
+	host := v.Host != nil && aws.ToString(v.Host.SourcePath) != ""
+	if host || v.DockerVolumeConfiguration != nil || v.EfsVolumeConfiguration != nil || v.FsxWindowsFileServerVolumeConfiguration != nil {
+		return clientError("Volume %q is configured at launch, so it can't have a configuration in the task definition.", *v.Name)
+	}
+	if *other != "" {
+		return clientError("At most one volume can be configured at launch, not both %q and %q.", *other, *v.Name)
+	}
+	*other = *v.Name
 	return nil
 }
 

@@ -150,6 +150,7 @@ func (n needs) addVolume(v types.Volume) {
 		driver := cmp.Or(aws.ToString(d.Driver), "local")
 		n[capability+"docker-plugin."+strings.ReplaceAll(driver, ":", ".")] = true // attributes' names have no colons
 	}
+	n.addIf(aws.ToBool(v.ConfiguredAtLaunch), capability+"storage.ebs-task-volume-attach")
 	if e := v.EfsVolumeConfiguration; e != nil {
 		n[capability+"efs"] = true
 		n.addIf(e.AuthorizationConfig != nil || e.TransitEncryption == types.EFSTransitEncryptionEnabled, capability+"efsAuth")
@@ -160,6 +161,8 @@ func (n needs) addVolume(v types.Volume) {
 // addContainer adds what a container needs, except for its logs.
 func (n needs) addContainer(c types.ContainerDefinition) {
 	n.addIf(aws.ToBool(c.Privileged), dockerCapability+"privileged-container")
+	n.addIf(slices.ContainsFunc(c.PortMappings, func(p types.PortMapping) bool { return p.ContainerPortRange != nil }),
+		capability+"network.container-port-range")
 	n.addIf(c.HealthCheck != nil, capability+"container-health-check")
 	n.addIf(len(c.DependsOn) > 0, capability+"container-ordering")
 	n.addIf(c.RestartPolicy != nil && aws.ToBool(c.RestartPolicy.Enabled), capability+"container-restart-policy")

@@ -77,6 +77,9 @@ type hostPort struct {
 }
 
 func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken map[hostPort]string) error {
+	if err := checkPortRanges(td, c); err != nil {
+		return err
+	}
 	for _, p := range c.PortMappings {
 		if err := checkPortName(td, c, &p); err != nil {
 			return err
@@ -84,10 +87,10 @@ func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken ma
 		if p.Protocol != types.TransportProtocolTcp && p.Protocol != types.TransportProtocolUdp {
 			return clientError("Invalid setting for container '%s'. protocol must be tcp or udp, not %q.", *c.Name, p.Protocol)
 		}
+		if p.ContainerPortRange != nil {
+			continue
+		}
 		if p.ContainerPort == nil {
-			if p.ContainerPortRange != nil {
-				return clientError("Container '%s' maps a range of ports, which Pintle does not support yet. Map each port.", *c.Name)
-			}
 			return clientError("Invalid setting for container '%s'. A port mapping needs a containerPort.", *c.Name)
 		}
 		if *p.ContainerPort < 1 || *p.ContainerPort > 65535 || *p.HostPort < 0 || *p.HostPort > 65535 {

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -302,7 +303,7 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 				withFirelens(types.FirelensConfiguration{Type: "fluentbit"}, nil, "")(in)
 				in.ContainerDefinitions[0].FirelensConfiguration = &types.FirelensConfiguration{Type: "fluentd"}
 			},
-			client, "[main router]",
+			client, "main, router",
 		},
 		"a router of no kind": {withFirelens(types.FirelensConfiguration{Type: "vector"}, nil, ""), client, "vector"},
 		"a router's file of no kind": {
@@ -466,8 +467,37 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 		"a data set with labels": {
 			dataSet("s3://b", func(d *types.DockerVolumeConfiguration) { d.Labels = map[string]string{"a": "b"} }), client, "labels",
 		},
-		"S3 Files": {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
-		"EBS":      {ofVolume(types.Volume{ConfiguredAtLaunch: aws.Bool(true)}), client, "EBS"},
+		"S3 Files":                    {ofVolume(types.Volume{S3filesVolumeConfiguration: &types.S3FilesVolumeConfiguration{}}), client, "S3 Files"},
+		"a range of ports backwards":  {mapping(types.PortMapping{ContainerPortRange: aws.String("8002-8000")}), client, `not "8002-8000"`},
+		"a range of one port":         {mapping(types.PortMapping{ContainerPortRange: aws.String("8000-8000")}), client, "the first less than the last"},
+		"a range of too high ports":   {mapping(types.PortMapping{ContainerPortRange: aws.String("8000-65536")}), client, "between 1 and 65535"},
+		"a range of no ports":         {mapping(types.PortMapping{ContainerPortRange: aws.String("all")}), client, `not "all"`},
+		"a range with a port":         {mapping(types.PortMapping{ContainerPortRange: aws.String("1-2"), ContainerPort: aws.Int32(1)}), client, "neither containerPort"},
+		"a range with a port of host": {mapping(types.PortMapping{ContainerPortRange: aws.String("1-2"), HostPort: aws.Int32(1)}), client, "nor hostPort"},
+		"a port in a range, too": {
+			mapping(types.PortMapping{ContainerPortRange: aws.String("80-90")}, types.PortMapping{ContainerPort: aws.Int32(90)}), client, "port 90/tcp is in two",
+		},
+		"ranges that overlap": {
+			mapping(types.PortMapping{ContainerPortRange: aws.String("1-9")}, types.PortMapping{ContainerPortRange: aws.String("7-8")}), client, "port 7/tcp",
+		},
+		"too many ranges": {mapping(slices.Repeat([]types.PortMapping{{ContainerPortRange: aws.String("1-9")}}, 101)...), client, "101 containerPortRanges"},
+		"a range of the machine's ports": {
+			both(mapping(types.PortMapping{ContainerPortRange: aws.String("1-9")}), func(in *ecs.RegisterTaskDefinitionInput) {
+				in.NetworkMode = types.NetworkModeHost
+			}), client, "bridge or awsvpc, not host",
+		},
+		"EBS with what is in the definition": {
+			ofVolume(types.Volume{
+				ConfiguredAtLaunch: aws.Bool(true), EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567")},
+			}), client, "configured at launch",
+		},
+		"EBS twice": {
+			func(in *ecs.RegisterTaskDefinitionInput) {
+				in.Volumes = []types.Volume{
+					{Name: aws.String("a"), ConfiguredAtLaunch: aws.Bool(true)}, {Name: aws.String("b"), ConfiguredAtLaunch: aws.Bool(true)},
+				}
+			}, client, `not both "a" and "b"`,
+		},
 		"Elastic Inference": {
 			func(in *ecs.RegisterTaskDefinitionInput) { in.InferenceAccelerators = []types.InferenceAccelerator{{}} },
 			client, "inferenceAccelerators",
@@ -551,6 +581,31 @@ func TestMissingAttributes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// mapping maps ports of the container.
+func mapping(ports ...types.PortMapping) func(*ecs.RegisterTaskDefinitionInput) {
+	return ofContainer(func(c *types.ContainerDefinition) { c.PortMappings = ports })
+}
+
+// TestPortRange: a range is kept as it is, and needs an agent that maps it.
+func TestPortRange(t *testing.T) {
+	s, _ := newTestService(t)
+	for _, mode := range []types.NetworkMode{types.NetworkModeBridge, types.NetworkModeAwsvpc} {
+		change := mapping(types.PortMapping{ContainerPortRange: aws.String("8000-8010"), Protocol: types.TransportProtocolUdp},
+			types.PortMapping{ContainerPort: aws.Int32(8000)})
+		out, err := s.RegisterTaskDefinition(t.Context(), definition(both(change, func(in *ecs.RegisterTaskDefinitionInput) { in.NetworkMode = mode })))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := out.TaskDefinition.ContainerDefinitions[0].PortMappings[0]
+		needs := slices.ContainsFunc(out.TaskDefinition.RequiresAttributes, func(a types.Attribute) bool {
+			return *a.Name == "ecs.capability.network.container-port-range"
+		})
+		if aws.ToString(p.ContainerPortRange) != "8000-8010" || p.ContainerPort != nil || p.HostPort != nil || !needs {
+			t.Errorf("%s: it has %+v, %+v", mode, p, out.TaskDefinition.RequiresAttributes)
+		}
 	}
 }
 

@@ -146,6 +146,9 @@ func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.Lis
 	if in.LaunchType != "" && !slices.Contains(in.LaunchType.Values(), in.LaunchType) {
 		return nil, invalidParameter("launchType must be one of %v, not %q.", in.LaunchType.Values(), in.LaunchType)
 	}
+	if in.StartedBy != nil && (in.Family != nil || in.ServiceName != nil || in.ContainerInstance != nil || in.LaunchType != "") {
+		return nil, invalidParameter("startedBy cannot be combined with family, serviceName, containerInstance or launchType.")
+	}
 	if in.DaemonName != nil {
 		return nil, invalidParameter("daemonName: Pintle has no daemons, only services with the scheduling strategy DAEMON.")
 	}

@@ -34,6 +34,7 @@ func checkExternal(in *ecs.CreateServiceInput) error {
 		{"capacityProviderStrategy", len(in.CapacityProviderStrategy) > 0},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
+		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"deploymentConfiguration.deploymentCircuitBreaker", hasBreaker(in.DeploymentConfiguration)},
 		{"deploymentConfiguration.alarms", hasAlarms(in.DeploymentConfiguration)},
 	})
@@ -48,6 +49,7 @@ func checkExternalUpdate(in *ecs.UpdateServiceInput) error {
 		{"capacityProviderStrategy", in.CapacityProviderStrategy != nil},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
+		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"deploymentConfiguration", in.DeploymentConfiguration != nil},
 		{"deploymentController", in.DeploymentController != nil},
 		{"enableExecuteCommand", in.EnableExecuteCommand != nil},

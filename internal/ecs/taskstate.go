@@ -196,6 +196,7 @@ func (s *Service) changeTask(
 			}
 		}
 		tx.Tasks.Put(t)
+		tx.ForgetUnmade(t)
 		resolveImages(tx, t, td)
 		return nil
 	})

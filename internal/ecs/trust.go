@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ecs/taskvolume"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -43,13 +44,16 @@ func checkOwnTask(ctx context.Context, t *state.Task) error {
 
 // checkPassed refuses a task that would give another task a role or rights on a node that it doesn't have itself. On AWS,
 // that takes iam:PassRole.
-func checkPassed(c call.Call, td *types.TaskDefinition, o *types.TaskOverride) error {
+func checkPassed(c call.Call, td *types.TaskDefinition, o *types.TaskOverride, volumes ...taskvolume.Configuration) error {
 	if c.Task == "" {
 		return nil
 	}
 	roles := []*string{td.TaskRoleArn, td.ExecutionRoleArn}
 	if o != nil {
 		roles = append(roles, o.TaskRoleArn, o.ExecutionRoleArn)
+	}
+	for _, v := range volumes {
+		roles = append(roles, v.EBS.RoleArn)
 	}
 	for _, role := range roles {
 		if r := aws.ToString(role); r != "" && r != c.Role {

@@ -208,7 +208,7 @@ func checkListener(v *state.View, b *state.LoadBalancer, l *state.Listener, rule
 // checkForward refuses a target group that a listener can't forward to.
 func checkForward(b *state.LoadBalancer, l *state.Listener, g *state.TargetGroup, users []string) error {
 	switch {
-	case kindOf(g) != string(b.Type):
+	case kindOf(g) != string(b.Type) || !routing.Fits(string(l.Protocol), string(g.Protocol)):
 		return &types.IncompatibleProtocolsException{Message: account.Message(
 			"The %s protocol of target group '%s' and the %s protocol of the listener are not compatible", g.Protocol, *g.TargetGroupArn, l.Protocol)}
 	case text(g.ProtocolVersion) == routing.GRPC && l.Protocol != types.ProtocolEnumHttps:

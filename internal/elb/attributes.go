@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/elb/routing"
 )
 
 // attribute is what an attribute may be. One with a single value is there because clients ask for it: what another value would
@@ -86,13 +87,13 @@ var targetGroupAttributes = []attribute{
 	{key: "stickiness.lb_cookie.duration_seconds", initial: "86400", low: 1, high: 604800, of: application},
 	{key: "deregistration_delay.connection_termination.enabled", initial: "false", values: boolean, of: network},
 	{key: "preserve_client_ip.enabled", initial: "false", values: []string{"false"}, of: network},
-	{key: "proxy_protocol_v2.enabled", initial: "false", values: []string{"false"}, of: network},
+	{key: "proxy_protocol_v2.enabled", initial: "false", values: boolean, of: network},
 }
 
 // listenerAttributes are those of AWS's that clients ask for: API_ListenerAttribute.
 var listenerAttributes = []attribute{
 	{key: "routing.http.response.server.enabled", initial: "true", values: []string{"true"}, of: application},
-	{key: "tcp.idle_timeout.seconds", initial: "350", low: 60, high: 6000, of: network},
+	{key: "tcp.idle_timeout.seconds", initial: "350", low: 60, high: 6000, of: []string{routing.TCP, routing.TCPUDP}},
 }
 
 // find returns the attribute of a kind with a key, or nil.

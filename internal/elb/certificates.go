@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/elb/routing"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -30,7 +31,7 @@ func (s *Service) checkCertificates(v *state.View, given []types.Certificate) er
 // AddListenerCertificates adds certificates that clients get by the name that they ask for.
 func (s *Service) AddListenerCertificates(ctx context.Context, in *api.AddListenerCertificatesInput) (*api.AddListenerCertificatesOutput, error) {
 	row, err := s.changeListener(ctx, in.ListenerArn, func(tx *state.Tx, l *state.Listener) error {
-		if l.Protocol != types.ProtocolEnumHttps {
+		if !routing.IsEncrypted(string(l.Protocol)) {
 			return badConfiguration("Certificates cannot be specified for listeners of protocol %s", l.Protocol)
 		}
 		if err := s.checkCertificates(tx.View, in.Certificates); err != nil {
@@ -142,7 +143,7 @@ func (p *policy) describe() types.SslPolicy {
 	out := types.SslPolicy{
 		Name:                       &p.name,
 		SslProtocols:               p.protocols,
-		SupportedLoadBalancerTypes: application,
+		SupportedLoadBalancerTypes: both,
 	}
 	for i, name := range ciphers {
 		out.Ciphers = append(out.Ciphers, types.Cipher{Name: &name, Priority: new(int32(i + 1))})
@@ -154,7 +155,10 @@ func (p *policy) describe() types.SslPolicy {
 func (s *Service) DescribeSSLPolicies(_ context.Context, in *api.DescribeSSLPoliciesInput) (*api.DescribeSSLPoliciesOutput, error) {
 	var rows []types.SslPolicy
 	for i := range policies {
-		if len(in.Names) == 0 && in.LoadBalancerType != types.LoadBalancerTypeEnumNetwork || slices.Contains(in.Names, policies[i].name) {
+		if in.LoadBalancerType != "" && !slices.Contains(both, string(in.LoadBalancerType)) {
+			continue
+		}
+		if len(in.Names) == 0 || slices.Contains(in.Names, policies[i].name) {
 			rows = append(rows, policies[i].describe())
 		}
 	}

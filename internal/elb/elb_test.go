@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2 "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	api "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -245,7 +246,16 @@ func TestRefusedTargetGroups(t *testing.T) {
 		"ValidationError: A port must be specified":                                              func(in *api.CreateTargetGroupInput) { in.Port = nil },
 		"ValidationError: A VPC ID must be specified":                                            func(in *api.CreateTargetGroupInput) { in.VpcId = nil },
 		"InvalidConfigurationRequest: Target groups with target type 'lambda' are not supported": func(in *api.CreateTargetGroupInput) { in.TargetType = "lambda" },
-		"UnsupportedProtocol: Target groups of protocol 'UDP' are not supported":                 func(in *api.CreateTargetGroupInput) { in.Protocol = "UDP" },
+		"UnsupportedProtocol: Target groups of protocol 'QUIC' are not supported":                func(in *api.CreateTargetGroupInput) { in.Protocol = "QUIC" },
+		"ValidationError: Health check protocol 'UDP' must be one of 'HTTP, HTTPS, TCP'": func(in *api.CreateTargetGroupInput) {
+			in.Protocol, in.HealthCheckProtocol = "UDP", "UDP"
+		},
+		"ValidationError: Health check protocol 'TCP' is not supported for target groups with the HTTP": func(in *api.CreateTargetGroupInput) {
+			in.HealthCheckProtocol = "TCP"
+		},
+		"ValidationError: Protocol version cannot be specified for target groups with the TLS protocol": func(in *api.CreateTargetGroupInput) {
+			in.Protocol, in.ProtocolVersion = "TLS", aws.String("HTTP1")
+		},
 		"ValidationError: Health check timeout '10' must be smaller than the interval '5'": func(in *api.CreateTargetGroupInput) {
 			in.HealthCheckIntervalSeconds, in.HealthCheckTimeoutSeconds = aws.Int32(5), aws.Int32(10)
 		},
@@ -330,8 +340,8 @@ func TestNetworkLoadBalancer(t *testing.T) {
 	if g.HealthCheckProtocol != "TCP" || g.Matcher != nil || g.HealthCheckPath != nil || g.ProtocolVersion != nil {
 		t.Errorf("%+v", g)
 	}
-	listen := &api.CreateListenerInput{LoadBalancerArn: b.LoadBalancerArn, Port: aws.Int32(5432), Protocol: "UDP", DefaultActions: forwardTo(g.TargetGroupArn)}
-	w.check("UDP", refused(w, w.CreateListener, listen), "UnsupportedProtocol: Listeners of protocol 'UDP' are not supported by Pintle")
+	listen := &api.CreateListenerInput{LoadBalancerArn: b.LoadBalancerArn, Port: aws.Int32(5432), Protocol: "QUIC", DefaultActions: forwardTo(g.TargetGroupArn)}
+	w.check("QUIC", refused(w, w.CreateListener, listen), "UnsupportedProtocol: Listeners of protocol 'QUIC' are not supported by Pintle")
 	listen.Protocol = "TCP"
 	l := do(w, w.CreateListener, listen).Listeners[0]
 	w.check("rules", refused(w, w.CreateRule, &api.CreateRuleInput{
@@ -340,6 +350,123 @@ func TestNetworkLoadBalancer(t *testing.T) {
 	all, problems := configuration.Of(w.store.View(), configuration.Options{})
 	if len(problems) > 0 || len(all.Balancers[0].Listeners) != 1 {
 		t.Error(problems)
+	}
+}
+
+// networkBalancer is a network load balancer with a target group for each of its protocols, named like that.
+func (w *world) networkBalancer() (types.LoadBalancer, map[types.ProtocolEnum]*string) {
+	w.t.Helper()
+	in := balancerInput("net")
+	in.Type = "network"
+	groups := map[types.ProtocolEnum]*string{}
+	for _, protocol := range networkListeners {
+		g := groupInput(strings.ReplaceAll(string(protocol), "_", "-"))
+		g.Protocol = protocol
+		groups[protocol] = do(w, w.CreateTargetGroup, g).TargetGroups[0].TargetGroupArn
+	}
+	w.update(func(tx *state.Tx) {
+		tx.Certificates.Put(&state.Certificate{ARN: "arn:c"})
+	})
+	return do(w, w.CreateLoadBalancer, in).LoadBalancers[0], groups
+}
+
+func (w *world) update(change func(*state.Tx)) {
+	w.t.Helper()
+	if err := w.store.Update(w.t.Context(), func(tx *state.Tx) error { change(tx); return nil }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestWhichGroupsFit: AWS's table of listeners' protocols and those of target groups.
+func TestWhichGroupsFit(t *testing.T) {
+	w := newWorld(t)
+	b, groups := w.networkBalancer()
+	fits := map[types.ProtocolEnum]string{"TCP": "TCP TCP_UDP", "TLS": "TCP TLS", "UDP": "UDP TCP_UDP", "TCP_UDP": "TCP_UDP"}
+	for port, listener := range networkListeners {
+		for protocol, arn := range groups {
+			in := &api.CreateListenerInput{
+				LoadBalancerArn: b.LoadBalancerArn, Port: aws.Int32(int32(port + 1)), Protocol: listener, DefaultActions: forwardTo(arn),
+			}
+			if listener == "TLS" {
+				in.Certificates = []types.Certificate{{CertificateArn: aws.String("arn:c")}}
+			}
+			got := refused(w, w.CreateListener, in)
+			if slices.Contains(strings.Fields(fits[listener]), string(protocol)) {
+				w.check(string(listener), got, "<nil>")
+				l := do(w, w.DescribeListeners, &api.DescribeListenersInput{LoadBalancerArn: b.LoadBalancerArn}).Listeners[0]
+				do(w, w.DeleteListener, &api.DeleteListenerInput{ListenerArn: l.ListenerArn})
+				continue
+			}
+			w.has(got, fmt.Sprintf("IncompatibleProtocols: The %s protocol of target group '%s' and the %s protocol of the listener are not compatible",
+				protocol, *arn, listener))
+		}
+	}
+}
+
+func TestTLSListeners(t *testing.T) {
+	w := newWorld(t)
+	b, groups := w.networkBalancer()
+	good := api.CreateListenerInput{
+		LoadBalancerArn: b.LoadBalancerArn, Port: aws.Int32(443), Protocol: "TLS", DefaultActions: forwardTo(groups["TLS"]),
+		Certificates: []types.Certificate{{CertificateArn: aws.String("arn:c")}}, AlpnPolicy: []string{"HTTP2Preferred"},
+	}
+	for want, change := range map[string]func(*api.CreateListenerInput){
+		"InvalidConfigurationRequest: You must provide a list containing exactly one certificate if the listener protocol is TLS": func(
+			in *api.CreateListenerInput,
+		) {
+			in.Certificates = nil
+		},
+		"ALPNPolicyNotFound: ALPN policy 'HTTP3Only' must be one of 'None, HTTP1Only": func(in *api.CreateListenerInput) {
+			in.AlpnPolicy = []string{"HTTP3Only"}
+		},
+		"ALPNPolicyNotFound: You can specify one ALPN policy": func(in *api.CreateListenerInput) { in.AlpnPolicy = []string{"None", "None"} },
+		"ALPNPolicyNotFound: ALPN policies are not supported for listeners with the TCP protocol": func(in *api.CreateListenerInput) {
+			in.Protocol, in.Certificates, in.DefaultActions = "TCP", nil, forwardTo(groups["TCP"])
+		},
+	} {
+		in := good
+		change(&in)
+		w.has(refused(w, w.CreateListener, &in), want)
+	}
+	l := do(w, w.CreateListener, &good).Listeners[0]
+	if aws.ToString(l.SslPolicy) != defaultPolicy || l.AlpnPolicy[0] != "HTTP2Preferred" {
+		t.Errorf("%+v", l)
+	}
+	do(w, w.AddListenerCertificates, &api.AddListenerCertificatesInput{ListenerArn: l.ListenerArn, Certificates: good.Certificates})
+	w.has(refused(w, w.ModifyListenerAttributes, &api.ModifyListenerAttributesInput{
+		ListenerArn: l.ListenerArn, Attributes: []types.ListenerAttribute{{Key: aws.String("tcp.idle_timeout.seconds"), Value: aws.String("60")}},
+	}), "InvalidConfigurationRequest: Attribute key 'tcp.idle_timeout.seconds' is not recognized")
+	l = do(w, w.ModifyListener, &api.ModifyListenerInput{ListenerArn: l.ListenerArn, SslPolicy: aws.String("ELBSecurityPolicy-TLS13-1-3-2021-06")}).Listeners[0]
+	row := w.store.View().Listeners.Get(*l.ListenerArn)
+	if made := configuration.Listener(row, nil); made.ALPNPolicy != "HTTP2Preferred" || made.MinTLS != "1.3" {
+		t.Errorf("%+v", made)
+	}
+	l = do(w, w.ModifyListener, &api.ModifyListenerInput{ListenerArn: l.ListenerArn, Protocol: "TCP", DefaultActions: forwardTo(groups["TCP"])}).Listeners[0]
+	if l.AlpnPolicy != nil || l.SslPolicy != nil || l.Certificates != nil {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestNetworkAttributes: which groups may have which, and that what is set reaches proxies.
+func TestNetworkAttributes(t *testing.T) {
+	w := newWorld(t)
+	_, groups := w.networkBalancer()
+	set := func(protocol types.ProtocolEnum, key, value string) string {
+		return refused(w, w.ModifyTargetGroupAttributes, &api.ModifyTargetGroupAttributesInput{
+			TargetGroupArn: groups[protocol], Attributes: []types.TargetGroupAttribute{{Key: &key, Value: &value}},
+		})
+	}
+	w.check("proxy protocol", set("TLS", "proxy_protocol_v2.enabled", "true"), "<nil>")
+	w.check("in datagrams", set("UDP", "proxy_protocol_v2.enabled", "true"),
+		"InvalidConfigurationRequest: Attribute 'proxy_protocol_v2.enabled' is not supported for target groups with the UDP protocol by Pintle")
+	w.check("stickiness", set("UDP", "stickiness.enabled", "true"), "<nil>")
+	w.check("stickiness of TLS", set("TLS", "stickiness.enabled", "true"),
+		"InvalidConfigurationRequest: Stickiness type 'source_ip' is not supported for target groups with the TLS protocol")
+	w.has(set("UDP", "preserve_client_ip.enabled", "true"), "InvalidConfigurationRequest: The value 'true' of attribute 'preserve_client_ip.enabled' is not supported")
+	v := w.store.View()
+	g := configuration.Group(v.TargetGroups.Get(*groups["TLS"]))
+	if u := configuration.Group(v.TargetGroups.Get(*groups["UDP"])); !g.Attributes.ProxyProtocol || u.Attributes.Stickiness.Type != routing.BySource {
+		t.Errorf("%+v\n%+v", g, u)
 	}
 }
 
@@ -415,8 +542,18 @@ func TestTargets(t *testing.T) {
 	if got := health(); got[1] != "10.0.0.1:81 initial Elb.RegistrationInProgress" {
 		t.Error(got)
 	}
-	for _, id := range []string{"nonsense", "i-123", "::1", "0.0.0.0", "169.254.169.254"} {
+	for _, id := range []string{"nonsense", "i-123", "::1", "0.0.0.0", "169.254.169.254", "8.8.8.8"} {
 		w.has(refused(w, w.RegisterTargets, register(id, nil)), "ValidationError: The IP address '"+id+"'")
+	}
+	err := w.store.Update(t.Context(), func(tx *state.Tx) error {
+		tx.VPCs.Put(&state.VPC{Vpc: ec2.Vpc{VpcId: aws.String("vpc-1"), CidrBlock: aws.String("8.8.0.0/16")}})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"100.64.0.1", "127.0.0.1", "8.8.8.8"} {
+		do(w, w.RegisterTargets, register(id, nil))
 	}
 	one := do(w, w.DescribeTargetHealth, &api.DescribeTargetHealthInput{
 		TargetGroupArn: g.TargetGroupArn, Targets: []types.TargetDescription{{Id: aws.String("10.0.0.9")}},

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/elb/routing"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -86,7 +88,7 @@ func duplicateListener(l *state.Listener) error {
 
 func sameListener(a, b *state.Listener) bool {
 	certificate := func(x, y types.Certificate) bool { return text(x.CertificateArn) == text(y.CertificateArn) }
-	return a.Protocol == b.Protocol && text(a.SslPolicy) == text(b.SslPolicy) && sameTags(a.Tags, b.Tags) &&
+	return a.Protocol == b.Protocol && text(a.SslPolicy) == text(b.SslPolicy) && slices.Equal(a.AlpnPolicy, b.AlpnPolicy) && sameTags(a.Tags, b.Tags) &&
 		slices.EqualFunc(a.Certificates, b.Certificates, certificate) && sameActions(a.DefaultActions, b.DefaultActions)
 }
 
@@ -95,8 +97,8 @@ func (s *Service) completeListener(v *state.View, b *state.LoadBalancer, l *stat
 	if err := checkProtocol(b, l); err != nil {
 		return err
 	}
-	if len(l.AlpnPolicy) > 0 {
-		return &types.ALPNPolicyNotSupportedException{Message: account.Message("ALPN policies are for TLS listeners, which are not supported by Pintle")}
+	if err := checkALPN(l); err != nil {
+		return err
 	}
 	if mutual != nil && aws.ToString(mutual.Mode) != "" && *mutual.Mode != "off" {
 		return notSupported("Mutual authentication with mode '" + *mutual.Mode + "'")
@@ -106,6 +108,29 @@ func (s *Service) completeListener(v *state.View, b *state.LoadBalancer, l *stat
 	}
 	return checkListener(v, b, l, nil)
 }
+
+// alpnPolicies are those that AWS has.
+var alpnPolicies = []string{"None", routing.HTTP1Only, routing.HTTP2Only, routing.HTTP2Optional, routing.HTTP2Preferred}
+
+func checkALPN(l *state.Listener) error {
+	bad := func(format string, args ...any) error {
+		return &types.ALPNPolicyNotSupportedException{Message: account.Message(format, args...)}
+	}
+	switch {
+	case len(l.AlpnPolicy) == 0:
+		return nil
+	case l.Protocol != types.ProtocolEnumTls:
+		return bad("ALPN policies are not supported for listeners with the %s protocol", l.Protocol)
+	case len(l.AlpnPolicy) > 1:
+		return bad("You can specify one ALPN policy per listener")
+	case !slices.Contains(alpnPolicies, l.AlpnPolicy[0]):
+		return bad("ALPN policy '%s' must be one of '%s'", l.AlpnPolicy[0], strings.Join(alpnPolicies, ", "))
+	}
+	return nil
+}
+
+// networkListeners are the protocols of network load balancers' listeners.
+var networkListeners = []types.ProtocolEnum{types.ProtocolEnumUdp, types.ProtocolEnumTcp, types.ProtocolEnumTls, types.ProtocolEnumTcpUdp}
 
 // checkProtocol refuses protocols of the other kind of load balancer, and those that proxies can't carry.
 func checkProtocol(b *state.LoadBalancer, l *state.Listener) error {
@@ -117,30 +142,27 @@ func checkProtocol(b *state.LoadBalancer, l *state.Listener) error {
 	}
 	valid := []types.ProtocolEnum{types.ProtocolEnumHttp, types.ProtocolEnumHttps}
 	if b.Type == types.LoadBalancerTypeEnumNetwork {
-		valid = []types.ProtocolEnum{types.ProtocolEnumTcp}
+		valid = networkListeners
 		if !slices.Contains(carried, l.Protocol) {
 			return badProtocol("Listeners of protocol '%s' are not supported by Pintle", l.Protocol)
 		}
 	}
 	if !slices.Contains(valid, l.Protocol) {
-		if len(valid) > 1 {
-			return invalid("Listener protocol '%s' must be one of 'HTTP, HTTPS'", l.Protocol)
-		}
-		return invalid("Listener protocol '%s' must be one of 'UDP, TCP, TLS, TCP_UDP', of which Pintle supports TCP", l.Protocol)
+		return invalid("Listener protocol '%s' must be one of '%s'", l.Protocol, words(valid))
 	}
 	return nil
 }
 
-// checkSecurity checks the certificate and the security policy of a listener for HTTPS, and refuses those of others.
+// checkSecurity checks the certificate and the security policy of a listener for HTTPS or TLS, and refuses those of others.
 func (s *Service) checkSecurity(v *state.View, l *state.Listener) error {
-	if l.Protocol != types.ProtocolEnumHttps {
+	if !routing.IsEncrypted(string(l.Protocol)) {
 		if len(l.Certificates) > 0 || l.SslPolicy != nil {
 			return badConfiguration("Certificates and security policies cannot be specified for listeners of protocol %s", l.Protocol)
 		}
 		return nil
 	}
 	if len(l.Certificates) != 1 {
-		return badConfiguration("You must provide a list containing exactly one certificate if the listener protocol is HTTPS")
+		return badConfiguration("You must provide a list containing exactly one certificate if the listener protocol is %s", l.Protocol)
 	}
 	if err := s.checkCertificates(v, l.Certificates); err != nil {
 		return err
@@ -198,10 +220,12 @@ func (s *Service) ModifyListener(ctx context.Context, in *api.ModifyListenerInpu
 		l.Port = cmp.Or(in.Port, l.Port)
 		if in.Protocol != "" && in.Protocol != l.Protocol {
 			l.Protocol = in.Protocol
-			l.Certificates, l.More, l.SslPolicy = nil, nil, nil
+			l.Certificates, l.More, l.SslPolicy, l.AlpnPolicy = nil, nil, nil, nil
 		}
 		l.SslPolicy = cmp.Or(in.SslPolicy, l.SslPolicy)
-		l.AlpnPolicy = in.AlpnPolicy
+		if len(in.AlpnPolicy) > 0 {
+			l.AlpnPolicy = in.AlpnPolicy
+		}
 		if len(in.Certificates) > 0 {
 			l.Certificates = in.Certificates
 		}
@@ -245,10 +269,10 @@ func (s *Service) DeleteListener(ctx context.Context, in *api.DeleteListenerInpu
 	return &api.DeleteListenerOutput{}, nil
 }
 
-// kindOfListener returns the kind of load balancer that a listener is of.
+// kindOfListener returns which attributes a listener has: an application load balancer's, or those of its protocol.
 func kindOfListener(l *state.Listener) string {
-	if l.Protocol == types.ProtocolEnumTcp {
-		return network[0]
+	if slices.Contains(networkListeners, l.Protocol) {
+		return string(l.Protocol)
 	}
 	return application[0]
 }

@@ -75,18 +75,30 @@ func checkTargetGroup(in *api.CreateTargetGroupInput) error {
 }
 
 // carried are the protocols that proxies carry.
-var carried = []types.ProtocolEnum{types.ProtocolEnumHttp, types.ProtocolEnumHttps, types.ProtocolEnumTcp}
+var carried = append([]types.ProtocolEnum{types.ProtocolEnumHttp, types.ProtocolEnumHttps}, networkListeners...)
+
+// checking are the protocols that health checks have.
+var checking = []types.ProtocolEnum{types.ProtocolEnumHttp, types.ProtocolEnumHttps, types.ProtocolEnumTcp}
+
+// words lists protocols in a message.
+func words(all []types.ProtocolEnum) string {
+	var out []string
+	for _, p := range all {
+		out = append(out, string(p))
+	}
+	return strings.Join(out, ", ")
+}
 
 func checkProtocols(protocol, healthCheck types.ProtocolEnum, version *string) error {
 	switch {
 	case !slices.Contains(carried, protocol):
-		return badProtocol("Target groups of protocol '%s' are not supported by Pintle: it must be HTTP, HTTPS or TCP", protocol)
-	case healthCheck != "" && !slices.Contains(carried, healthCheck):
-		return invalid("Health check protocol '%s' must be one of 'HTTP, HTTPS, TCP'", healthCheck)
-	case healthCheck == types.ProtocolEnumTcp && protocol != types.ProtocolEnumTcp:
+		return badProtocol("Target groups of protocol '%s' are not supported by Pintle: it must be one of '%s'", protocol, words(carried))
+	case healthCheck != "" && !slices.Contains(checking, healthCheck):
+		return invalid("Health check protocol '%s' must be one of '%s'", healthCheck, words(checking))
+	case healthCheck == types.ProtocolEnumTcp && !routing.IsNetwork(string(protocol)):
 		return invalid("Health check protocol 'TCP' is not supported for target groups with the %s protocol", protocol)
-	case version != nil && protocol == types.ProtocolEnumTcp:
-		return invalid("Protocol version cannot be specified for target groups with the TCP protocol")
+	case version != nil && routing.IsNetwork(string(protocol)):
+		return invalid("Protocol version cannot be specified for target groups with the %s protocol", protocol)
 	}
 	return nil
 }
@@ -115,7 +127,7 @@ func (s *Service) newTargetGroup(in *api.CreateTargetGroupInput) (*state.TargetG
 		},
 		Tags: in.Tags,
 	}
-	if in.Protocol != types.ProtocolEnumTcp && row.ProtocolVersion == nil {
+	if !routing.IsNetwork(string(in.Protocol)) && row.ProtocolVersion == nil {
 		row.ProtocolVersion = aws.String(routing.HTTP1)
 	}
 	return row, complete(row)
@@ -305,7 +317,7 @@ func (s *Service) DeleteTargetGroup(ctx context.Context, in *api.DeleteTargetGro
 
 // kindOf returns the kind of load balancer that a target group is for.
 func kindOf(g *state.TargetGroup) string {
-	if g.Protocol == types.ProtocolEnumTcp {
+	if routing.IsNetwork(string(g.Protocol)) {
 		return network[0]
 	}
 	return application[0]
@@ -338,7 +350,7 @@ func (s *Service) ModifyTargetGroupAttributes(
 		given = append(given, pair{text(a.Key), text(a.Value)})
 	}
 	row, err := s.changeTargetGroup(ctx, in.TargetGroupArn, func(_ *state.Tx, g *state.TargetGroup) (err error) {
-		if err := checkStickiness(g, given); err != nil {
+		if err := cmp.Or(checkStickiness(g, given), checkProxyProtocol(g, given)); err != nil {
 			return err
 		}
 		if g.Attributes, err = setAttributes(targetGroupAttributes, kindOf(g), g.Attributes, given); err != nil {
@@ -356,11 +368,23 @@ func (s *Service) ModifyTargetGroupAttributes(
 	return &api.ModifyTargetGroupAttributesOutput{Attributes: groupAttributesOf(row)}, nil
 }
 
+// checkProxyProtocol refuses headers of the PROXY protocol in datagrams.
+func checkProxyProtocol(g *state.TargetGroup, given []pair) error {
+	datagrams := slices.Contains(routing.Networks(string(g.Protocol)), "udp")
+	if datagrams && slices.Contains(given, pair{"proxy_protocol_v2.enabled", "true"}) {
+		return badConfiguration("Attribute 'proxy_protocol_v2.enabled' is not supported for target groups with the %s protocol by Pintle", g.Protocol)
+	}
+	return nil
+}
+
 // checkStickiness refuses the other kind's stickiness with AWS's message.
 func checkStickiness(g *state.TargetGroup, given []pair) error {
 	for _, p := range given {
 		a := find(targetGroupAttributes, kindOf(g), p.key)
 		known := p.value == routing.LBCookie || p.value == routing.AppCookie || p.value == routing.BySource
+		if g.Protocol == types.ProtocolEnumTls && p == (pair{"stickiness.enabled", "true"}) {
+			return badConfiguration("Stickiness type '%s' is not supported for target groups with the %s protocol", routing.BySource, g.Protocol)
+		}
 		if p.key == "stickiness.type" && known && !slices.Contains(a.values, p.value) {
 			return badConfiguration("Stickiness type '%s' is not supported for target groups with the %s protocol", p.value, g.Protocol)
 		}

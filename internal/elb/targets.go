@@ -78,6 +78,8 @@ func checkTarget(v *state.View, g *state.TargetGroup, t types.TargetDescription)
 			return invalid("The IP address '%s' is not a valid IPv4 address", *t.Id)
 		case a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast(): // there is the metadata of the balancer's own machine
 			return invalid("The IP address '%s' cannot be a target", *t.Id)
+		case !isInside(v, a):
+			return invalid("The IP address '%s' is neither private (RFC 1918, RFC 6598) nor in the CIDR block of a VPC", *t.Id)
 		}
 		return nil
 	}
@@ -94,6 +96,22 @@ func checkTarget(v *state.View, g *state.TargetGroup, t types.TargetDescription)
 		return nil // a machine that Pintle didn't start
 	}
 	return badTarget("The following targets do not exist: '%s'", *t.Id)
+}
+
+// sharedSpace is RFC 6598's: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-target-groups.html#target-type
+var sharedSpace = netip.MustParsePrefix("100.64.0.0/10")
+
+// isInside reports whether an address may be a target: a private one, one of a VPC, or one of the balancer's machine, which AWS has none of.
+func isInside(v *state.View, a netip.Addr) bool {
+	if a.IsPrivate() || a.IsLoopback() || sharedSpace.Contains(a) {
+		return true
+	}
+	for vpc := range v.VPCs.All() {
+		if block, err := netip.ParsePrefix(aws.ToString(vpc.CidrBlock)); err == nil && block.Contains(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // DeregisterTargets lets targets drain. Those without a port are meant with all ports that they have.

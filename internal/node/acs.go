@@ -142,6 +142,8 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 		if err := s.agent.engine.SetRules(ctx, m.TaskArn, m.Rules); err != nil {
 			s.agent.log.Error("cannot apply the rules of a task's security groups", "task", m.TaskArn, "error", err)
 		}
+	case *acs.PintleDeleteVolumes:
+		return s.deleteVolumes(ctx, m.VolumeIDs)
 	case *acs.PintleNames:
 		if err := s.agent.names.Learn(m); err != nil {
 			s.agent.log.Error("cannot write down the names of Cloud Map", "error", err)
@@ -154,6 +156,21 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 		s.agent.applyFault(m)
 	}
 	return nil
+}
+
+// deleteVolumes deletes volumes that were kept. A node that makes none has none.
+func (s *acsSession) deleteVolumes(ctx context.Context, ids []string) error {
+	deleted := &acs.PintleVolumesDeleted{}
+	for _, id := range ids {
+		if v := s.agent.config.BlockVolumes; v != nil {
+			if err := v.Delete(id); err != nil {
+				s.agent.log.Error("cannot delete a volume", "volume", id, "error", err)
+				continue
+			}
+		}
+		deleted.VolumeIDs = append(deleted.VolumeIDs, id)
+	}
+	return s.send(ctx, deleted)
 }
 
 // takePayload takes the tasks, and acknowledges them once all are on disk. An invalid task is reported as stopped and keeps the whole
@@ -205,8 +222,8 @@ func (s *acsSession) newAck(message string) *acs.AckRequest {
 	return &acs.AckRequest{Cluster: s.agent.config.Cluster, ContainerInstance: s.agent.Instance(), MessageID: message}
 }
 
-// compareManifest asks about tasks that run here but aren't in the manifest, and reports again the end of tasks that are in it but have
-// ended.
+// compareManifest asks about tasks that run here but aren't in the manifest, and reports the end of tasks that are in it but have ended or
+// were lost.
 func (s *acsSession) compareManifest(ctx context.Context, m *acs.TaskManifestMessage) error {
 	if m.Timeline <= s.highest {
 		return nil
@@ -216,6 +233,9 @@ func (s *acsSession) compareManifest(ctx context.Context, m *acs.TaskManifestMes
 	for _, t := range m.Tasks {
 		wanted[t.TaskArn] = t.DesiredStatus == "RUNNING"
 		s.agent.engine.Remind(t.TaskArn)
+		if t.LastStatus == "RUNNING" {
+			s.agent.engine.EndLost(t.TaskArn)
+		}
 	}
 	var candidates []acs.TaskIdentifier
 	for _, arn := range s.agent.engine.Running() {

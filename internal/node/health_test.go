@@ -37,7 +37,7 @@ func TestBrokenGPU(t *testing.T) {
 	s.send(t, &acs.PintleGPUFault{GPU: id, XID: 79})
 	awaitFault(t, s, id, "Xid 79")
 	s.send(t, &acs.PintleGPUFault{GPU: id, XID: 48}) // it is broken already
-	for len(a.sampler.GPUs()) == 0 || lastError(&a.sampler.GPUs()[1].GPULoad) != 48 {
+	for len(a.sampler.GPUs()) == 0 || lastError(&a.sampler.GPUs()[1]) != 48 {
 		time.Sleep(10 * time.Millisecond)
 	}
 	end()

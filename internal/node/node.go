@@ -24,6 +24,7 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/awslogs"
+	"github.com/pintle/pintle/internal/node/blockvolume"
 	"github.com/pintle/pintle/internal/node/connect"
 	"github.com/pintle/pintle/internal/node/dataset"
 	"github.com/pintle/pintle/internal/node/engine"
@@ -83,6 +84,7 @@ type Config struct {
 	Images       Images                  // nil if images of ECR are pulled without a token
 	Objects      Objects                 // nil if tasks with files of variables can't
 	FileSystems  *filesystem.Mounts      // nil if tasks with file systems can't
+	BlockVolumes *blockvolume.Volumes    // nil if tasks with volumes of EBS's kind can't
 	DataSets     *dataset.Cache          // nil if tasks with volumes that show what lies in S3 can't
 	Transcripts  Transcripts             // nil if those of sessions aren't kept
 	Proxy        []string                // the command line of a proxy for Service Connect; nil if its tasks can't run here
@@ -249,6 +251,9 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	}
 	if a.hasFileSystems() {
 		o.FileSystems = a.config.FileSystems
+	}
+	if a.hasBlockVolumes() {
+		o.BlockVolumes = a.config.BlockVolumes
 	}
 	if a.hasDataSets() {
 		o.DataSets = &dataSets{a.config.DataSets, a.config.Objects, a.identity.Load().InstanceID}

@@ -527,6 +527,26 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestManifestOfALostTask: a task that the node has reported RUNNING and doesn't know is over, and one that is still on its way isn't.
+func TestManifestOfALostTask(t *testing.T) {
+	p, b := newPlane(t), newFakeRuntime()
+	startNode(t, p, b, t.TempDir())
+	s := p.next("acs")
+	manifest := &acs.TaskManifestMessage{MessageID: "m", ClusterArn: cluster, ContainerInstanceArn: instance, Timeline: 5}
+	lost := acs.TaskIdentifier{TaskArn: taskArn + "f", DesiredStatus: "RUNNING", TaskClusterArn: cluster, LastStatus: "RUNNING"}
+	coming := acs.TaskIdentifier{TaskArn: taskArn, DesiredStatus: "RUNNING", TaskClusterArn: cluster}
+	manifest.Tasks = []acs.TaskIdentifier{coming, lost}
+	s.send(t, manifest)
+	if in := p.nextReport(); *in.Task != lost.TaskArn || *in.Status != "STOPPED" ||
+		!strings.HasPrefix(aws.ToString(in.Reason), "TaskRecordMissingError: ") {
+		t.Errorf("reported %+v", in)
+	}
+	s.send(t, payload(sleeper()))
+	if in := p.nextReport(); *in.Task != taskArn || *in.Status != "RUNNING" {
+		t.Errorf("reported %+v", in)
+	}
+}
+
 func TestPayloadWithInvalidTaskIsNotAcknowledged(t *testing.T) {
 	p := newPlane(t)
 	startNode(t, p, newFakeRuntime(), t.TempDir())

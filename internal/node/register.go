@@ -251,6 +251,7 @@ var capabilities = []string{
 	"com.amazonaws.ecs.capability.docker-remote-api.1.35",
 	"ecs.capability.container-health-check", "ecs.capability.container-ordering", "ecs.capability.container-restart-policy",
 	"ecs.capability.docker-plugin.local", "ecs.capability.execute-command", "ecs.capability.execution-role-awslogs", "ecs.capability.external",
+	"ecs.capability.network.container-port-range",
 	"ecs.capability.pid-ipc-namespace-sharing", "ecs.capability.task-cpu-mem-limit", "ecs.capability.task-protection",
 }
 
@@ -331,6 +332,9 @@ func (a *Agent) hasFileSystems() bool {
 	return a.config.FileSystems != nil && a.mounts() && os.Geteuid() == 0
 }
 
+// hasBlockVolumes reports whether tasks can have volumes of EBS's kind.
+func (a *Agent) hasBlockVolumes() bool { return a.config.BlockVolumes != nil && a.mounts() }
+
 func (a *Agent) attributes() map[string]string {
 	m := map[string]string{
 		"ecs.instance-type":     a.config.InstanceType,
@@ -349,6 +353,13 @@ func (a *Agent) attributes() map[string]string {
 	if a.hasFileSystems() {
 		m["ecs.capability.efs"] = ""
 		m["ecs.capability.efsAuth"] = ""
+	}
+	if a.hasBlockVolumes() {
+		m["ecs.capability.storage.ebs-task-volume-attach"] = ""
+		m[acs.ManagedVolumes] = ""
+		for _, fileSystem := range a.config.BlockVolumes.FileSystems() {
+			m[acs.ManagedVolumes+"."+fileSystem] = ""
+		}
 	}
 	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
 		m["ecs.capability.task-eni"] = ""

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -51,13 +52,28 @@ func stateChange(c engine.ContainerReport) types.ContainerStateChange {
 	if c.ExitCode != nil {
 		out.ExitCode = aws.Int32(int32(*c.ExitCode))
 	}
-	for _, p := range c.Ports {
-		out.NetworkBindings = append(out.NetworkBindings, types.NetworkBinding{
-			BindIP:        aws.String("0.0.0.0"),
-			ContainerPort: aws.Int32(int32(p.Container)),
-			HostPort:      aws.Int32(int32(p.Host)),
-			Protocol:      types.TransportProtocol(p.Protocol),
-		})
+	out.NetworkBindings = bindings(c.Ports)
+	return out
+}
+
+// bindings returns ports as ECS shows them: a range is one binding.
+func bindings(ports []engine.Port) (out []types.NetworkBinding) {
+	isSame := func(a, b engine.Port) bool { return a.Range != "" && a.Range == b.Range && a.Protocol == b.Protocol }
+	for len(ports) > 0 {
+		first, n := ports[0], 1
+		for n < len(ports) && isSame(first, ports[n]) {
+			n++
+		}
+		b := types.NetworkBinding{BindIP: aws.String("0.0.0.0"), Protocol: types.TransportProtocol(first.Protocol)}
+		if first.Range == "" {
+			b.ContainerPort = aws.Int32(int32(first.Container))
+			b.HostPort = aws.Int32(int32(first.Host))
+		} else {
+			b.ContainerPortRange = &first.Range
+			b.HostPortRange = aws.String(fmt.Sprintf("%d-%d", first.Host, ports[n-1].Host))
+		}
+		out = append(out, b)
+		ports = ports[n:]
 	}
 	return out
 }

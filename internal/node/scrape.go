@@ -16,27 +16,27 @@ import (
 // gauge is one metric of a GPU.
 type gauge struct {
 	exposition.Metric
-	value func(*acs.GPULoad) float64
+	value func(*gpu.Sample) float64
 }
 
 // utilization is left out where the device doesn't say: 0 would be an idle GPU.
 var utilization = exposition.Metric{Name: "DCGM_FI_DEV_GPU_UTIL", Help: "How busy the GPU is, in percent."}
 
-func newGauge(name, help string, value func(*acs.GPULoad) float64) gauge {
+func newGauge(name, help string, value func(*gpu.Sample) float64) gauge {
 	return gauge{exposition.Metric{Name: name, Help: help}, value}
 }
 
 var gauges = []gauge{
-	newGauge("DCGM_FI_DEV_GPU_TEMP", "The GPU's temperature, in degrees Celsius.", func(g *acs.GPULoad) float64 { return g.TemperatureC }),
-	newGauge("DCGM_FI_DEV_POWER_USAGE", "The power that the GPU draws, in watts.", func(g *acs.GPULoad) float64 { return g.PowerW }),
-	newGauge("DCGM_FI_DEV_FB_USED", "The GPU's memory in use, in MiB.", func(g *acs.GPULoad) float64 { return float64(g.MemoryUsedMiB) }),
-	newGauge("DCGM_FI_DEV_FB_FREE", "The GPU's memory that is free, in MiB.", func(g *acs.GPULoad) float64 {
-		return float64(g.MemoryMiB - g.MemoryUsedMiB)
+	newGauge("DCGM_FI_DEV_GPU_TEMP", "The GPU's temperature, in degrees Celsius.", func(g *gpu.Sample) float64 { return g.TemperatureC }),
+	newGauge("DCGM_FI_DEV_POWER_USAGE", "The power that the GPU draws, in watts.", func(g *gpu.Sample) float64 { return g.PowerW }),
+	newGauge("DCGM_FI_DEV_FB_USED", "The GPU's memory in use, in MiB.", func(g *gpu.Sample) float64 { return float64(g.MemoryUsedMiB) }),
+	newGauge("DCGM_FI_DEV_FB_FREE", "The GPU's memory that is free, in MiB.", func(g *gpu.Sample) float64 {
+		return float64(g.MemoryFreeMiB())
 	}),
 	newGauge("DCGM_FI_DEV_XID_ERRORS", "The number of the last error (XID) that the driver gave; 0 is none.", lastError),
 }
 
-func lastError(g *acs.GPULoad) float64 {
+func lastError(g *gpu.Sample) float64 {
 	if len(g.XIDErrors) == 0 {
 		return 0
 	}
@@ -71,7 +71,7 @@ func (a *Agent) Expose(page *exposition.Page) {
 			page.Add(utilization, *g.UtilizationPct, labels...)
 		}
 		for _, m := range gauges {
-			page.Add(m.Metric, m.value(&g.GPULoad), labels...)
+			page.Add(m.Metric, m.value(&g), labels...)
 		}
 		for _, f := range gpu.Figures { // those that only some devices have
 			if v, ok := g.Figures[f.Name]; ok {

@@ -99,13 +99,19 @@ func TestMetricsAreDCGMExporters(t *testing.T) {
 func TestUnreportedMetricsAreLeftOut(t *testing.T) {
 	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newFakeRuntime()})
 	a.sampler.keep([]gpu.Sample{
-		{GPULoad: acs.GPULoad{ID: "GPU-1", UtilizationPct: new(0.0)}, Figures: map[string]float64{"DCGM_FI_DEV_SM_CLOCK": 1410}},
+		{
+			GPULoad: acs.GPULoad{ID: "GPU-1", UtilizationPct: new(0.0), MemoryMiB: 81559, MemoryUsedMiB: 21490},
+			Figures: map[string]float64{"DCGM_FI_DEV_SM_CLOCK": 1410, "DCGM_FI_DEV_FB_RESERVED": 480},
+		},
 		{GPULoad: acs.GPULoad{ID: "MIG-2"}}, // NVML doesn't say how busy a slice is; 0 would be an idle one
 	}, nil)
 	families := scrape(t, a)
 	if f := families["DCGM_FI_DEV_SM_CLOCK"]; f == nil || len(f.Metric) != 1 || families["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] != nil ||
 		len(families["DCGM_FI_DEV_GPU_UTIL"].Metric) != 1 || len(families["DCGM_FI_DEV_GPU_TEMP"].Metric) != 2 {
 		t.Errorf("got %v", families)
+	}
+	if free := families["DCGM_FI_DEV_FB_FREE"].Metric[0].GetGauge().GetValue(); free != 59589 {
+		t.Errorf("%v MiB of an H100 are free, 59589 by nvidia-smi", free)
 	}
 }
 

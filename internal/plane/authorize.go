@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ecs/taskvolume"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/authorize"
 	"github.com/pintle/pintle/internal/iam/policy"
@@ -198,27 +199,33 @@ func (g gate) complete(ctx context.Context, n authorize.Need) []string {
 	return []string{n.Resource}
 }
 
-// passed returns the roles of the task definition that a call runs: ECS passes them to the tasks.
+// passed returns the roles of the task definition that a call runs, which ECS passes to the tasks, and those with which ECS makes their volumes.
 func (g gate) passed(ctx context.Context, in any) (all []authorize.Need) {
 	var name *string
+	var volumes []taskvolume.Configuration
 	switch in := in.(type) {
 	case *awsecs.RunTaskInput:
-		name = in.TaskDefinition
+		name, volumes = in.TaskDefinition, taskvolume.OfTask(in.VolumeConfigurations)
 	case *awsecs.StartTaskInput:
-		name = in.TaskDefinition
+		name, volumes = in.TaskDefinition, taskvolume.OfTask(in.VolumeConfigurations)
 	case *awsecs.CreateServiceInput:
-		name = in.TaskDefinition
+		name, volumes = in.TaskDefinition, taskvolume.OfService(in.VolumeConfigurations)
 	case *awsecs.UpdateServiceInput:
-		name = in.TaskDefinition
+		name, volumes = in.TaskDefinition, taskvolume.OfService(in.VolumeConfigurations)
 	case *awsecs.CreateTaskSetInput:
 		name = in.TaskDefinition
 	}
+	for _, v := range volumes {
+		if v.EBS != nil && v.EBS.RoleArn != nil {
+			all = append(all, authorize.Need{Action: "iam:PassRole", Resource: *v.EBS.RoleArn, PassedTo: "ecs.amazonaws.com"})
+		}
+	}
 	if name == nil {
-		return nil
+		return all
 	}
 	out, err := g.plane.ECS.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: name})
 	if err != nil {
-		return nil // the call is refused for the same reason
+		return all // the call is refused for the same reason
 	}
 	for _, role := range []*string{out.TaskDefinition.TaskRoleArn, out.TaskDefinition.ExecutionRoleArn} {
 		if role != nil && *role != "" {

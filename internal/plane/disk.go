@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -67,6 +68,17 @@ func (p *Plane) watchDisk(ctx context.Context) error {
 
 // writable returns why changes are refused, or nil.
 func (p *Plane) writable() error { return p.space.Check(disk.ForChanges) }
+
+// database is a store whose commits stand in a log until they are moved into its file.
+type database interface{ Failing() error }
+
+// failing returns what fails of the databases that goes unseen otherwise, or nil.
+func (p *Plane) failing() (err error) {
+	for _, db := range p.databases {
+		err = errors.Join(err, db.Failing())
+	}
+	return err
+}
 
 // putMetrics stores metrics that nobody waits for, which must not take the room that is kept for ends.
 func (p *Plane) putMetrics(samples []metrics.Sample) error {

@@ -295,7 +295,7 @@ var unread = []struct{ because, members string }{
 		ecs.DeploymentEarlySuccessCriteria.SourceServiceRevisionCleanup elasticloadbalancingv2.MutualAuthenticationAttributes.*
 		elasticloadbalancingv2.ModifyRuleInput.ResetTransforms`},
 	{"it's kept with the whole of what has it", `
-		ecs.NetworkBinding.BindIP ecs.NetworkBinding.ContainerPortRange ecs.NetworkBinding.HostPortRange ecs.NetworkBinding.Protocol
+		ecs.NetworkBinding.BindIP ecs.NetworkBinding.ContainerPortRange ecs.NetworkBinding.HostPortRange
 		elasticloadbalancingv2.Action.Order s3.QueueConfiguration.Id`},
 	{"it's kept and shown, and of no use without load balancers and Spot instances", `
 		applicationautoscaling.StepScalingPolicyConfiguration.MetricAggregationType autoscaling.InstancesDistribution.SpotMaxPrice`},

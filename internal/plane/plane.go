@@ -156,9 +156,10 @@ type Plane struct {
 	// upstream brings images of other registries into ECR's repositories.
 	upstream *upstream.Cache
 	// holders knows which nodes have which layers of images.
-	holders *holders.Book
-	vault   *vault.Vault
-	open    []io.Closer
+	holders   *holders.Book
+	vault     *vault.Vault
+	open      []io.Closer
+	databases []database // that tell what fails
 
 	Link      *nodelink.Link
 	sessions  *sessions.Sessions

@@ -242,6 +242,7 @@ func (p *Plane) mount() (err error) {
 		Version:    p.options.Version,
 		Verifier:   p.verifier,
 		Writable:   p.writable,
+		Failing:    p.failing,
 		Region:     p.options.Region,
 		Endpoint:   p.endpointFor,
 		Enrollment: p.enrollment,

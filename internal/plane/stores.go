@@ -50,6 +50,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 		return err
 	}
 	p.open = append(p.open, p.objects)
+	p.databases = append(p.databases, p.objects)
 	return p.openImages(folder("images"))
 }
 
@@ -75,6 +76,9 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 		return errors.Join(err, journal.Close())
 	}
 	p.open = append(p.open, p.State)
+	if db, ok := journal.(database); ok {
+		p.databases = append(p.databases, db)
+	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/ecs/enrollment"
+	"github.com/pintle/pintle/internal/sdkhttp"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -92,6 +93,7 @@ func (p *Plane) config(id, secret, token string) aws.Config {
 		Region:           "us-east-1",
 		BaseEndpoint:     aws.String(p.Endpoint()),
 		Credentials:      credentials.NewStaticCredentialsProvider(id, secret, token),
+		HTTPClient:       sdkhttp.New(),
 		RetryMaxAttempts: 1,
 	}
 }

@@ -49,7 +49,7 @@ func (s *Service) Publish(ctx context.Context, in *sns.PublishInput) (*sns.Publi
 	if err != nil {
 		return nil, err
 	}
-	if size(p) > maxMessage {
+	if p.Size() > maxMessage {
 		return nil, invalid("Message too long")
 	}
 	told, err := s.publish(ctx, arn, []*state.Publication{p})
@@ -95,7 +95,7 @@ func (s *Service) PublishBatch(ctx context.Context, in *sns.PublishBatchInput) (
 		if err != nil {
 			return nil, err
 		}
-		whole += size(p)
+		whole += p.Size()
 		all = append(all, p)
 	}
 	if whole > maxMessage {
@@ -237,18 +237,6 @@ func checkOrder(p *state.Publication, e *types.PublishBatchRequestEntry) error {
 	return nil
 }
 
-// size returns the bytes of a message and of its attributes.
-func size(p *state.Publication) int {
-	n := len(p.Message)
-	for _, text := range p.Messages {
-		n += len(text)
-	}
-	for name, a := range p.Attributes {
-		n += len(name) + len(valueOf(a.DataType)) + len(valueOf(a.StringValue)) + len(a.BinaryValue)
-	}
-	return n
-}
-
 // publish commits messages of one topic, and what its subscribers are owed. It returns what the caller is told of each: of a duplicate,
 // what was told of the first.
 func (s *Service) publish(ctx context.Context, topicARN string, all []*state.Publication) (told []*state.Published, err error) {
@@ -257,6 +245,9 @@ func (s *Service) publish(ctx context.Context, topicARN string, all []*state.Pub
 		told = nil
 		t, err := s.topic(tx.View, "TopicArn", &topicARN)
 		if err != nil {
+			return err
+		}
+		if err := s.checkRoom(t, all); err != nil {
 			return err
 		}
 		row := *t
@@ -328,8 +319,7 @@ func (s *Service) fanOut(tx *state.Tx, p *state.Publication, wanted map[*state.S
 		if !known {
 			isWanted = wants(sub, policyOf(sub), p)
 		}
-		if isWanted {
-			s.owe(tx, p, sub)
+		if isWanted && s.oweWithin(tx, p, sub) {
 			owed = true
 		}
 	}

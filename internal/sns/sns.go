@@ -31,6 +31,7 @@ type Options struct {
 	Client   *http.Client            // posts to subscribers' URLs
 	Endpoint string                  // the start of the URLs in messages: of the certificate, to confirm and to unsubscribe
 	Vault    *vault.Vault            // encrypts the key that signs messages
+	Room     Room                    // for messages on their way; the zero Room is the usual one
 	Log      *slog.Logger            // told of messages that are lost
 }
 
@@ -39,6 +40,7 @@ type Service struct {
 	store   *state.Store
 	opts    Options
 	signing atomic.Pointer[signer] // nil until it's first needed
+	lost    map[string]time.Time   // when subscriptions' lost messages were logged; for noteLost
 }
 
 // New returns the service over the store.
@@ -46,7 +48,10 @@ func New(store *state.Store, opts Options) *Service {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
 	}
-	return &Service{store: store, opts: opts}
+	if opts.Room == (Room{}) {
+		opts.Room = defaultRoom
+	}
+	return &Service{store: store, opts: opts, lost: map[string]time.Time{}}
 }
 
 // now returns the time to the millisecond, the precision of messages.

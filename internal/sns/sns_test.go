@@ -572,6 +572,90 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestRoom: a listener that doesn't take its messages costs a bounded room. What doesn't fit goes to its dead letters or is lost, which is logged,
+// and others get theirs. Beyond what a topic, or all of them, may have, publishing is refused, and what a service tells a topic waits.
+func TestRoom(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	w.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+	topic := w.topic(t, "t", nil)
+	for _, attributes := range []map[string]string{
+		{"RedrivePolicy": `{"deadLetterTargetArn":"` + *queueARN("dead") + `"}`, "RawMessageDelivery": "true"},
+		{"RawMessageDelivery": "true"},
+	} {
+		sub := w.subscribe(t, topic, fmt.Sprint("http://192.0.2.1/", len(attributes)), attributes) // nothing is delivered unless a test does it
+		if _, err := w.confirm(t.Context(), *topic, w.store.View().Subscriptions.Get(sub).Token, true, false); err != nil {
+			t.Fatal(err)
+		}
+		err := w.store.Update(t.Context(), func(tx *state.Tx) error { // what they were to confirm
+			for d := range tx.Deliveries.All() {
+				tx.SettleDelivery(d.ID, nil, w.now)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.subscribe(t, topic, "readers", map[string]string{"RawMessageDelivery": "true"})
+	w.opts.Room = Room{All: 40 << 10, Topic: 32 << 10, Subscription: 12 << 10}
+	hello := &sns.PublishInput{TopicArn: topic, Message: aws.String(strings.Repeat("m", 4<<10))}
+	for range 5 {
+		w.publish(t, hello)
+	}
+	overflowing := 0
+	for d := range w.store.View().Deliveries.All() {
+		switch {
+		case strings.HasSuffix(d.Destination, "/overflow"):
+			overflowing++
+			if err := w.Tell(t.Context(), d.Debt); !errors.Is(err, delivery.ErrGone) {
+				t.Errorf("what overflows ends with %v", err)
+			}
+		case !d.Remote:
+			if err := w.Tell(t.Context(), d.Debt); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if dead, readers := len(w.bodies("dead")), len(w.bodies("readers")); overflowing != 3 || dead != 3 || readers != 5 {
+		t.Errorf("%d overflow, %d are dead letters, %d were read", overflowing, dead, readers)
+	}
+	if strings.Count(log.String(), "messages are lost") != 1 {
+		t.Errorf("it logs %s", &log)
+	}
+	w.publish(t, hello) // the sixth
+	_, err := w.Publish(t.Context(), hello)
+	if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != "Throttled" || !strings.Contains(err.Error(), "The topic has") {
+		t.Errorf("beyond a topic's room a message ends with %v", err)
+	}
+	if err := w.Tell(t.Context(), delivery.Debt{Destination: *topic, Body: "alarm"}); err != nil {
+		t.Errorf("a short message still fits: %v", err)
+	}
+	if err := w.Tell(t.Context(), delivery.Debt{Destination: *topic, Body: *hello.Message}); err == nil || errors.Is(err, delivery.ErrGone) {
+		t.Errorf("what a service tells ends with %v", err)
+	}
+	w.store.Close()
+	w.open(t) // the next process counts as this one did
+	w.opts.Room = Room{All: 33 << 10, Topic: 100 << 10, Subscription: 100 << 10}
+	if _, err := w.Publish(t.Context(), hello); err == nil || !strings.Contains(err.Error(), "The topics have") {
+		t.Errorf("beyond the account's room a message ends with %v", err)
+	}
+	err = w.store.Update(t.Context(), func(tx *state.Tx) error {
+		for d := range tx.Deliveries.All() {
+			tx.SettleDelivery(d.ID, nil, w.now)
+		}
+		u := w.store.Undelivered
+		if u.All != 0 || len(u.ByTopic) != 0 || len(u.BySubscription) != 0 {
+			t.Errorf("when all is delivered, it counts %+v", *u)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.publish(t, hello)
+}
+
 // TestTooOldForAQueue: a message that a queue didn't take for as long as it's tried goes to the dead-letter queue, whenever that takes it. One
 // that the dead-letter queue refuses is lost, which is logged.
 func TestTooOldForAQueue(t *testing.T) {

@@ -349,6 +349,7 @@ func (s *Service) owe(tx *state.Tx, p *state.Publication, sub *state.Subscriptio
 			Remote:      sub.Protocol != "sqs",
 		},
 		Publication: p.ID,
+		Size:        p.Size(),
 	}
 	if u, err := url.Parse(sub.Endpoint); err == nil && d.Remote {
 		d.Host = u.Hostname()

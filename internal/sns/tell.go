@@ -28,7 +28,8 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 		return s.tellTopic(ctx, d)
 	}
 	v := s.store.View()
-	sub := v.Subscriptions.Get(d.Destination)
+	arn, overflows := strings.CutSuffix(d.Destination, overflowing)
+	sub := v.Subscriptions.Get(arn)
 	p := v.Publications.Get(d.Body)
 	if sub == nil || p == nil {
 		return fmt.Errorf("%w: there is no subscription %s", delivery.ErrGone, d.Destination)
@@ -36,6 +37,9 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 	t := v.Topics.Get(sub.TopicARN)
 	if t == nil {
 		return fmt.Errorf("%w: there is no topic %s", delivery.ErrGone, sub.TopicARN)
+	}
+	if overflows {
+		return s.outcome(ctx, letter{t, sub, p}, errNoRoom, 0, true)
 	}
 	if sub.Protocol == "sqs" {
 		err := s.send(ctx, t, sub, p, sub.Endpoint)
@@ -68,7 +72,7 @@ func (s *Service) tellTopic(ctx context.Context, d delivery.Debt) error {
 		in.Subject = new(subjectFrom(d.Subject))
 	}
 	_, err := s.Publish(ctx, in)
-	if _, refused := errors.AsType[smithy.APIError](err); refused {
+	if _, refused := errors.AsType[smithy.APIError](err); refused && !isThrottled(err) {
 		return fmt.Errorf("%w: %w", delivery.ErrGone, err)
 	}
 	return err

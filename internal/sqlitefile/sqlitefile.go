@@ -60,6 +60,8 @@ type DB struct {
 	unsynced  bool   // a checkpoint or its sync failed, so the disk may lack pages that were moved
 
 	foldAt uint32 // how many pages in the log only make the next attempt to move them
+
+	moves moves
 }
 
 // foldAfter is how many pages may be in the log only before they are moved into the database's file.
@@ -259,6 +261,10 @@ func (db *DB) fold() error {
 	if db.guard.frames == db.guard.folded && !db.unguarded {
 		return nil
 	}
+	return db.moves.note(db.path, db.move())
+}
+
+func (db *DB) move() error {
 	var busy, frames, moved int64
 	err := db.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &moved)
 	if err != nil {

@@ -40,7 +40,7 @@ func (db *DB) complete() error {
 		db.unmarked = false
 	}
 	if db.unguarded {
-		return db.guardMoved()
+		return db.moves.note(db.path, db.guardMoved())
 	}
 	return nil
 }

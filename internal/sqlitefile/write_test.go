@@ -1,11 +1,14 @@
 package sqlitefile
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pintle/pintle/internal/disk"
@@ -192,6 +195,42 @@ func TestASyncOfMovedPagesFails(t *testing.T) {
 	must(t, err)
 	if got := rowsOf(t, db); len(got) != 201 {
 		t.Errorf("the next process finds %d rows, want 201", len(got))
+	}
+	must(t, db.Close())
+}
+
+// TestFailingMovesAreTold: an operator hears once that what is committed can't be moved into the database, and once that it can again.
+func TestFailingMovesAreTold(t *testing.T) {
+	var told bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&told, nil)))
+	defer slog.SetDefault(before)
+	path := filepath.Join(t.TempDir(), "x.db")
+	db, err := Open(t.Context(), path, Options{Schema: `CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, b BLOB)`})
+	must(t, err)
+	must(t, insert(db, 0, 100))
+	if err := db.Failing(); err != nil || told.Len() > 0 {
+		t.Errorf("before anything fails it says %v and logs %s", err, &told)
+	}
+	db.sync = func(*os.File) error { return errors.New("input/output error") }
+	db.foldAt = 1
+	must(t, insert(db, 100, 1)) // the commit stands
+	for range 3 {
+		if insert(db, 101, 1) == nil {
+			t.Error("it writes all the same")
+		}
+	}
+	if err := db.Failing(); err == nil || !strings.Contains(err.Error(), "failed 4 times since") || !strings.Contains(err.Error(), "input/output error") {
+		t.Errorf("while it fails it says %v", err)
+	}
+	if lines := strings.Count(told.String(), "\n"); lines != 1 || !strings.Contains(told.String(), path) {
+		t.Errorf("while it fails it logs %s", &told)
+	}
+	told.Reset()
+	db.sync = (*os.File).Sync
+	must(t, insert(db, 101, 1))
+	if err := db.Failing(); err != nil || strings.Count(told.String(), "\n") != 1 || !strings.Contains(told.String(), "times=4") {
+		t.Errorf("afterwards it says %v and logs %s", err, &told)
 	}
 	must(t, db.Close())
 }

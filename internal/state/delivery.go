@@ -23,6 +23,8 @@ type Delivery struct {
 	Moved time.Time `json:",omitzero"`
 	// Publication is the id of the topic's message that this is about, or "". The message lives as long as the last debt of it.
 	Publication string `json:",omitzero"`
+	// Size is how many bytes that message has.
+	Size int `json:",omitzero"`
 	// Line is what this debt waits in, or "". Of a line only the first debt is told, by the order of their IDs, whatever becomes of it.
 	Line string `json:",omitzero"`
 	// Waits is whether another debt stands before this one in its line, so that it isn't due. When it's the first, it no longer waits.

@@ -348,7 +348,7 @@ func (v *View) registeredAt(t *Task, r *TaskRegistry) (ip string, port int32) {
 	}
 	td := v.TaskDefinitions.Get(*t.TaskDefinitionArn)
 	if r.ContainerName != "" && (td == nil || td.NetworkMode != ecs.NetworkModeHost) {
-		if port = t.BoundPort(r.ContainerName, r.ContainerPort); port == 0 {
+		if port = t.BoundPort(r.ContainerName, r.ContainerPort, ""); port == 0 {
 			return "", 0
 		}
 	}
@@ -356,16 +356,17 @@ func (v *View) registeredAt(t *Task, r *TaskRegistry) (ip string, port int32) {
 }
 
 // hasInterface reports whether the task has an interface of its own, or will have one.
-func (t *Task) hasInterface() bool { return t.SubnetID() != "" || len(t.Attachments) > 0 }
+func (t *Task) hasInterface() bool { return slices.ContainsFunc(t.Attachments, IsInterface) }
 
-// BoundPort returns the port of its machine at which a container's port is found, or 0 while it isn't known.
-func (t *Task) BoundPort(container string, port int32) int32 {
+// BoundPort returns the port of its machine at which a container's port for a protocol, or for any, is found, or 0 while it isn't known.
+func (t *Task) BoundPort(container string, port int32, protocol ecs.TransportProtocol) int32 {
 	for _, c := range t.Containers {
 		if aws.ToString(c.Name) != container {
 			continue
 		}
 		for _, n := range c.NetworkBindings {
-			if aws.ToInt32(n.ContainerPort) == port && n.HostPort != nil {
+			isMeant := protocol == "" || protocol == cmp.Or(n.Protocol, ecs.TransportProtocolTcp)
+			if aws.ToInt32(n.ContainerPort) == port && n.HostPort != nil && isMeant {
 				return *n.HostPort
 			}
 		}

@@ -63,6 +63,17 @@ type TargetGroup struct {
 	Tags       []types.Tag       `json:",omitempty"`
 }
 
+// Transport returns what a container's port in the group must be for; none if it may be for either.
+func (g *TargetGroup) Transport() ecs.TransportProtocol {
+	switch g.Protocol {
+	case types.ProtocolEnumUdp:
+		return ecs.TransportProtocolUdp
+	case types.ProtocolEnumTcpUdp:
+		return ""
+	}
+	return ecs.TransportProtocolTcp
+}
+
 // Target is a member of a target group: from its registration until it has drained.
 type Target struct {
 	Group      string // the target group's ARN

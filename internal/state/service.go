@@ -31,6 +31,8 @@ type Service struct {
 	TaskSets []TaskSet `json:",omitzero"`
 	// ServiceConnect is how its next deployment takes part in a namespace.
 	ServiceConnect *types.ServiceConnectConfiguration `json:",omitzero"`
+	// Volumes are those of its next deployment's tasks that are configured at launch.
+	Volumes []types.ServiceVolumeConfiguration `json:",omitempty"`
 	// Monitoring is the metric resolution that its next revision asks for.
 	Monitoring *types.MonitoringConfiguration `json:",omitzero"`
 	// Rebalancing means that its tasks are being moved between Availability Zones.

@@ -22,15 +22,20 @@ type Index[R any] = store.Index[R]
 type Observer = store.Observer
 
 // Store is the control plane's store. Its methods may be called from any goroutine.
-type Store struct{ *store.Store }
+type Store struct {
+	*store.Store
+	// Undelivered may be asked in transactions only.
+	Undelivered *Undelivered
+}
 
 // Open replays the journal and starts the writer. The observers see every row first.
 func Open(ctx context.Context, journal store.Journal, observers ...Observer) (*Store, error) {
-	s, err := store.Open(ctx, journal, schema, store.Options{Invariants: []store.Invariant{newLedger()}, Observers: observers})
+	u := &Undelivered{ByTopic: map[string]int{}, BySubscription: map[string]int{}}
+	s, err := store.Open(ctx, journal, schema, store.Options{Invariants: []store.Invariant{newLedger()}, Observers: append(observers, u)})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s}, nil
+	return &Store{s, u}, nil
 }
 
 // View returns a consistent picture of all tables at one moment. It costs nothing to keep.

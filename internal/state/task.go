@@ -31,6 +31,8 @@ type Task struct {
 	SecurityGroups []string `json:",omitempty"`
 	// BridgeAddresses are those of its containers in network mode bridge, while it runs on an instance with security groups.
 	BridgeAddresses []string `json:",omitempty"`
+	// Volumes are the EBS volumes that ECS makes for it.
+	Volumes []TaskVolume `json:",omitempty"`
 	// Registry is where its service registers it in Cloud Map, or nil.
 	Registry *TaskRegistry `json:",omitempty"`
 	// Connect is how it takes part in Service Connect, or nil.
@@ -116,6 +118,7 @@ func (t *Task) Running(now time.Time) *Task {
 	c.StartedAt = cmp.Or(c.StartedAt, &now)
 	c.Connectivity = types.ConnectivityConnected
 	c.ConnectivityAt = cmp.Or(c.ConnectivityAt, &now)
+	c.Attachments = withVolumes(c.Attachments, "ATTACHED")
 	return &c
 }
 
@@ -143,7 +146,7 @@ func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *T
 	c.BridgeAddresses = nil
 	c.Deregistering = false
 	for i := range c.Attachments {
-		c.Attachments[i].Status = aws.String("DELETED")
+		c.Attachments[i] = ended(c.Attachments[i], *c.StoppedReason)
 	}
 	return &c
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
 	"github.com/pintle/pintle/internal/store"
@@ -76,6 +77,18 @@ func (p *Publication) For(protocol string) string {
 		return own
 	}
 	return p.Message
+}
+
+// Size returns the bytes of the message and of its attributes.
+func (p *Publication) Size() int {
+	n := len(p.Message)
+	for _, text := range p.Messages {
+		n += len(text)
+	}
+	for name, a := range p.Attributes {
+		n += len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
+	}
+	return n
 }
 
 // Published is what a FIFO topic remembers of a message: another one with its key, within keepPublished, is the same.

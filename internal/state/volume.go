@@ -10,12 +10,14 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// Volume is an EBS volume that was created by itself. It's a record: nothing has a disk for it. Those that instances come with have no rows:
-// they follow from the instances. Its attachment counts as long as the instance is there.
+// Volume is an EBS volume that was created by itself, or by ECS for a task. The former is a record: nothing has a disk for it. Those that
+// instances come with have no rows: they follow from the instances. Its attachment counts as long as the instance is there.
 type Volume struct {
 	types.Volume
 	// Modification is what the last ModifyVolume did.
 	Modification *types.VolumeModification `json:",omitempty"`
+	// Managed is set for volumes that ECS has made.
+	Managed *Management `json:",omitempty"`
 }
 
 // AttachedTo returns the ID of the instance that the volume was attached to, or "".
@@ -36,7 +38,8 @@ func VolumeOf(instanceID, device string) string {
 var VolumesByInstance = Index[*Volume]{Name: "instance", Value: (*Volume).AttachedTo}
 
 var volumes = &store.Definition[*Volume]{
-	Name:    "volumes",
-	Key:     func(v *Volume) string { return aws.ToString(v.VolumeId) },
-	Indexes: []Index[*Volume]{VolumesByInstance},
+	Name:     "volumes",
+	Key:      func(v *Volume) string { return aws.ToString(v.VolumeId) },
+	Indexes:  []Index[*Volume]{VolumesByInstance, VolumesToDelete},
+	Lifetime: overVolumes,
 }

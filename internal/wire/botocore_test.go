@@ -122,9 +122,9 @@ func TestNamesMatchBotocore(t *testing.T) {
 		{"autoscaling", AutoScaling(nil), &autoscaling.Client{}, nil, 500},
 		{"ec2", EC2(nil), &ec2.Client{}, nil, 9000},
 		{"sqs", SQS(nil), &sqs.Client{}, registered(sqs.TypeRegistry), 100},
-		{"ecr", ECR(nil), &ecr.Client{}, registered(ecr.TypeRegistry), 300},
-		{"secretsmanager", SecretsManager(nil), &secretsmanager.Client{}, registered(secretsmanager.TypeRegistry), 150},
-		{"ssm", SSM(nil), &ssm.Client{}, registered(ssm.TypeRegistry), 2000},
+		{"ecr", ECR(nil), &ecr.Client{}, ecrErrors, 300},
+		{"secretsmanager", SecretsManager(nil), &secretsmanager.Client{}, secretsManagerErrors, 150},
+		{"ssm", SSM(nil), &ssm.Client{}, ssmErrors, 2000},
 		{"s3", S3(nil), &s3.Client{}, nil, 1000},
 		{"cloudformation", CloudFormation(nil), &cloudformation.Client{}, nil, 500},
 	} {

@@ -115,7 +115,6 @@ var beyond = map[string]map[string]string{
 		"InvalidVolume.ZoneMismatch":                       "client errors",
 		"InvalidVolumeModification.NotFound":               "client errors",
 		"InvalidZone.NotFound":                             "client errors",
-		"UnknownVolumeType":                                "client errors",
 		"VolumeInUse":                                      "client errors",
 		"IdempotentParameterMismatch":                      "client errors",
 		"InsufficientFreeAddressesInSubnet":                "client errors",

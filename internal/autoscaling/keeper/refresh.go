@@ -107,11 +107,14 @@ func (s *step) isProtected(i *state.Instance) bool {
 	return busy(s.tx.View, containerInstance(s.tx.View, *i.InstanceId), false)
 }
 
-// healthy returns how many instances are in service and warmed up, and whether any is still warming up. Old ones count as warm.
+// healthy returns how many instances are in service and warmed up, and whether any is still warming up, or hasn't passed its load balancers' checks
+// yet. Old ones count as warm.
 func (s *step) healthy(r *state.GroupRefresh) (n int, warming bool) {
+	checking := s.checking()
 	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
 		at := i.Member.InServiceAt
-		if at != nil && (i.LaunchTime.Before(*r.StartTime) || !s.now.Before(at.Add(s.refreshWarmup(r)))) {
+		warm := at != nil && !s.now.Before(at.Add(s.refreshWarmup(r))) && s.passesTargetChecks(i, checking)
+		if warm || at != nil && i.LaunchTime.Before(*r.StartTime) {
 			n++
 			continue
 		}

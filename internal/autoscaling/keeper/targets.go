@@ -96,3 +96,21 @@ func (s *step) failsTargetChecks(i *state.Instance) bool {
 		return t != nil && t.IsUnhealthy()
 	})
 }
+
+// checking returns those of the group's target groups whose health checks its instances must pass: none if they don't count, and none without a
+// load balancer, since nobody checks their targets.
+func (s *step) checking() (arns []string) {
+	if !s.group.ChecksTargets() {
+		return nil
+	}
+	used := s.tx.LoadBalancersOf()
+	return slices.DeleteFunc(slices.Clone(s.group.TargetGroupARNs), func(arn string) bool { return len(used[arn]) == 0 })
+}
+
+// passesTargetChecks reports whether an instance passes the health checks of target groups, as far as it's registered with them.
+func (s *step) passesTargetChecks(i *state.Instance, arns []string) bool {
+	return !slices.ContainsFunc(arns, func(arn string) bool {
+		t := s.tx.MemberTarget(i, arn)
+		return t != nil && !t.IsHealthy()
+	})
+}

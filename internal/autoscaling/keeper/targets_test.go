@@ -264,3 +264,49 @@ func TestPoolDrains(t *testing.T) {
 		w.expect("in service again", "InService", ":web")
 	})
 }
+
+// TestRefreshWaitsForTargets: a refresh goes on when a new instance passes the load balancer's checks, unless these don't count, and also if no
+// load balancer asks for them.
+func TestRefreshWaitsForTargets(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		checks        string
+		used, healthy bool
+		waits         bool
+	}{
+		{"not yet healthy", "ELB", true, false, true},
+		{"healthy", "ELB", true, true, false},
+		{"of a target group without a listener", "ELB", false, false, false},
+		{"in a group with EC2's checks alone", "EC2", true, false, false},
+	} {
+		inBalancedWorld(t, func(w *balancedWorld) {
+			if c.used {
+				put(w, w.store, func(tx *state.Tx) {
+					tx.Listeners.Put(&state.Listener{Listener: elb.Listener{
+						ListenerArn: aws.String("listener"), LoadBalancerArn: aws.String("balancer"), Port: aws.Int32(80),
+						DefaultActions: []elb.Action{{Type: elb.ActionTypeEnumForward, TargetGroupArn: aws.String("web")}},
+					}})
+				})
+			}
+			changeGroup(w, w.store, func(g *state.AutoScalingGroup) { g.HealthCheckType = &c.checks })
+			w.expect(c.name+": in service", "InService", ":web")
+			w.checked("healthy")
+			old := *w.one().InstanceId
+			startRefresh(w, w.store, types.RefreshPreferences{
+				MinHealthyPercentage: aws.Int32(100), MaxHealthyPercentage: aws.Int32(200), InstanceWarmup: aws.Int32(0),
+			})
+			settle(w, w.store, w.loop)
+			if c.healthy {
+				w.checked("healthy")
+			}
+			settle(w, w.store, w.loop)
+			time.Sleep(time.Second)
+			settle(w, w.store, w.loop)
+			leaves := w.store.View().Instances.Get(old).Member.IsLeaving()
+			over := refreshOf(w.store).Status == types.InstanceRefreshStatusSuccessful
+			if leaves == c.waits || over == c.waits {
+				t.Errorf("%s: the old instance leaves: %t; the refresh is over: %t", c.name, leaves, over)
+			}
+		})
+	}
+}

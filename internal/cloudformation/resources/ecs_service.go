@@ -106,6 +106,14 @@ func createService(ctx context.Context, s Step, v *service) (string, error) {
 	return *out.Service.ServiceArn, nil
 }
 
+// volumesAfter returns the volumes of an updated service. Without any, UpdateService leaves them as they are.
+func volumesAfter(before, after *service) []types.ServiceVolumeConfiguration {
+	if len(before.VolumeConfigurations) > 0 && after.VolumeConfigurations == nil {
+		return []types.ServiceVolumeConfiguration{}
+	}
+	return after.VolumeConfigurations
+}
+
 // desiredCount returns how many tasks a new service has: one, if the template doesn't say.
 func desiredCount(v *service) *int32 {
 	if v.DesiredCount == nil && v.SchedulingStrategy != types.SchedulingStrategyDaemon {
@@ -134,7 +142,7 @@ func updateService(ctx context.Context, s Step, arn string, before, after *servi
 		ServiceConnectConfiguration:   after.ServiceConnectConfiguration,
 		ServiceRegistries:             after.ServiceRegistries,
 		TaskDefinition:                after.TaskDefinition,
-		VolumeConfigurations:          after.VolumeConfigurations,
+		VolumeConfigurations:          volumesAfter(before, after),
 		VpcLatticeConfigurations:      after.VpcLatticeConfigurations,
 	})
 	if err != nil {

@@ -223,7 +223,7 @@ func (l *Local) Terminate(ctx context.Context, id string) error {
 	if err := l.stop(ctx, id); err != nil {
 		return err
 	}
-	return os.RemoveAll(l.dir(id))
+	return removeAll(l.dir(id))
 }
 
 func (l *Local) setEnding(id string, ending bool) {

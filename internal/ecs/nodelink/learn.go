@@ -103,6 +103,9 @@ func (s *session) recordTaskNetwork(ctx context.Context, m *acs.PintleTaskNetwor
 		t.Attachments = slices.Clone(t.Attachments)
 		t.Containers = slices.Clone(t.Containers)
 		for i, a := range t.Attachments {
+			if !state.IsInterface(a) {
+				continue
+			}
 			t.Attachments[i].Status = aws.String("ATTACHED")
 			t.Attachments[i].Details = withAddress(a.Details, m)
 			for c := range t.Containers {

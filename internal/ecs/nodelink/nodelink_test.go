@@ -220,10 +220,16 @@ func TestStopVerification(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	elsewhere := taskRow("elsewhere", "RUNNING", "RUNNING")
 	elsewhere.ContainerInstanceArn = aws.String(instanceArn + "f")
-	w.put(taskRow("runs", "RUNNING", "RUNNING"), taskRow("stops", "STOPPED", "RUNNING"), taskRow("over", "STOPPED", "STOPPED"), elsewhere)
+	w.put(taskRow("runs", "RUNNING", "RUNNING"), taskRow("begins", "RUNNING", "PENDING"), taskRow("stops", "STOPPED", "RUNNING"),
+		taskRow("over", "STOPPED", "STOPPED"), elsewhere)
 	a, manifest := w.connectACS()
-	if got := identifiers(manifest.Tasks); !slices.Equal(got, []string{"runs"}) {
+	if got := identifiers(manifest.Tasks); !slices.Equal(got, []string{"begins", "runs"}) {
 		t.Errorf("the manifest has %q", got)
+	}
+	for _, m := range manifest.Tasks {
+		if runs := m.LastStatus == "RUNNING"; runs != (m.TaskArn == taskArn("runs")) {
+			t.Errorf("of a task it says %+v", m)
+		}
 	}
 	a.ack(next[*acs.PayloadMessage](a)) // "stops" is told to stop in any case
 	m := &acs.TaskStopVerificationMessage{MessageID: manifest.MessageID}

@@ -45,7 +45,7 @@ func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 		})
 	}
 	for _, v := range td.Volumes {
-		p.Volumes = append(p.Volumes, volume(v))
+		p.Volumes = append(p.Volumes, volume(v, t.Volumes))
 	}
 	for _, c := range td.ContainerDefinitions {
 		out := container(withOverride(c, o), &p)
@@ -105,7 +105,8 @@ func firstSize(sizes ...*string) int64 {
 	return 0
 }
 
-func volume(v types.Volume) acs.Volume {
+// volume tells of a task's volume; made are those that ECS makes for it.
+func volume(v types.Volume, made []state.TaskVolume) acs.Volume {
 	out := acs.Volume{Name: aws.ToString(v.Name)}
 	switch {
 	case v.DockerVolumeConfiguration != nil:
@@ -118,6 +119,9 @@ func volume(v types.Volume) acs.Volume {
 			DriverOpts:    d.DriverOpts,
 			Labels:        d.Labels,
 		}
+	case aws.ToBool(v.ConfiguredAtLaunch):
+		out.Type = "ebs"
+		out.EBSVolume = ebsVolume(out.Name, made)
 	case v.EfsVolumeConfiguration != nil:
 		out.Type = "efs"
 		out.EFSVolumeConfiguration = efsVolume(v.EfsVolumeConfiguration)
@@ -129,6 +133,20 @@ func volume(v types.Volume) acs.Volume {
 		}
 	}
 	return out
+}
+
+func ebsVolume(name string, made []state.TaskVolume) *acs.EBSVolume {
+	for _, v := range made {
+		if v.Name == name {
+			return &acs.EBSVolume{
+				VolumeID:   v.VolumeID,
+				SizeGiB:    number(v.GiB),
+				FileSystem: v.FileSystem,
+				Keep:       !v.DeleteOnTermination,
+			}
+		}
+	}
+	return nil
 }
 
 func efsVolume(e *types.EFSVolumeConfiguration) *acs.EFSVolumeConfiguration {

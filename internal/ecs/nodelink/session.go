@@ -46,6 +46,7 @@ type session struct {
 	names      toldNames
 	// drained is when the first of the tasks that drain may be told to stop; zero if none drains.
 	drained time.Time
+	doomed  map[string]bool // volumes that the node was told to delete
 }
 
 // serveACS runs a node's session for as long as its web socket is open.
@@ -67,6 +68,7 @@ func (l *Link) serveACS(w http.ResponseWriter, r *http.Request) {
 			settled: map[*state.Task]bool{},
 			granted: map[grant]time.Time{},
 			rules:   map[string][]byte{},
+			doomed:  map[string]bool{},
 		}).run(ctx)
 	})
 }
@@ -136,6 +138,9 @@ func (s *session) sendUpdates(ctx context.Context) error {
 			return err
 		}
 		if err := s.sendTasks(ctx, v); err != nil {
+			return err
+		}
+		if err := s.sendVolumes(ctx, v); err != nil {
 			return err
 		}
 		if err := s.renewCredentials(ctx, v); err != nil {
@@ -214,6 +219,8 @@ func (s *session) receive(ctx context.Context, b []byte) error {
 		return s.send(ctx, s.verifyStops(m))
 	case *acs.PintleNodeInventory:
 		return s.recordInventory(ctx, m)
+	case *acs.PintleVolumesDeleted:
+		return s.forgetVolumes(ctx, m)
 	case *acs.PintleTaskNetwork:
 		return s.recordTaskNetwork(ctx, m)
 	}

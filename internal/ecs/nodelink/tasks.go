@@ -152,7 +152,8 @@ func (s *session) markAcked(message string) {
 	}
 }
 
-// sendManifest lists what should run on the node. The node asks about anything else that runs.
+// sendManifest lists what should run on the node. The node asks about anything else that runs, and ends what it has once reported and
+// doesn't know any more.
 func (s *session) sendManifest(ctx context.Context, v *state.View) error {
 	seq := s.nextSeq()
 	m := &acs.TaskManifestMessage{
@@ -164,9 +165,14 @@ func (s *session) sendManifest(ctx context.Context, v *state.View) error {
 		Tasks:                []acs.TaskIdentifier{},
 	}
 	for t := range v.Tasks.By(state.TasksByInstance, s.instance) {
-		if shouldRun(t) {
-			m.Tasks = append(m.Tasks, acs.TaskIdentifier{TaskArn: *t.TaskArn, DesiredStatus: "RUNNING", TaskClusterArn: s.cluster})
+		if !shouldRun(t) {
+			continue
 		}
+		id := acs.TaskIdentifier{TaskArn: *t.TaskArn, DesiredStatus: "RUNNING", TaskClusterArn: s.cluster}
+		if *t.LastStatus == "RUNNING" {
+			id.LastStatus = "RUNNING"
+		}
+		m.Tasks = append(m.Tasks, id)
 	}
 	return s.send(ctx, m)
 }

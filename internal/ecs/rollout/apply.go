@@ -325,6 +325,7 @@ func (s *step) rollBack(to *state.Deployment, by string) {
 	s.row.CapacityProviderStrategy = d.CapacityProviderStrategy
 	s.row.ServiceConnect = d.ServiceConnectConfiguration
 	s.tx.PublishEndpoints(d.Connect)
+	s.row.Volumes = d.VolumeConfigurations
 	s.row.LoadBalancers = notNil(d.LoadBalancers)
 	s.row.ServiceRegistries = notNil(d.ServiceRegistries)
 	s.event("rolling back to deployment " + *d.Id + ".")

@@ -115,7 +115,7 @@ func (s *step) address(t *state.Task, b *types.LoadBalancer) (id string, port in
 	if td := s.definition(*t.TaskDefinitionArn); td != nil && td.NetworkMode == types.NetworkModeAwsvpc {
 		return t.PrivateIPv4(), aws.ToInt32(b.ContainerPort)
 	}
-	port = t.BoundPort(aws.ToString(b.ContainerName), aws.ToInt32(b.ContainerPort))
+	port = t.BoundPort(aws.ToString(b.ContainerName), aws.ToInt32(b.ContainerPort), g.Transport())
 	node := s.tx.ContainerInstances.Get(aws.ToString(t.ContainerInstanceArn))
 	switch {
 	case port == 0 || node == nil:

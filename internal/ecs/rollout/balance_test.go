@@ -255,6 +255,59 @@ func TestTaskSetBehindLoadBalancer(t *testing.T) {
 	})
 }
 
+// TestPortsForDatagrams: a target group for UDP has the ports that containers have for that, and one for both those that are for both.
+func TestPortsForDatagrams(t *testing.T) {
+	mapping := func(protocol types.TransportProtocol, host int32) types.PortMapping {
+		return types.PortMapping{ContainerPort: aws.Int32(80), HostPort: &host, Protocol: protocol}
+	}
+	none := "did not have a container port 80 defined"
+	for _, c := range []struct {
+		protocol elb.ProtocolEnum
+		ports    []types.PortMapping
+		refusal  string
+		udp      bool
+	}{
+		{"UDP", []types.PortMapping{mapping("tcp", 0)}, none, false},
+		{"TCP", []types.PortMapping{mapping("udp", 0)}, none, false},
+		{"TLS", []types.PortMapping{mapping("tcp", 0), mapping("udp", 0)}, "", false},
+		{"UDP", []types.PortMapping{mapping("tcp", 0), mapping("udp", 0)}, "", true},
+		{"TCP_UDP", []types.PortMapping{mapping("tcp", 53), mapping("udp", 53)}, "", false},
+		{"TCP_UDP", []types.PortMapping{mapping("tcp", 0), mapping("udp", 0)}, "must have the same host port for tcp and udp", false},
+		{"TCP_UDP", []types.PortMapping{mapping("tcp", 53), mapping("udp", 54)}, "must have the same host port for tcp and udp", false},
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.balance()
+			w.update(func(tx *state.Tx) {
+				g := *tx.TargetGroups.Get(group)
+				g.Protocol = c.protocol
+				tx.TargetGroups.Put(&g)
+			})
+			w.define("v1", func(d *types.ContainerDefinition) { d.PortMappings = c.ports })
+			in := &awsecs.CreateServiceInput{ServiceName: aws.String("s"), TaskDefinition: aws.String("f"), DesiredCount: aws.Int32(1)}
+			behind(in)
+			_, err := w.ecs.CreateService(w.ctx, in)
+			if c.refusal != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refusal) {
+					t.Errorf("%s: %v", c.protocol, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(c.protocol, err)
+			}
+			w.after(time.Minute)
+			for target := range w.store.View().Targets.All() {
+				if target.Port > 30000 != c.udp {
+					t.Errorf("%s: port %d", c.protocol, target.Port)
+				}
+			}
+			if n := w.store.View().Targets.Len(); n != 1 {
+				t.Errorf("%s: %d targets", c.protocol, n)
+			}
+		})
+	}
+}
+
 func TestRefusedLoadBalancers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.balance()

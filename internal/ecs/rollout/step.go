@@ -10,6 +10,7 @@ import (
 
 	"github.com/pintle/pintle/internal/ecs/deployment"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/ecs/taskvolume"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -318,6 +319,7 @@ func (s *step) launch() *scheduler.Launch {
 		Network:        d.NetworkConfiguration,
 		Exec:           s.row.EnableExecuteCommand,
 		Tags:           s.tags(td),
+		Volumes:        taskvolume.Make(taskvolume.OfService(d.VolumeConfigurations), td, s.row.Tags, s.ownTags()),
 		Constraints:    s.row.PlacementConstraints,
 		Strategy:       strategy,
 		Registry:       s.registry(d, td),
@@ -360,10 +362,16 @@ func (s *step) tags(td *state.TaskDefinition) []types.Tag {
 	case types.PropagateTagsService:
 		tags = append(tags, s.row.Tags...)
 	}
-	if s.row.EnableECSManagedTags {
-		tags = append(tags,
-			scheduler.ClusterTag(*s.row.ClusterArn),
-			types.Tag{Key: aws.String("aws:ecs:serviceName"), Value: s.row.ServiceName})
+	return append(tags, s.ownTags()...)
+}
+
+// ownTags returns ECS's own tags, if the service wants them.
+func (s *step) ownTags() []types.Tag {
+	if !s.row.EnableECSManagedTags {
+		return nil
 	}
-	return tags
+	return []types.Tag{
+		scheduler.ClusterTag(*s.row.ClusterArn),
+		{Key: aws.String("aws:ecs:serviceName"), Value: s.row.ServiceName},
+	}
 }

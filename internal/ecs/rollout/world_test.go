@@ -107,7 +107,10 @@ func (w *world) report(ctx context.Context, task *state.Task, status string, exi
 	for _, c := range task.Containers {
 		change := types.ContainerStateChange{ContainerName: c.Name, Status: &status, ExitCode: exit}
 		if status == "RUNNING" {
-			change.NetworkBindings = []types.NetworkBinding{{ContainerPort: aws.Int32(80), HostPort: new(w.ports.Add(1))}}
+			change.NetworkBindings = []types.NetworkBinding{
+				{ContainerPort: aws.Int32(80), HostPort: new(w.ports.Add(1))},
+				{ContainerPort: aws.Int32(80), HostPort: new(30000 + w.ports.Load()), Protocol: types.TransportProtocolUdp},
+			}
 		}
 		in.Containers = append(in.Containers, change)
 	}

@@ -31,6 +31,7 @@ type Launch struct {
 	Tags           []types.Tag
 	Constraints    []types.PlacementConstraint
 	Strategy       []types.PlacementStrategy
+	Volumes        []state.TaskVolume
 	Registry       *state.TaskRegistry // where the task is registered in Cloud Map, or nil
 	Connect        *state.TaskConnect  // how it takes part in Service Connect, or nil
 	// CapacityProvider is the provider that the task belongs to; "" leaves it to the launch type.
@@ -57,6 +58,7 @@ func (l *Launch) request() Request {
 		CapacityProvider: l.CapacityProvider,
 		Exec:             l.Exec,
 		Connect:          l.Connect != nil,
+		Volumes:          l.Volumes,
 	}
 }
 
@@ -180,7 +182,7 @@ func (s *Scheduler) waiting(l *Launch) *state.Task {
 }
 
 // placeWaiting places a waiting task. If there is no room, it returns why.
-func (s *Scheduler) placeWaiting(tx *state.Tx, old *state.Task) []types.Failure {
+func (s *Scheduler) placeWaiting(tx *state.Tx, old *state.Task, now time.Time) []types.Failure {
 	td := tx.TaskDefinitions.Get(*old.TaskDefinitionArn)
 	if td == nil {
 		return []types.Failure{{Arn: old.TaskDefinitionArn, Reason: aws.String("MISSING")}}
@@ -196,7 +198,7 @@ func (s *Scheduler) placeWaiting(tx *state.Tx, old *state.Task) []types.Failure 
 	if td.NetworkMode != types.NetworkModeAwsvpc {
 		t.LastStatus = aws.String("PENDING")
 	}
-	s.put(tx, t, r.Need, p)
+	s.put(tx, t, r.Need, p, now)
 	return nil
 }
 
@@ -212,6 +214,7 @@ func requestOf(td *state.TaskDefinition, t *state.Task) Request {
 		CapacityProvider: aws.ToString(t.CapacityProviderName),
 		Exec:             t.EnableExecuteCommand,
 		Connect:          t.Connect != nil,
+		Volumes:          t.Volumes,
 		TaskArn:          *t.TaskArn,
 	}
 }
@@ -226,11 +229,11 @@ func (s *Scheduler) LaunchOn(tx *state.Tx, instanceArn string, l *Launch) (*stat
 }
 
 func (s *Scheduler) bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
-	return s.put(tx, newTask(l, s.NewID()), l.Need, p)
+	return s.put(tx, newTask(l, s.NewID()), l.Need, p, l.Now)
 }
 
 // put writes a task, bound to its placement.
-func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *state.Task {
+func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement, now time.Time) *state.Task {
 	t.ContainerInstanceArn = &p.InstanceArn
 	t.Reserved = need.Reserved
 	t.GPUs = p.GPUs
@@ -253,6 +256,7 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 	if td := tx.TaskDefinitions.Get(*t.TaskDefinitionArn); td != nil {
 		t.RoleIDs = tx.RoleIDsOf(t, td)
 	}
+	tx.CreateVolumes(t, now)
 	tx.Tasks.Put(t)
 	return t
 }
@@ -260,7 +264,7 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 // newTask builds a task as ECS shows it right after RunTask.
 func newTask(l *Launch, id string) *state.Task {
 	now := l.Now
-	t := &state.Task{ServiceArn: l.ServiceArn, Registry: l.Registry, Connect: l.Connect, Task: types.Task{
+	t := &state.Task{ServiceArn: l.ServiceArn, Registry: l.Registry, Connect: l.Connect, Volumes: l.Volumes, Task: types.Task{
 		Attachments:          []types.Attachment{},
 		Attributes:           []types.Attribute{},
 		ClusterArn:           &l.ClusterArn,
@@ -294,6 +298,7 @@ func newTask(l *Launch, id string) *state.Task {
 			Details: subnetDetails(l.Network),
 		}}
 	}
+	t.Attachments = append(t.Attachments, state.VolumeAttachments(l.Volumes)...)
 	for _, c := range l.TaskDefinition.ContainerDefinitions {
 		t.Containers = append(t.Containers, newContainer(t, id, &c))
 	}

@@ -36,7 +36,7 @@ func (s *Scheduler) PlaceWaiting(tx *state.Tx, now time.Time) []*Unplaced {
 			u.Tasks = append(u.Tasks, t)
 			continue
 		}
-		if failures := s.placeWaiting(tx, t); len(failures) > 0 {
+		if failures := s.placeWaiting(tx, t, now); len(failures) > 0 {
 			full[kind] = &Unplaced{[]*state.Task{t}, failures}
 			unplaced = append(unplaced, full[kind])
 		}
@@ -108,7 +108,7 @@ func turns(waiting []*state.Task, has map[owner]int) []*state.Task {
 
 // kindOf returns what decides where a task finds room. Tasks of one kind find room in the same places.
 func kindOf(t *state.Task) string {
-	b, err := json.Marshal([]any{t.ClusterArn, t.TaskDefinitionArn, t.CapacityProviderName, t.Group, t.Waiting})
+	b, err := json.Marshal([]any{t.ClusterArn, t.TaskDefinitionArn, t.CapacityProviderName, t.Group, t.Waiting, t.Volumes})
 	if err != nil {
 		panic(err) // it's only numbers and text
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/placement"
 	"github.com/pintle/pintle/internal/ecs/query"
@@ -157,6 +158,7 @@ type Request struct {
 	CapacityProvider string
 	Exec             bool // commands can be executed in the task
 	Connect          bool // it takes part in Service Connect
+	Volumes          []state.TaskVolume
 	// TaskArn is the task's, if it waits. Room may be kept for it.
 	TaskArn string
 }
@@ -229,6 +231,15 @@ const executesCommands = "ecs.capability.execute-command"
 // Amazon's agent has where its own proxy is installed: that one has a protocol of its own, which Pintle doesn't speak.
 const connects = "pintle.service-connect"
 
+// makesVolumes returns the attribute of instances that make a volume: Amazon's agent has one that was attached to its machine, and Pintle has
+// none to attach.
+func makesVolumes(v state.TaskVolume) string {
+	if v.FileSystem == "" {
+		return acs.ManagedVolumes
+	}
+	return acs.ManagedVolumes + "." + v.FileSystem
+}
+
 // request converts a task for package placement.
 func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	req := &placement.Request{
@@ -248,6 +259,9 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	}
 	if r.Connect {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: connects})
+	}
+	for _, v := range r.Volumes {
+		req.Attributes = append(req.Attributes, placement.Attribute{Name: makesVolumes(v)})
 	}
 	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: memberOfProvider(p)})

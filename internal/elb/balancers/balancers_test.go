@@ -340,6 +340,36 @@ func TestDraining(t *testing.T) {
 	w.eventually("it's gone", func() bool { return w.state(group, slow) == "" })
 }
 
+// TestWhenTimeIsOver: a target goes once the processes have cut what was under way there, and without their word a little later.
+func TestWhenTimeIsOver(t *testing.T) {
+	over := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	row := &state.Target{Group: "g", ID: "a", Port: 80, Draining: &over}
+	says := func(drained bool) []map[report.Key]report.Target {
+		one := report.Target{Group: "g", ID: "a", Port: 80, Drained: drained}
+		return []map[report.Key]report.Target{{one.Key(): one}}
+	}
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		heard settled
+		want  bool
+	}{
+		{"something is under way", -time.Second, settled{upToDate: says(false)}, false},
+		{"nothing is", -time.Second, settled{upToDate: says(true)}, true},
+		{"it isn't cut yet", time.Second, settled{upToDate: says(false)}, false},
+		{"it isn't known yet", time.Second, settled{upToDate: says(true), behind: true}, false},
+		{"nobody is there", -time.Second, settled{}, false},
+		{"nobody is there in time", 0, settled{}, true},
+		{"it's not cut", cutTime, settled{upToDate: says(false)}, true},
+		{"it's never known", cutTime, settled{behind: true}, true},
+	} {
+		c.heard.now = over.Add(c.after)
+		if got := c.heard.hasDrained(row); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 // TestPorts: a listener whose port is another's gets one of the range, keeps it, and the row of its process says where it is.
 func TestPorts(t *testing.T) {
 	w := newWorld(t)

@@ -63,12 +63,18 @@ func (s *settled) opinions(t *state.Target) (all []report.Target) {
 	return all
 }
 
+// cutTime is how long processes have to cut what is under way to a target whose time is over. They have heard of its end a little later, and
+// if the target went first, what is cut would be lost without notice.
+const cutTime = 5 * time.Second
+
 // hasDrained reports whether a target's time is over, or nothing is under way to it at any process.
 func (s *settled) hasDrained(t *state.Target) bool {
-	if !s.now.Before(*t.Draining) {
+	switch over := s.now.Sub(*t.Draining); {
+	case over >= cutTime:
 		return true
-	}
-	if s.behind || len(s.upToDate) == 0 {
+	case len(s.upToDate) == 0 && !s.behind:
+		return over >= 0 // nobody is there who could say more
+	case s.behind:
 		return false
 	}
 	for _, targets := range s.upToDate {

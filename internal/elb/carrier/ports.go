@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -51,32 +52,38 @@ func (f *Carrier) assign(all *routing.Balancers) (ports map[string]int, problems
 // portFor returns a listener's port. One that runs has its port already.
 func (f *Carrier) portFor(l *routing.Listener, before int, running bool, taken map[int]bool) (int, error) {
 	inRange := f.opts.First <= before && before <= f.opts.Last
-	if before != 0 && (before == l.Port || inRange && l.Port != 0) && (running && f.isServed(l, before) || f.isFree(before)) {
+	if before != 0 && (before == l.Port || inRange && l.Port != 0) && (running && f.proxy.Serves(l, before) || f.isFree(l, before)) {
 		return before, nil
 	}
-	if !taken[l.Port] && f.isFree(l.Port) {
+	if !taken[l.Port] && f.isFree(l, l.Port) {
 		return l.Port, nil
 	}
 	for port := f.opts.First; port <= f.opts.Last; port++ {
-		if !taken[port] && f.isFree(port) {
+		if !taken[port] && f.isFree(l, port) {
 			return port, nil
 		}
 	}
 	return 0, fmt.Errorf("port %d isn't free, and none from %d to %d is", l.Port, f.opts.First, f.opts.Last)
 }
 
-// isServed reports whether the proxy listens there for this listener.
-func (f *Carrier) isServed(l *routing.Listener, port int) bool { return f.proxy.Serves(l.ARN, port) }
-
 // isFree reports whether a port can be listened at, or is already: then by a listener that goes, since those that stay have taken theirs.
-func (f *Carrier) isFree(port int) bool {
-	if f.proxy.IsOpen(port) {
-		return true
+func (f *Carrier) isFree(l *routing.Listener, port int) bool {
+	address := net.JoinHostPort(f.opts.Host, strconv.Itoa(port))
+	for _, network := range routing.Networks(l.Protocol) {
+		if f.proxy.IsOpen(network, port) {
+			continue
+		}
+		var c io.Closer
+		var err error
+		if network == "udp" {
+			c, err = net.ListenPacket(network, address)
+		} else {
+			c, err = net.Listen(network, address)
+		}
+		if err != nil {
+			return false
+		}
+		c.Close() //nolint:errcheck // it was only to see
 	}
-	c, err := net.Listen("tcp", net.JoinHostPort(f.opts.Host, strconv.Itoa(port)))
-	if err != nil {
-		return false
-	}
-	c.Close() //nolint:errcheck // it was only to see
 	return true
 }

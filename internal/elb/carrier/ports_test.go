@@ -3,6 +3,7 @@ package carrier
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -55,6 +56,45 @@ func listening(version string, ports map[string]int) report.Configuration {
 		})
 	}
 	return report.Configuration{Version: version, Balancers: routing.Balancers{Balancers: []routing.Balancer{b}}}
+}
+
+// TestPortsForDatagrams: a port that is taken for the one protocol is free for the other, and for both only if nobody has it.
+func TestPortsForDatagrams(t *testing.T) {
+	for _, c := range []struct {
+		taken, protocol string
+		free            bool
+	}{{"tcp", "UDP", true}, {"udp", "UDP", false}, {"udp", "TCP", true}, {"udp", "TCP_UDP", false}, {"tcp", "TCP_UDP", false}} {
+		f := newCarrier(t)
+		port := freePort(t)
+		address := fmt.Sprint("127.0.0.1:", port)
+		var other io.Closer
+		var err error
+		if c.taken == "udp" {
+			other, err = net.ListenPacket("udp", address)
+		} else {
+			other, err = net.Listen("tcp", address)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := routing.Forward{Groups: []routing.WeightedGroup{{ARN: "g", Weight: 1}}}
+		all := routing.Balancers{Groups: []routing.Group{{ARN: "g", Protocol: c.protocol}}, Balancers: []routing.Balancer{{
+			ARN: "b", Type: "network", Listeners: []routing.Listener{{
+				ARN: "l", Protocol: c.protocol, Port: port, Rules: []routing.Rule{{ARN: "d", Actions: []routing.Action{{Type: routing.ForwardAction, Forward: &to}}}},
+			}},
+		}}}
+		if err := f.apply(report.Configuration{Version: "1", Balancers: all}); err != nil {
+			t.Fatal(err)
+		}
+		got := f.ports["l"]
+		if c.free != (got == port) || got == 0 {
+			t.Errorf("%s with %s taken: port %d, asked for %d", c.protocol, c.taken, got, port)
+		}
+		other.Close()
+		if err := f.apply(report.Configuration{Version: "2", Balancers: all}); err != nil || f.ports["l"] != got {
+			t.Errorf("%s is at port %d and moves to %d: %v", c.protocol, got, f.ports["l"], err)
+		}
+	}
 }
 
 // TestPortOfAListenerMadeAnew: a listener that takes another's place within one configuration has its port.

@@ -105,6 +105,9 @@ func Listener(row *state.Listener, rules []*state.ListenerRule) routing.Listener
 	l := routing.Listener{ARN: *row.ListenerArn, Protocol: string(row.Protocol), Port: int(aws.ToInt32(row.Port))}
 	l.IdleTimeoutSeconds, _ = strconv.Atoi(row.Attributes["tcp.idle_timeout.seconds"])
 	l.MinTLS = minTLS[aws.ToString(row.SslPolicy)]
+	if len(row.AlpnPolicy) > 0 {
+		l.ALPNPolicy = row.AlpnPolicy[0]
+	}
 	for _, r := range rules {
 		l.Rules = append(l.Rules, Rule(r))
 	}
@@ -242,6 +245,7 @@ func Group(row *state.TargetGroup) routing.Group {
 	number := func(key string) int { n, _ := strconv.Atoi(row.Attributes[key]); return n }
 	g.Attributes.Algorithm = row.Attributes["load_balancing.algorithm.type"]
 	g.Attributes.SlowStartSeconds = number("slow_start.duration_seconds")
+	g.Attributes.ProxyProtocol = row.Attributes["proxy_protocol_v2.enabled"] == "true"
 	if row.Attributes["deregistration_delay.timeout_seconds"] != "" {
 		g.Attributes.DeregistrationDelaySeconds = new(number("deregistration_delay.timeout_seconds"))
 	}

@@ -17,9 +17,7 @@ import (
 // checkUntil checks a target again and again.
 func (t *target) checkUntil(ctx context.Context) {
 	for ctx.Err() == nil {
-		t.mu.Lock()
-		g, used := t.config, t.used
-		t.mu.Unlock()
+		g, used := t.current()
 		check := g.Check()
 		if used {
 			t.note(t.check(ctx, g, check), check)
@@ -33,6 +31,17 @@ func (t *target) checkUntil(ctx context.Context) {
 		}
 		wait.Stop()
 	}
+}
+
+// current returns what the next check follows. A change up to now needs no further one.
+func (t *target) current() (*routing.Group, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-t.changed:
+	default:
+	}
+	return t.config, t.used
 }
 
 // note takes up what a check has found.
@@ -63,7 +72,7 @@ func (t *target) check(ctx context.Context, g *routing.Group, c routing.HealthCh
 	}
 	address := net.JoinHostPort(t.Address, port)
 	if c.Protocol == routing.TCP {
-		conn, err := t.proxy.Dial(ctx, "tcp", address)
+		conn, err := t.dialCheck(ctx, g, address)
 		if err != nil {
 			return failure(err)
 		}
@@ -71,6 +80,19 @@ func (t *target) check(ctx context.Context, g *routing.Group, c routing.HealthCh
 		return routing.Passed()
 	}
 	return t.ask(ctx, g, c, address)
+}
+
+// dialCheck connects for a check.
+func (t *target) dialCheck(ctx context.Context, g *routing.Group, address string) (net.Conn, error) {
+	c, err := t.proxy.Dial(ctx, "tcp", address)
+	if err != nil || !g.Attributes.ProxyProtocol {
+		return c, err
+	}
+	if _, err := c.Write(ownHeader); err != nil {
+		c.Close() //nolint:errcheck // it's of no use
+		return nil, err
+	}
+	return c, nil
 }
 
 // failure is the result of a check that has no answer.
@@ -85,7 +107,7 @@ func failure(err error) routing.Result {
 // ask checks by a request, over a connection of its own. It follows no redirect.
 func (t *target) ask(ctx context.Context, g *routing.Group, c routing.HealthCheck, address string) routing.Result {
 	transport := t.newTransport(&routing.Group{Protocol: c.Protocol, ProtocolVersion: g.ProtocolVersion})
-	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return t.proxy.Dial(ctx, "tcp", address) }
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dialCheck(ctx, g, address) }
 	defer transport.CloseIdleConnections()
 	scheme, method := "http://", http.MethodGet
 	if c.Protocol == routing.HTTPS {

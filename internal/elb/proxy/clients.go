@@ -9,17 +9,28 @@ import (
 	"sync/atomic"
 )
 
-// clients are the connections of a proxy's clients, by the place that they come from, so that nobody's connections keep others out.
+// clients are the connections of a proxy's clients, or their flows of datagrams, by the place that they come from, so that nobody's keep others
+// out.
 type clients struct {
 	most int
 
 	mu   sync.Mutex
 	size int
-	from map[netip.Prefix]*list.List // of *clientConn; the first has been there for the longest time
+	from map[netip.Prefix]*list.List // of *caller; the first has been there for the longest time
 }
 
+// caller is a connection or a flow, as it's counted.
+type caller struct {
+	from    netip.Prefix
+	element *list.Element // among the clients; nil if it isn't counted
+	idle    atomic.Bool   // it's between two requests
+	cut     func()        // ends it
+}
+
+func newClients(most int) *clients { return &clients{most: most, from: map[netip.Prefix]*list.List{}} }
+
 // admit counts a connection. If there is no room for it, one of the place with the most has to go, unless that is the place of the new one.
-func (a *clients) admit(c *clientConn) (victim *clientConn, ok bool) {
+func (a *clients) admit(c *caller) (victim *caller, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.size >= a.most {
@@ -40,7 +51,7 @@ func (a *clients) admit(c *clientConn) (victim *clientConn, ok bool) {
 
 // victim returns the connection that makes room for one more of a place, or nil: the oldest without a request, or else the oldest, of the
 // place with the most. That place keeps more than the other one then has.
-func (a *clients) victim(newcomer netip.Prefix) *clientConn {
+func (a *clients) victim(newcomer netip.Prefix) *caller {
 	least := 1
 	if mates := a.from[newcomer]; mates != nil {
 		least = mates.Len() + 1
@@ -56,22 +67,22 @@ func (a *clients) victim(newcomer netip.Prefix) *clientConn {
 		return nil
 	}
 	for e := crowd.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*clientConn); c.idle.Load() {
+		if c := e.Value.(*caller); c.idle.Load() {
 			return c
 		}
 	}
-	return crowd.Front().Value.(*clientConn)
+	return crowd.Front().Value.(*caller)
 }
 
 // forget stops counting a connection.
-func (a *clients) forget(c *clientConn) {
+func (a *clients) forget(c *caller) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.remove(c)
 }
 
 // remove is called with mu held.
-func (a *clients) remove(c *clientConn) {
+func (a *clients) remove(c *caller) {
 	if c.element == nil {
 		return
 	}
@@ -94,14 +105,15 @@ func (a *clients) count() int {
 // clientConn is a connection that its door knows.
 type clientConn struct {
 	net.Conn
-	door    *door
-	from    netip.Prefix
-	element *list.Element // among the clients; nil if it isn't counted
-	idle    atomic.Bool   // it's between two requests
+	caller
+	door *door
 }
 
 func newClientConn(c net.Conn, d *door) *clientConn {
-	return &clientConn{Conn: c, door: d, from: placeOf(c.RemoteAddr())}
+	kept := &clientConn{Conn: c, door: d}
+	kept.from = placeOf(c.RemoteAddr())
+	kept.cut = func() { kept.Close() } //nolint:errcheck // it's gone either way
+	return kept
 }
 
 // placeOf returns the place that an address belongs to. Whoever has one address of IPv6 has the network of 2^64 around it.
@@ -110,7 +122,11 @@ func placeOf(remote net.Addr) netip.Prefix {
 	if !ok {
 		return netip.Prefix{} // a pipe, in tests
 	}
-	ip := tcp.AddrPort().Addr().Unmap()
+	return placeOfIP(tcp.AddrPort().Addr())
+}
+
+func placeOfIP(ip netip.Addr) netip.Prefix {
+	ip = ip.Unmap()
 	bits := ip.BitLen()
 	if ip.Is6() {
 		bits = 64
@@ -124,7 +140,7 @@ func (c *clientConn) Close() error {
 	c.door.mu.Lock()
 	delete(c.door.conns, c)
 	c.door.mu.Unlock()
-	c.door.proxy.clients.forget(c)
+	c.door.proxy.clients.forget(&c.caller)
 	return c.Conn.Close()
 }
 

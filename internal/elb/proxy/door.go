@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/internal/elb/routing"
@@ -25,10 +24,10 @@ type route struct {
 
 func newRoute(b *routing.Balancer, l *routing.Listener, pools map[string]*pool, old *route) *route {
 	r := &route{balancer: b, listener: l, pools: pools}
-	if l.Protocol != routing.HTTPS {
+	if !routing.IsEncrypted(l.Protocol) {
 		return r
 	}
-	if old != nil && old.tls != nil && old.balancer.Attributes.DisableHTTP2 == b.Attributes.DisableHTTP2 &&
+	if old != nil && old.tls != nil && old.listener.Protocol == l.Protocol && old.listener.ALPNPolicy == l.ALPNPolicy && old.balancer.Attributes.DisableHTTP2 == b.Attributes.DisableHTTP2 &&
 		old.listener.MinTLS == l.MinTLS &&
 		reflect.DeepEqual(old.listener.Certificates, l.Certificates) {
 		r.tls = old.tls // with its keys, so that clients resume their sessions
@@ -38,7 +37,10 @@ func newRoute(b *routing.Balancer, l *routing.Listener, pools map[string]*pool, 
 	if l.MinTLS == "1.3" {
 		r.tls.MinVersion = tls.VersionTLS13
 	}
-	if b.Attributes.DisableHTTP2 {
+	switch {
+	case l.Protocol == routing.TLS:
+		r.tls.NextProtos = l.ALPN()
+	case b.Attributes.DisableHTTP2:
 		r.tls.NextProtos = []string{"http/1.1"}
 	}
 	for _, c := range l.Certificates {
@@ -61,9 +63,8 @@ func (r *route) idle() time.Duration {
 
 // door is an open port. What comes through it goes where its route says at the moment, by whatever protocol that has.
 type door struct {
-	proxy    *Proxy
+	entry
 	listener net.Listener
-	route    atomic.Pointer[route]
 
 	mu      sync.Mutex
 	conns   map[net.Conn]bool
@@ -105,19 +106,6 @@ func (w logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// acquire chooses a target of a group and counts a request there; nil if no target may have it. If all that the group had have left
-// since, it asks the group as it is now, which it also returns.
-func (d *door) acquire(p *pool, tried []*target, choose func(*pool, []routing.Standing) int) (*pool, *target) {
-	for {
-		t := p.acquire(tried, func(all []routing.Standing) int { return choose(p, all) })
-		now := d.route.Load().pools[p.group.ARN]
-		if t != nil || now == nil || now == p {
-			return p, t
-		}
-		p = now
-	}
-}
-
 // accept lets connections in.
 func (d *door) accept() {
 	for {
@@ -126,12 +114,7 @@ func (d *door) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // no descriptors are left, most likely
-			d.proxy.Log.Warn("accept", "error", err)
-			select {
-			case <-d.proxy.ctx.Done():
-				return
-			case <-time.After(100 * time.Millisecond):
-			}
+			d.proxy.pause("accept", err)
 			continue
 		}
 		if c = d.admit(c); c != nil {
@@ -143,7 +126,7 @@ func (d *door) accept() {
 // serve hands a connection on.
 func (d *door) serve(c net.Conn) {
 	r := d.route.Load()
-	if r.listener.Protocol == routing.TCP {
+	if routing.IsNetwork(r.listener.Protocol) {
 		d.proxy.work.Go(func() { d.passThrough(c, r) })
 		return
 	}
@@ -163,9 +146,9 @@ func (d *door) serve(c net.Conn) {
 // admit counts a connection, or closes it and returns nil if there are too many.
 func (d *door) admit(c net.Conn) net.Conn {
 	kept := newClientConn(c, d)
-	victim, ok := d.proxy.clients.admit(kept)
+	victim, ok := d.proxy.clients.admit(&kept.caller)
 	if victim != nil {
-		victim.Close() //nolint:errcheck // it's gone either way
+		victim.cut()
 	}
 	d.mu.Lock()
 	closed := d.closed
@@ -180,9 +163,12 @@ func (d *door) admit(c net.Conn) net.Conn {
 	return kept
 }
 
+// close takes no more connections.
+func (d *door) close() { d.listener.Close() } //nolint:errcheck // it's gone either way
+
 // drain takes no more connections, and waits until those that there are have ended. After the proxy's time for that they are cut.
 func (d *door) drain() {
-	d.listener.Close() //nolint:errcheck // it's gone either way
+	d.close()
 	ctx, cancel := context.WithTimeout(d.proxy.ctx, d.proxy.DrainTime)
 	defer cancel()
 	d.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/internal/elb/routing"
@@ -198,14 +199,19 @@ type transport struct{}
 
 var errNoTarget = errors.New("no target may serve")
 
-// maxTries is how many targets a request may be offered to.
-const maxTries = 3
+// maxTries is how many targets a request or a flow may be offered to, if they refuse it within maxTrying.
+const (
+	maxTries  = 16
+	maxTrying = 2 * dialTimeout
+)
 
-// RoundTrip implements http.RoundTripper. Only a request that has no body, may be sent twice and was refused a connection goes to
-// another target.
+// RoundTrip implements http.RoundTripper. Only a request that was refused a connection goes to another target.
 func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := exchangeOf(r.Context())
 	last := errNoTarget
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &body{ReadCloser: r.Body}
+	}
 	for range maxTries {
 		t := x.chooseTarget()
 		if t == nil {
@@ -218,7 +224,7 @@ func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.end()
 		last = err
 		var unreached dialError
-		if !errors.As(err, &unreached) || !mayTryAgain(r) || r.Context().Err() != nil {
+		if !errors.As(err, &unreached) || isBegun(r) || r.Context().Err() != nil || time.Since(x.start) > maxTrying {
 			break
 		}
 		x.tried = append(x.tried, t)
@@ -226,15 +232,29 @@ func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, last
 }
 
-func mayTryAgain(r *http.Request) bool {
-	if r.Body != nil && r.Body != http.NoBody {
-		return false
+// body is a request's body, which stays open until something of it was read: a transport closes what it can't send, and another target may get
+// it. The reverse proxy closes it in the end.
+type body struct {
+	io.ReadCloser
+	begun atomic.Bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.begun.Store(true)
+	return b.ReadCloser.Read(p)
+}
+
+func (b *body) Close() error {
+	if b.begun.Load() {
+		return b.ReadCloser.Close()
 	}
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return false
+	return nil
+}
+
+// isBegun reports whether something of a request's body is gone.
+func isBegun(r *http.Request) bool {
+	b, ok := r.Body.(*body)
+	return ok && b.begun.Load()
 }
 
 // send sends a request to one target, which counts it until its answer has ended.

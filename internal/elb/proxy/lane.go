@@ -37,7 +37,7 @@ const (
 // takes reports whether a request to a group's target goes by a lane.
 func takes(g *routing.Group, r *http.Request) bool {
 	return g.Protocol != routing.HTTPS && g.ProtocolVersion != routing.HTTP2 && g.ProtocolVersion != routing.GRPC &&
-		onlyReads(r.Method) && mayTryAgain(r) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 &&
+		onlyReads(r.Method) && (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 &&
 		len(r.Header["Upgrade"]) == 0 && len(r.Header["Expect"]) == 0
 }
 

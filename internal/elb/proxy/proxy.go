@@ -4,14 +4,12 @@ package proxy
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http/httputil"
-	"net/netip"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -60,20 +58,22 @@ type Proxy struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	clients *clients
+	flows   *clients // of datagrams
 	reverse *httputil.ReverseProxy
 	cookies atomic.Pointer[cookies]
 
 	mu      sync.Mutex
 	ended   bool
-	doors   map[int]*door // by port
+	doors   map[address]opening
 	pools   map[string]*pool
 	leaving map[*target]bool // they drain, and no group has them anymore
 }
 
 // New returns a proxy without listeners.
 func New(c Config) *Proxy {
-	p := &Proxy{Config: c.withDefaults(), doors: map[int]*door{}, pools: map[string]*pool{}, leaving: map[*target]bool{}}
-	p.clients = &clients{most: p.Connections, from: map[netip.Prefix]*list.List{}}
+	p := &Proxy{Config: c.withDefaults(), doors: map[address]opening{}, pools: map[string]*pool{}, leaving: map[*target]bool{}}
+	p.clients = newClients(p.Connections)
+	p.flows = newClients(p.Connections)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.reverse = p.newReverse()
 	return p
@@ -119,51 +119,88 @@ func (p *Proxy) Set(b routing.Balancers) error {
 	}
 	p.cookies.Store(newCookies(b.CookieKey, p.cookies.Load()))
 	retire := p.setPoolsLocked(&b)
-	wanted := map[int]bool{}
+	wanted := map[address]bool{}
 	for i := range b.Balancers {
 		for j := range b.Balancers[i].Listeners {
 			l := &b.Balancers[i].Listeners[j]
-			port := l.ServedPort()
-			wanted[port] = true
-			if d := opened[port]; d != nil {
-				p.doors[port] = d
+			for _, at := range addresses(l) {
+				wanted[at] = true
+				if d := opened[at]; d != nil {
+					p.doors[at] = d
+				}
+				p.doors[at].set(newRoute(&b.Balancers[i], l, p.pools, p.doors[at].current()))
 			}
-			p.doors[port].set(newRoute(&b.Balancers[i], l, p.pools, p.doors[port].route.Load()))
 		}
 	}
 	for _, d := range opened {
 		p.work.Go(d.accept)
 	}
 	retire() // now that all listeners know of others, so that no request finds draining targets alone
-	for port, d := range p.doors {
-		if !wanted[port] {
-			delete(p.doors, port)
-			d.listener.Close() //nolint:errcheck // at once, so that the port is free; drain closes what else there is
+	for at, d := range p.doors {
+		if !wanted[at] {
+			delete(p.doors, at)
+			d.close() // at once, so that the port is free; drain closes what else there is
 			p.work.Go(d.drain)
 		}
 	}
 	return nil
 }
 
+// addresses are where a listener is.
+func addresses(l *routing.Listener) (all []address) {
+	for _, network := range routing.Networks(l.Protocol) {
+		all = append(all, address{network, l.ServedPort()})
+	}
+	return all
+}
+
 // openLocked opens the ports that are new: all or none.
-func (p *Proxy) openLocked(b *routing.Balancers) (map[int]*door, error) {
-	opened := map[int]*door{}
+func (p *Proxy) openLocked(b *routing.Balancers) (map[address]opening, error) {
+	opened := map[address]opening{}
 	for i := range b.Balancers {
-		for _, l := range b.Balancers[i].Listeners {
-			if p.doors[l.ServedPort()] != nil {
-				continue
-			}
-			listener, err := p.Listen("tcp", net.JoinHostPort(p.Host, strconv.Itoa(l.ServedPort())))
-			if err != nil {
-				for _, d := range opened {
-					d.listener.Close() //nolint:errcheck // nobody knows it yet
+		for j := range b.Balancers[i].Listeners {
+			l := &b.Balancers[i].Listeners[j]
+			for _, at := range addresses(l) {
+				if p.doors[at] != nil {
+					continue
 				}
-				return nil, fmt.Errorf("listener %s: %w", l.ARN, err)
+				d, err := p.open(at)
+				if err != nil {
+					for _, d := range opened {
+						d.close() // nobody knows it yet
+					}
+					return nil, fmt.Errorf("listener %s: %w", l.ARN, err)
+				}
+				opened[at] = d
 			}
-			opened[l.ServedPort()] = &door{proxy: p, listener: listener, conns: map[net.Conn]bool{}}
 		}
 	}
 	return opened, nil
+}
+
+func (p *Proxy) open(at address) (opening, error) {
+	hostPort := net.JoinHostPort(p.Host, strconv.Itoa(at.port))
+	if at.network == "udp" {
+		c, err := net.ListenPacket("udp", hostPort)
+		if err != nil {
+			return nil, err
+		}
+		return newGate(p, c)
+	}
+	listener, err := p.Listen("tcp", hostPort)
+	if err != nil {
+		return nil, err
+	}
+	return &door{entry: entry{proxy: p}, listener: listener, conns: map[net.Conn]bool{}}, nil
+}
+
+// pause says why nothing comes in at the moment, and waits a little: no descriptors are left, most likely.
+func (p *Proxy) pause(what string, err error) {
+	p.Log.Warn(what, "error", err)
+	select {
+	case <-p.ctx.Done():
+	case <-time.After(100 * time.Millisecond):
+	}
 }
 
 // setPoolsLocked makes the groups what they are to be. Targets that stay keep their health, their connections and their count.
@@ -211,18 +248,22 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
 }
 
 // Serves reports whether a listener is served at a port.
-func (p *Proxy) Serves(listener string, port int) bool {
+func (p *Proxy) Serves(l *routing.Listener, port int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := p.doors[port]
-	return d != nil && d.route.Load().listener.ARN == listener
+	for _, network := range routing.Networks(l.Protocol) {
+		if d := p.doors[address{network, port}]; d == nil || d.current().listener.ARN != l.ARN {
+			return false
+		}
+	}
+	return true
 }
 
-// IsOpen reports whether the proxy listens at a port.
-func (p *Proxy) IsOpen(port int) bool {
+// IsOpen reports whether the proxy listens at a port of a network, tcp or udp.
+func (p *Proxy) IsOpen(network string, port int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.doors[port] != nil
+	return p.doors[address{network, port}] != nil
 }
 
 // TargetHealth is the health of a group's target.

@@ -3,11 +3,13 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pintle/pintle/internal/elb/routing"
@@ -240,8 +242,10 @@ type dialError struct{ error }
 func (e dialError) Unwrap() error { return e.error }
 
 // dial connects to the target.
-func (t *target) dial(ctx context.Context) (net.Conn, error) {
-	c, err := t.proxy.Dial(ctx, "tcp", t.address)
+func (t *target) dial(ctx context.Context) (net.Conn, error) { return t.dialNetwork(ctx, "tcp") }
+
+func (t *target) dialNetwork(ctx context.Context, network string) (net.Conn, error) {
+	c, err := t.proxy.Dial(ctx, network, t.address)
 	if err != nil {
 		return nil, dialError{err}
 	}
@@ -267,6 +271,15 @@ func (c *targetConn) Close() error {
 	delete(c.target.conns, c)
 	c.target.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// SyscallConn implements syscall.Conn.
+func (c *targetConn) SyscallConn() (syscall.RawConn, error) {
+	inner, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return nil, errors.New("it's no socket")
+	}
+	return inner.SyscallConn()
 }
 
 // CloseWrite ends one direction.

@@ -1,11 +1,12 @@
 package proxy
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,17 @@ import (
 
 // passThrough carries a connection of a network load balancer to a target.
 func (d *door) passThrough(client net.Conn, r *route) {
+	if r.tls != nil {
+		secured := tls.Server(client, r.tls)
+		ctx, cancel := context.WithTimeout(d.proxy.ctx, dialTimeout)
+		err := secured.HandshakeContext(ctx)
+		cancel()
+		if err != nil {
+			client.Close() //nolint:errcheck // it's of no use
+			return
+		}
+		client = secured
+	}
 	defer client.Close()
 	forward := r.listener.Rules[0].Actions[0].Forward
 	i := routing.ChooseGroup(forward, rand.Uint64())
@@ -23,13 +35,13 @@ func (d *door) passThrough(client net.Conn, r *route) {
 		return // no group has a weight
 	}
 	pool := r.pools[forward.Groups[i].ARN]
-	from, _ := netip.ParseAddrPort(client.RemoteAddr().String())
+	from := addressOf(client.RemoteAddr())
 	flow := &Flow{Balancer: r.balancer.ARN, Listener: r.listener.ARN, Group: pool.group.ARN, Client: from, Start: time.Now()}
 	defer func() {
 		flow.Duration = time.Since(flow.Start)
 		d.proxy.Observer.Flow(flow)
 	}()
-	t, server := d.connect(pool, from.Addr())
+	t, server := d.connect(pool, from.Addr(), func(t *target) (net.Conn, error) { return d.dialFor(client, t, pool.group) })
 	if t == nil {
 		return
 	}
@@ -44,27 +56,30 @@ func (d *door) passThrough(client net.Conn, r *route) {
 	back.Wait()
 }
 
-// connect connects to a target. As nothing was sent yet, one that refuses may be followed by another.
-func (d *door) connect(group *pool, from netip.Addr) (*target, net.Conn) {
-	var tried []*target
-	for range maxTries {
-		_, t := d.acquire(group, tried, func(p *pool, all []routing.Standing) int {
-			if p.group.Attributes.Stickiness.Type == routing.BySource {
-				return routing.ChooseBySource(p.group, all, from)
-			}
-			return routing.Choose(p.group, all, p.turn.Add(1))
-		})
-		if t == nil {
-			return nil, nil
-		}
-		c, err := t.dial(d.proxy.ctx)
-		if err == nil {
-			return t, c
-		}
-		t.end()
-		tried = append(tried, t)
+// dialFor connects to a target on behalf of a client: with the header of the PROXY protocol and by TLS, if the group is for that.
+func (d *door) dialFor(client net.Conn, t *target, g *routing.Group) (net.Conn, error) {
+	c, err := t.dial(d.proxy.ctx)
+	if err != nil {
+		return nil, err
 	}
-	return nil, nil
+	c.SetDeadline(time.Now().Add(dialTimeout)) //nolint:errcheck // the next line tells
+	if g.Attributes.ProxyProtocol {
+		_, err = c.Write(proxyHeader(addressOf(client.RemoteAddr()), addressOf(client.LocalAddr())))
+	}
+	if err == nil && g.Protocol == routing.TLS {
+		config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // as AWS: targets have certificates of their own making
+		if outer, ok := client.(*tls.Conn); ok && outer.ConnectionState().NegotiatedProtocol != "" {
+			config.NextProtos = []string{outer.ConnectionState().NegotiatedProtocol}
+		}
+		inner := tls.Client(c, config)
+		err = inner.Handshake()
+		c = inner
+	}
+	if err != nil {
+		c.Close() //nolint:errcheck // it's of no use
+		return nil, err
+	}
+	return c, c.SetDeadline(time.Time{})
 }
 
 // quiet knows when something last passed on a connection, in either direction.
@@ -72,13 +87,15 @@ type quiet struct{ last atomic.Int64 }
 
 func (q *quiet) touch() { q.last.Store(time.Now().UnixNano()) }
 
+func (q *quiet) since() time.Time { return time.Unix(0, q.last.Load()) }
+
 // carry copies one direction until its end, and ends that on the other side. If both directions were idle for too long, or one is broken,
 // both connections are closed.
 func (q *quiet) carry(to, from net.Conn, idle time.Duration) (total int64) {
 	buffer := buffers.Get()
 	defer buffers.Put(buffer)
 	for {
-		from.SetReadDeadline(time.Unix(0, q.last.Load()).Add(idle)) //nolint:errcheck // the read tells
+		from.SetReadDeadline(q.since().Add(idle)) //nolint:errcheck // the read tells
 		n, err := from.Read(buffer)
 		if n > 0 {
 			q.touch()
@@ -88,7 +105,7 @@ func (q *quiet) carry(to, from net.Conn, idle time.Duration) (total int64) {
 			}
 			total += int64(n)
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, q.last.Load())) < idle {
+		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(q.since()) < idle {
 			continue // the other direction is busy
 		}
 		if err == nil {

@@ -44,7 +44,7 @@ type HealthCheck struct {
 const TrafficPort = "traffic-port"
 
 // IsNetwork reports whether the group belongs to a network load balancer.
-func (g *Group) IsNetwork() bool { return g.Protocol == TCP }
+func (g *Group) IsNetwork() bool { return IsNetwork(g.Protocol) }
 
 // Check returns the group's health check with AWS's defaults: API_CreateTargetGroup.
 func (g *Group) Check() HealthCheck {

@@ -3,7 +3,10 @@
 // are also the configuration that package proxy runs, as JSON; Validate checks it.
 package routing
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Balancers is all that a proxy carries out.
 type Balancers struct {
@@ -21,10 +24,64 @@ const (
 
 // The protocols of listeners and groups.
 const (
-	HTTP  = "HTTP"
-	HTTPS = "HTTPS"
-	TCP   = "TCP"
+	HTTP   = "HTTP"
+	HTTPS  = "HTTPS"
+	TCP    = "TCP"
+	TLS    = "TLS"
+	UDP    = "UDP"
+	TCPUDP = "TCP_UDP"
 )
+
+// forwards says which groups listeners can forward to, by protocol: "Target groups for your Network Load Balancers", "Routing configuration".
+var forwards = map[string][]string{
+	HTTP:   {HTTP, HTTPS},
+	HTTPS:  {HTTP, HTTPS},
+	TCP:    {TCP, TCPUDP},
+	TLS:    {TCP, TLS},
+	UDP:    {UDP, TCPUDP},
+	TCPUDP: {TCPUDP},
+}
+
+// Fits reports whether a listener's protocol can forward to a group's.
+func Fits(listener, group string) bool { return slices.Contains(forwards[listener], group) }
+
+// Networks returns what a protocol travels on, as package net calls it.
+func Networks(protocol string) []string {
+	switch protocol {
+	case UDP:
+		return []string{"udp"}
+	case TCPUDP:
+		return []string{"tcp", "udp"}
+	}
+	return []string{"tcp"}
+}
+
+// IsNetwork reports whether a protocol is one of network load balancers.
+func IsNetwork(protocol string) bool {
+	return slices.Contains([]string{TCP, TLS, UDP, TCPUDP}, protocol)
+}
+
+// IsEncrypted reports whether listeners of a protocol have certificates.
+func IsEncrypted(protocol string) bool { return protocol == HTTPS || protocol == TLS }
+
+// The ALPN policies of listeners for TLS.
+const (
+	HTTP1Only      = "HTTP1Only"
+	HTTP2Only      = "HTTP2Only"
+	HTTP2Optional  = "HTTP2Optional"
+	HTTP2Preferred = "HTTP2Preferred"
+)
+
+// alpn are the protocols that policies negotiate, the preferred one first: "ALPN policies".
+var alpn = map[string][]string{
+	HTTP1Only:      {"http/1.1", "http/1.0"},
+	HTTP2Only:      {"h2"},
+	HTTP2Optional:  {"http/1.1", "http/1.0", "h2"},
+	HTTP2Preferred: {"h2", "http/1.1", "http/1.0"},
+}
+
+// ALPN returns the protocols that the listener's policy negotiates; none without one.
+func (l *Listener) ALPN() []string { return alpn[l.ALPNPolicy] }
 
 // The protocol versions of groups.
 const (
@@ -69,6 +126,7 @@ type Listener struct {
 	Served             int           `json:",omitempty"`
 	IdleTimeoutSeconds int           `json:",omitempty"` // for TCP, before the balancer's; tcp.idle_timeout.seconds
 	MinTLS             string        `json:",omitempty"` // 1.2, which is the default, or 1.3
+	ALPNPolicy         string        `json:",omitempty"` // for TLS
 	Certificates       []Certificate // the first is the default; the others are chosen by the name that a client asks for
 	Rules              []Rule        // in order of priority; the last is the default
 }
@@ -207,6 +265,7 @@ type GroupAttributes struct {
 	Stickiness                 Stickiness
 	DeregistrationDelaySeconds *int // deregistration_delay.timeout_seconds; 300 if nil
 	SlowStartSeconds           int  // slow_start.duration_seconds; 0 for none
+	ProxyProtocol              bool // proxy_protocol_v2.enabled
 }
 
 // DeregistrationSeconds returns how long requests may take to end at a target that leaves.

@@ -47,7 +47,7 @@ func between(field string, n, low, high int) check {
 }
 
 // notYet are AWS's protocols of network load balancers that the proxy can't carry.
-var notYet = []string{"UDP", "TLS", "TCP_UDP", "QUIC", "TCP_QUIC", "GENEVE"}
+var notYet = []string{"QUIC", "TCP_QUIC", "GENEVE"}
 
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
@@ -126,7 +126,7 @@ func (v *validator) listener(field string, b *Balancer, l *Listener) error {
 	}
 	protocols := []string{HTTP, HTTPS}
 	if b.Type == Network {
-		protocols = []string{TCP}
+		protocols = []string{TCP, TLS, UDP, TCPUDP}
 	}
 	if slices.Contains(notYet, l.Protocol) && b.Type == Network {
 		return wrong(field+".Protocol", "listeners for %s are not supported yet", l.Protocol)
@@ -137,6 +137,8 @@ func (v *validator) listener(field string, b *Balancer, l *Listener) error {
 		between(field+".Served", l.Served, 0, 65535),
 		between(field+".IdleTimeoutSeconds", l.IdleTimeoutSeconds, 0, 6000),
 		oneOf(field+".MinTLS", l.MinTLS, "", "1.2", "1.3"),
+		oneOf(field+".ALPNPolicy", l.ALPNPolicy, "", "None", HTTP1Only, HTTP2Only, HTTP2Optional, HTTP2Preferred),
+		check{l.ALPNPolicy == "" || l.Protocol == TLS, field + ".ALPNPolicy", "only a listener for TLS has one"},
 	); err != nil {
 		return err
 	}
@@ -153,11 +155,11 @@ func (v *validator) listener(field string, b *Balancer, l *Listener) error {
 }
 
 func certificates(field string, l *Listener) error {
-	if l.Protocol != HTTPS {
-		return first(check{len(l.Certificates) == 0, field + ".Certificates", "only a listener for HTTPS has any"})
+	if !IsEncrypted(l.Protocol) {
+		return first(check{len(l.Certificates) == 0, field + ".Certificates", "only a listener for HTTPS or TLS has any"})
 	}
 	if len(l.Certificates) == 0 {
-		return wrong(field+".Certificates", "a listener for HTTPS needs one")
+		return wrong(field+".Certificates", "a listener for %s needs one", l.Protocol)
 	}
 	for i, c := range l.Certificates {
 		if _, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.PrivateKey)); err != nil {
@@ -244,20 +246,13 @@ func (v *validator) forward(field string, l *Listener, f *Forward) error {
 		}
 		if err := first(
 			between(at+".Weight", w.Weight, 0, 999),
-			check{fits(l.Protocol, g.Protocol), at + ".ARN", fmt.Sprintf("a listener for %s can't forward to a group for %s", l.Protocol, g.Protocol)},
+			check{Fits(l.Protocol, g.Protocol), at + ".ARN", fmt.Sprintf("a listener for %s can't forward to a group for %s", l.Protocol, g.Protocol)},
 			check{l.Protocol == HTTPS || g.ProtocolVersion != GRPC, at + ".ARN", "a group for GRPC needs a listener for HTTPS"},
 		); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func fits(listener, group string) bool {
-	if listener == TCP {
-		return group == TCP
-	}
-	return group == HTTP || group == HTTPS
 }
 
 func redirect(field string, l *Listener, d *Redirect) error {
@@ -305,7 +300,7 @@ func (v *validator) group(field string, g *Group) error {
 	}
 	a := g.Attributes
 	if err := first(
-		oneOf(field+".Protocol", g.Protocol, HTTP, HTTPS, TCP),
+		oneOf(field+".Protocol", g.Protocol, HTTP, HTTPS, TCP, TLS, UDP, TCPUDP),
 		oneOf(field+".ProtocolVersion", g.ProtocolVersion, versions...),
 		oneOf(field+".Attributes.Algorithm", a.Algorithm, "", RoundRobin, LeastOutstanding),
 		between(field+".Attributes.DeregistrationDelaySeconds", g.DeregistrationSeconds(), 0, 3600),
@@ -313,6 +308,7 @@ func (v *validator) group(field string, g *Group) error {
 			fmt.Sprintf("%d is neither 0 nor from 30 to 900", a.SlowStartSeconds)},
 		check{a.SlowStartSeconds == 0 || a.Algorithm != LeastOutstanding, field + ".Attributes.SlowStartSeconds",
 			"slow start is for round_robin alone"},
+		check{!a.ProxyProtocol || g.Protocol == TCP || g.Protocol == TLS, field + ".Attributes.ProxyProtocol", "it is for groups for TCP or TLS"},
 	); err != nil {
 		return err
 	}
@@ -327,7 +323,10 @@ func (v *validator) group(field string, g *Group) error {
 
 func stickiness(field string, g *Group) error {
 	s, types := g.Attributes.Stickiness, []string{"", LBCookie, AppCookie}
-	if g.IsNetwork() {
+	switch {
+	case g.Protocol == TLS:
+		types = []string{""}
+	case g.IsNetwork():
 		types = []string{"", BySource}
 	}
 	// The names that AWS keeps for itself.

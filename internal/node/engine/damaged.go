@@ -52,8 +52,8 @@ func clusterOf(arn string) string {
 	return ""
 }
 
-// endDamaged reports that a task whose record is damaged has stopped, once nothing of it runs any more.
-func (e *Engine) endDamaged(ctx context.Context, arn, path string) {
+// endWithoutRecord reports that a task whose record can't be used has stopped, once nothing of it runs any more.
+func (e *Engine) endWithoutRecord(ctx context.Context, arn, reason string) {
 	select {
 	case <-ctx.Done():
 		return
@@ -74,7 +74,19 @@ func (e *Engine) endDamaged(ctx context.Context, arn, path string) {
 		TaskArn: arn,
 		Cluster: clusterOf(arn),
 		Status:  "STOPPED",
-		Reason:  "TaskRecordDamagedError: the node's record of the task was damaged, so it was stopped. The record is " + path + " there",
+		Reason:  reason,
+	})
+}
+
+// EndLost reports that a task has stopped if the engine doesn't know it, though the control plane was told that it runs.
+func (e *Engine) EndLost(arn string) {
+	if e.damaged[idOf(arn)] != "" || e.task(arn) != nil {
+		return
+	}
+	e.opts.Log.Error("a task's record is missing: what runs of the task is removed, and the task is reported STOPPED. Look whether the disk "+
+		"fails, or who removes files there", "task", arn, "directory", e.opts.Dir)
+	e.goWhileRunning(func(ctx context.Context) {
+		e.endWithoutRecord(ctx, arn, "TaskRecordMissingError: the node has no record of the task any more, so it was stopped")
 	})
 }
 
@@ -106,6 +118,7 @@ func (e *Engine) removeOrphans(ctx context.Context, orphans map[string]runtime.C
 	}
 	e.ledger.release(orphansHold)
 	close(e.tidied)
+	defer close(e.cleared)
 	for id := range orphans {
 		if err := e.opts.Runtime.Remove(ctx, id); err != nil {
 			e.opts.Log.Error("cannot remove a container that no task has", "container", id, "error", err)

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,8 @@ type Options struct {
 	DataSets DataSets
 	// FileSystems mounts directories of shared file systems; nil if the node can't.
 	FileSystems FileSystems
+	// BlockVolumes makes volumes of a fixed size; nil if the node can't.
+	BlockVolumes BlockVolumes
 	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
 	// checked. SimulatedGPUs says that they name no hardware.
 	CPU           int64
@@ -91,6 +94,9 @@ type Engine struct {
 
 	damaged map[string]string // where the records are that were put aside, by the ids of their tasks
 	tidied  chan struct{}     // closed once no container runs that is no task's
+	cleared chan struct{}     // closed once these containers are removed
+
+	orphans []string // their ids; Run sets it, and mu guards it
 
 	mu      sync.Mutex
 	tasks   map[string]*task // by ARN
@@ -117,7 +123,7 @@ func Open(opts Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), images: images, tasks: map[string]*task{}, tokens: map[string]*task{},
-		damaged: map[string]string{}, tidied: make(chan struct{}),
+		damaged: map[string]string{}, tidied: make(chan struct{}), cleared: make(chan struct{}),
 		write: func(path string, r *Record) error { return r.write(path) },
 	}
 	return e, e.readRecords()
@@ -213,6 +219,7 @@ func (e *Engine) adopt(ctx context.Context, found map[string]runtime.Container) 
 		}
 	}
 	orphans = e.orphansAmong(found)
+	e.orphans = slices.Collect(maps.Keys(orphans))
 	e.holdForOrphans(orphans)
 	for _, t := range inOrder {
 		e.start(t)
@@ -236,6 +243,7 @@ func (e *Engine) start(t *task) {
 	if !t.rec.stopped() {
 		t.granted = e.ledger.ask(t.arn(), needOf(t.rec))
 	}
+	t.leftBehind = slices.ContainsFunc(e.orphans, func(id string) bool { return strings.HasPrefix(id, t.id()+"-") })
 	e.running.Go(func() { t.run(ctx) })
 }
 
@@ -410,7 +418,10 @@ func (e *Engine) Refresh(arn, roleType string, c *acs.IAMRoleCredentials) error 
 // Remind reports a task's end once more if it has ended, since the control plane thinks that it runs.
 func (e *Engine) Remind(arn string) {
 	if path := e.damaged[idOf(arn)]; path != "" {
-		e.goWhileRunning(func(ctx context.Context) { e.endDamaged(ctx, arn, path) })
+		e.goWhileRunning(func(ctx context.Context) {
+			e.endWithoutRecord(ctx, arn, "TaskRecordDamagedError: the node's record of the task was damaged, so it was stopped. The record is "+
+				path+" there")
+		})
 		return
 	}
 	t := e.task(arn)

@@ -452,16 +452,32 @@ func TestPortRanges(t *testing.T) {
 		task := newFakeTask("t", box("a", "run"))
 		task.Containers[0].PortMappings = []acs.PortMapping{{ContainerPortRange: "8000-8002"}, {ContainerPort: 80, HostPort: 8080}}
 		a.take(t, task)
-		var got []int64
-		hosts := map[int64]bool{}
-		for _, p := range a.last(task.Arn).Containers[0].Ports {
-			got = append(got, p.Container)
-			hosts[p.Host] = true
-		}
-		if !slices.Equal(got, []int64{8000, 8001, 8002, 80}) || len(hosts) != 4 || !hosts[8080] {
-			t.Errorf("ports %v on %v", got, hosts)
+		ports := a.last(task.Arn).Containers[0].Ports
+		first := ports[0].Host
+		if first < firstDynamicPort || !slices.Equal(ports, []Port{
+			{8000, first, "tcp", "8000-8002"}, {8001, first + 1, "tcp", "8000-8002"}, {8002, first + 2, "tcp", "8000-8002"}, {80, 8080, "tcp", ""},
+		}) {
+			t.Errorf("ports %v", ports)
 		}
 	})
+}
+
+// TestConsecutivePorts: ports of a range are next to each other, and free.
+func TestConsecutivePorts(t *testing.T) {
+	l := newLedger(0, 0)
+	for port := int64(firstDynamicPort); port <= lastDynamicPort; port++ {
+		isGap := port > lastDynamicPort-3 || port < firstDynamicPort+2
+		l.takenPorts[hostPort{false, port}] = !isGap
+	}
+	if _, err := l.pick("t", false, 4); err == nil || err.Error() != "no 4 consecutive dynamic host ports are free" {
+		t.Errorf("of three and two ports it gives four: %v", err)
+	}
+	for range 10 { // it starts anywhere
+		if first, err := l.pick("t", false, 3); err != nil || first != lastDynamicPort-2 {
+			t.Errorf("got %d, %v", first, err)
+		}
+		l.release("t")
+	}
 }
 
 // TestSharedNamespaces: whoever holds the namespaces of a task isn't one that ends before the others, or whose end ends them.

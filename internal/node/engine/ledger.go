@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -138,22 +139,35 @@ const (
 
 var errNoPort = errors.New("no dynamic host port is free")
 
-// pick gives the task a dynamic host port that nobody on the machine uses.
-func (l *ledger) pick(task string, udp bool) (int64, error) {
+// pick gives the task consecutive dynamic host ports that nobody on the machine uses, and returns the first.
+func (l *ledger) pick(task string, udp bool, count int) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const n = lastDynamicPort - firstDynamicPort + 1
 	start := rand.IntN(n) // so that nodes sharing a machine don't all try the same port first
-	for i := range n {
+	var run []hostPort
+	for i := range n + count - 1 { // a run may begin before the start
 		p := hostPort{udp, int64(firstDynamicPort + (start+i)%n)}
+		if p.number == firstDynamicPort {
+			run = nil
+		}
 		if l.takenPorts[p] || !isFree(p) {
+			run = nil
+			continue
+		}
+		if run = append(run, p); len(run) < count {
 			continue
 		}
 		held := l.holders[task]
-		held.ports = append(slices.Clone(held.ports), p)
+		held.ports = append(slices.Clone(held.ports), run...)
 		l.holders[task] = held
-		l.takenPorts[p] = true
-		return p.number, nil
+		for _, p := range run {
+			l.takenPorts[p] = true
+		}
+		return run[0].number, nil
+	}
+	if count > 1 {
+		return 0, fmt.Errorf("no %d consecutive dynamic host ports are free", count)
 	}
 	return 0, errNoPort
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,8 +143,11 @@ func (t *task) link(l string) string {
 // samePorts returns the ports of a container that listens on its network directly.
 func samePorts(c *acs.Container) []Port {
 	var out []Port
-	for _, p := range portMappings(c) {
-		out = append(out, Port{Container: p.ContainerPort, Host: p.ContainerPort, Protocol: protocol(p)})
+	for _, p := range c.PortMappings {
+		for _, port := range portsOf(p) {
+			port.Host = port.Container
+			out = append(out, port)
+		}
 	}
 	return out
 }
@@ -152,18 +156,22 @@ func samePorts(c *acs.Container) []Port {
 func (t *task) hostPorts(c *acs.Container) ([]Port, error) {
 	given := t.rec.Containers[c.Name].Ports
 	var out []Port
-	for _, p := range portMappings(c) {
-		port := Port{Container: p.ContainerPort, Host: p.HostPort, Protocol: protocol(p)}
-		if port.Host == 0 {
-			port.Host = hostPortOf(given, port)
+	for _, p := range c.PortMappings {
+		ports := portsOf(p)
+		if len(ports) == 0 {
+			continue // the control plane has checked it
 		}
-		if port.Host == 0 {
+		first := cmp.Or(p.HostPort, hostPortOf(given, ports[0]))
+		if first == 0 {
 			var err error
-			if port.Host, err = t.engine.ledger.pick(t.arn(), port.Protocol == "udp"); err != nil {
-				return nil, fmt.Errorf("a host port for container port %d: %w", port.Container, err)
+			if first, err = t.engine.ledger.pick(t.arn(), protocol(p) == "udp", len(ports)); err != nil {
+				return nil, fmt.Errorf("a host port for container port %s: %w", cmp.Or(p.ContainerPortRange, strconv.FormatInt(p.ContainerPort, 10)), err)
 			}
 		}
-		out = append(out, port)
+		for i, port := range ports {
+			port.Host = first + int64(i)
+			out = append(out, port)
+		}
 	}
 	return out, nil
 }
@@ -176,23 +184,19 @@ func hostPortOf(given []Port, p Port) int64 {
 	return given[i].Host
 }
 
-// portMappings returns a container's mappings, with each range (first-last) split into one mapping a port.
-func portMappings(c *acs.Container) []acs.PortMapping {
-	var out []acs.PortMapping
-	for _, p := range c.PortMappings {
-		first, last, ok := strings.Cut(p.ContainerPortRange, "-")
-		if !ok {
-			out = append(out, p)
-			continue
-		}
-		from, err := strconv.ParseUint(first, 10, 16)
-		to, err2 := strconv.ParseUint(last, 10, 16)
-		if err != nil || err2 != nil {
-			continue // the control plane has checked it
-		}
-		for n := from; n <= to; n++ {
-			out = append(out, acs.PortMapping{ContainerPort: int64(n), Protocol: p.Protocol})
-		}
+// portsOf returns the container's ports of a mapping: one, or those of a range (first-last).
+func portsOf(p acs.PortMapping) (out []Port) {
+	first, last, ok := strings.Cut(p.ContainerPortRange, "-")
+	if !ok {
+		return []Port{{Container: p.ContainerPort, Protocol: protocol(p)}}
+	}
+	from, err := strconv.ParseUint(first, 10, 16)
+	to, toErr := strconv.ParseUint(last, 10, 16)
+	if err != nil || toErr != nil {
+		return nil
+	}
+	for n := from; n <= to; n++ {
+		out = append(out, Port{Container: int64(n), Protocol: protocol(p), Range: p.ContainerPortRange})
 	}
 	return out
 }

@@ -77,6 +77,8 @@ type Port struct {
 	Container int64
 	Host      int64
 	Protocol  string
+	// Range is the range of container ports (first-last) that it's mapped with, or "". The host's are as many, and as close together.
+	Range string `json:",omitempty"`
 }
 
 // Network is a task's own network namespace and its address.

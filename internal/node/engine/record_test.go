@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/file"
 )
 
@@ -19,7 +20,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	code := 3
 	rec := &Record{
 		Task: newFakeTask("t", box("a", "run")), TakenAt: time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC), Network: &Network{IP: "10.0.0.2"},
-		Containers: map[string]*Container{"a": {Status: Stopped, ExitCode: &code, Ports: []Port{{80, 49153, "tcp"}}, Token: "x"}},
+		Containers: map[string]*Container{"a": {Status: Stopped, ExitCode: &code, Ports: []Port{{Container: 80, Host: 49153, Protocol: "tcp"}}, Token: "x"}},
 	}
 	for range 2 { // a new one, and one that is replaced
 		if err := rec.write(path); err != nil {
@@ -118,6 +119,48 @@ func testDamagedRecord(t *testing.T, content string) {
 	if synctest.Wait(); w.last(damaged.Arn).Status != "STOPPED" || w.started("damaged-a") != 1 {
 		t.Errorf("with %q: the next agent reports %q, and starts it %d times", content, w.last(damaged.Arn).Status, w.started("damaged-a"))
 	}
+}
+
+// TestAMissingRecord: a task whose record is missing ends once the control plane says that it ran, and not before its container has. One that
+// comes anew starts after that.
+func TestAMissingRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dir := newWorld(), t.TempDir()
+		a := w.start(t, dir)
+		lost, again := newFakeTask("lost", box("a", "hung@65s")), newFakeTask("again", box("a", "hung@65s"))
+		for _, task := range []acs.Task{lost, again} {
+			a.take(t, task)
+		}
+		paths := []string{a.engine.task(lost.Arn).path(), a.engine.task(again.Arn).path()}
+		a.kill()
+		for _, path := range paths {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		later(time.Minute)
+
+		b := w.start(t, dir)
+		defer b.kill()
+		synctest.Wait()
+		w.mu.Lock()
+		w.reports = nil
+		w.mu.Unlock()
+		b.take(t, newFakeTask("again", box("a", "run")))
+		b.engine.EndLost(lost.Arn)
+		b.engine.EndLost(again.Arn) // it's known by now
+		if synctest.Wait(); len(w.statuses(lost.Arn)) != 0 || w.started("again-a") != 1 {
+			t.Errorf("while its container doesn't stop, it is reported as %q, and the other one starts %d times",
+				w.statuses(lost.Arn), w.started("again-a"))
+		}
+		later(time.Minute)
+		if r := w.last(lost.Arn); r.Status != "STOPPED" || r.Cluster != "default" || !strings.HasPrefix(r.Reason, "TaskRecordMissingError: ") {
+			t.Errorf("it is reported as %+v", r)
+		}
+		if r := w.last(again.Arn); r.Status != "RUNNING" || w.started("again-a") != 2 || w.started("lost-a") != 1 {
+			t.Errorf("the other one is reported as %+v, and started %d times", r, w.started("again-a"))
+		}
+	})
 }
 
 // started returns how often a container was started.

@@ -212,6 +212,10 @@ func (t *task) mount(container string, m acs.MountPoint) (runtime.Mount, error) 
 			out.Source = t.engine.opts.FileSystems.Path(t.fileSystem(v, container))
 			return out, nil
 		}
+		if v.EBSVolume != nil {
+			out.Source = t.engine.opts.BlockVolumes.Path(t.blockVolume(v))
+			return out, nil
+		}
 		out.Volume = true
 		if name, own := t.ownVolume(v); own {
 			out.Source = name
@@ -234,7 +238,7 @@ func (t *task) mount(container string, m acs.MountPoint) (runtime.Mount, error) 
 // ownVolume returns the node's name for a volume that ends with its task.
 func (t *task) ownVolume(v acs.Volume) (name string, own bool) {
 	d := v.DockerVolumeConfiguration
-	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" || isDataSet(v) || v.EFSVolumeConfiguration != nil {
+	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" || isPrepared(v) {
 		return "", false
 	}
 	return "ecs-" + t.id() + "-" + v.Name, true

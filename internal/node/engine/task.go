@@ -33,11 +33,13 @@ type task struct {
 	unguarded bool
 	warned    sync.Once       // that this node can't apply them
 	granted   <-chan struct{} // closed once the task has what it needs of the node
-	halted    context.Context // ends once the task is halting
-	halt      context.CancelFunc
-	shipping  sync.WaitGroup
-	prepared  chan struct{}            // closed once the task's volumes are here, or it can't have them
-	shipped   map[string]chan struct{} // by container; closed once the output of its last run is shipped. mu guards the map.
+	// leftBehind means that an earlier agent lost the task's record, and left containers of the names that its own are to have.
+	leftBehind bool
+	halted     context.Context // ends once the task is halting
+	halt       context.CancelFunc
+	shipping   sync.WaitGroup
+	prepared   chan struct{}            // closed once the task's volumes are here, or it can't have them
+	shipped    map[string]chan struct{} // by container; closed once the output of its last run is shipped. mu guards the map.
 }
 
 func newTask(e *Engine, rec *Record) *task {
@@ -258,6 +260,13 @@ func (t *task) live(ctx context.Context) error {
 
 // admit waits until the node has what the task needs, or the task is halted and needs nothing.
 func (t *task) admit(ctx context.Context) error {
+	if t.leftBehind {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.engine.cleared:
+		}
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

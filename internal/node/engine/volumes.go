@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/blockvolume"
 	"github.com/pintle/pintle/internal/node/filesystem"
 )
 
@@ -23,6 +24,18 @@ type FileSystems interface {
 	Names() ([]string, error)
 	// Unmount removes all mounts of a task.
 	Unmount(task string) error
+}
+
+// BlockVolumes makes volumes of a fixed size on this machine. Names are of the form task/volume.
+type BlockVolumes interface {
+	// Attach makes a volume under a name, and mounts it. One that's there stays as it is.
+	Attach(r blockvolume.Request, name string) error
+	// Path returns where the volume of a name is mounted.
+	Path(name string) string
+	// Names lists the tasks that have volumes.
+	Names() ([]string, error)
+	// Release takes a task's volumes from it, and deletes those that aren't to be kept.
+	Release(task string) error
 }
 
 // prepare has the task's volumes that don't come with a container brought to this machine while its images are pulled, and its containers
@@ -53,8 +66,32 @@ func (t *task) prepareVolume(ctx context.Context, v acs.Volume) error {
 		return t.provide(ctx, v)
 	case v.EFSVolumeConfiguration != nil:
 		return t.mountFileSystem(v)
+	case v.EBSVolume != nil:
+		return t.attachVolume(v)
 	}
 	return nil
+}
+
+// isPrepared reports whether a volume is brought to this machine before the containers that have it.
+func isPrepared(v acs.Volume) bool {
+	return isDataSet(v) || v.EFSVolumeConfiguration != nil || v.EBSVolume != nil
+}
+
+// blockVolume names a volume of a fixed size.
+func (t *task) blockVolume(v acs.Volume) string { return filepath.Join(t.id(), v.Name) }
+
+// attachVolume makes a volume of a fixed size.
+func (t *task) attachVolume(v acs.Volume) error {
+	if t.engine.opts.BlockVolumes == nil {
+		return errors.New("this node makes no volumes (the agent says why when it starts)")
+	}
+	e := v.EBSVolume
+	return t.engine.opts.BlockVolumes.Attach(blockvolume.Request{
+		ID:         e.VolumeID,
+		SizeGiB:    e.SizeGiB,
+		FileSystem: e.FileSystem,
+		Keep:       e.Keep,
+	}, t.blockVolume(v))
 }
 
 // awaitPrepared waits until the task's volumes are here.
@@ -144,6 +181,9 @@ func (e *Engine) releaseVolumes(task string) {
 	if e.opts.FileSystems != nil {
 		err = errors.Join(err, e.opts.FileSystems.Unmount(task))
 	}
+	if e.opts.BlockVolumes != nil {
+		err = errors.Join(err, e.opts.BlockVolumes.Release(task))
+	}
 	if err != nil {
 		e.opts.Log.Warn("cannot give back a task's volumes", "task", task, "error", err)
 	}
@@ -172,6 +212,10 @@ func (e *Engine) volumeNames() (tasks []string, err error) {
 	}
 	if e.opts.FileSystems != nil {
 		more, moreErr := e.opts.FileSystems.Names()
+		tasks, err = append(tasks, more...), errors.Join(err, moreErr)
+	}
+	if e.opts.BlockVolumes != nil {
+		more, moreErr := e.opts.BlockVolumes.Names()
 		tasks, err = append(tasks, more...), errors.Join(err, moreErr)
 	}
 	return tasks, err

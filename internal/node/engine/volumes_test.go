@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/blockvolume"
 	"github.com/pintle/pintle/internal/node/filesystem"
 )
 
@@ -134,5 +135,78 @@ func TestAccessPoints(t *testing.T) {
 		case want != nil && (err != nil || *r.User != *want || r.Directory != "/app" || *r.Create != (filesystem.Creation{UID: 1, GID: 2, Mode: 0o750})):
 			t.Errorf("%q: %+v, %v", user, r, err)
 		}
+	}
+}
+
+// fakeBlockVolumes are what tasks have, by names. The volume vol-full can't be had.
+type fakeBlockVolumes struct {
+	fakeVolumes[blockvolume.Request]
+}
+
+func (f *fakeBlockVolumes) Attach(r blockvolume.Request, name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.ID == "vol-full" {
+		return errors.New("there is no room for its 1 GiB")
+	}
+	f.made[name] = r
+	return nil
+}
+
+func (f *fakeBlockVolumes) Path(name string) string { return "/volumes/" + name }
+
+func (f *fakeBlockVolumes) Release(task string) error { return f.remove(task) }
+
+// withBlockVolume is a task whose container has a volume of a fixed size.
+func withBlockVolume(id string, e acs.EBSVolume) acs.Task {
+	t := newFakeTask(id, box("a", "run"))
+	t.Volumes = []acs.Volume{{Name: "v", Type: "ebs", EBSVolume: &e}}
+	t.Containers[0].MountPoints = []acs.MountPoint{{SourceVolume: "v", ContainerPath: "/v"}}
+	return t
+}
+
+func TestBlockVolumes(t *testing.T) {
+	volumes := &fakeBlockVolumes{fakeVolumes[blockvolume.Request]{made: map[string]blockvolume.Request{"gone/v": {}}}}
+	alone(t, func(t *testing.T, a *agent) {
+		task := withBlockVolume("t", acs.EBSVolume{VolumeID: "vol-1", SizeGiB: 2, FileSystem: "ext4", Keep: true})
+		a.take(t, task)
+		later(time.Second)
+		want := blockvolume.Request{ID: "vol-1", SizeGiB: 2, FileSystem: "ext4", Keep: true}
+		if got := volumes.names(); !slices.Equal(got, []string{"t/v"}) || volumes.made["t/v"] != want {
+			t.Errorf("there are %v", volumes.made)
+		}
+		a.mu.Lock()
+		mounts := a.containers["t-a"].spec.Mounts
+		a.mu.Unlock()
+		if len(mounts) != 1 || mounts[0].Source != "/volumes/t/v" || mounts[0].Volume {
+			t.Errorf("it mounts %+v", mounts)
+		}
+		a.take(t, stopOf(task))
+		later(time.Minute)
+		if got := volumes.names(); len(got) > 0 {
+			t.Errorf("left are %v", got)
+		}
+	}, func(o *Options) { o.BlockVolumes = volumes })
+}
+
+func TestBlockVolumesThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		id      string
+		volumes BlockVolumes
+		reason  string
+	}{
+		"full": {"vol-full", &fakeBlockVolumes{}, "there is no room for its 1 GiB"},
+		"none": {"vol-1", nil, "this node makes no volumes (the agent says why when it starts)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(t *testing.T, a *agent) {
+				task := withBlockVolume("t", acs.EBSVolume{VolumeID: c.id, SizeGiB: 1})
+				a.take(t, task)
+				later(time.Second)
+				if r := a.last(task.Arn); r.Status != "STOPPED" || r.Reason != "ResourceInitializationError: failed to set up volume v: "+c.reason {
+					t.Errorf("it reports %+v", r)
+				}
+			}, func(o *Options) { o.BlockVolumes = c.volumes })
+		})
 	}
 }

@@ -87,7 +87,7 @@ func (m *Mounts) Mount(r Request, name string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	if is, err := isMounted(path); is || err != nil {
+	if is, err := kernel.IsMountPoint(path); is || err != nil {
 		return err
 	}
 	dir, err := m.open(r)
@@ -206,13 +206,6 @@ func namespace(u *User) (*os.File, error) {
 	defer holder.Wait() //nolint:errcheck // it ends with its input
 	defer input.Close() //nolint:errcheck // nothing was written
 	return os.Open(fmt.Sprintf("/proc/%d/ns/user", holder.Process.Pid))
-}
-
-// isMounted reports whether something is mounted at a path.
-func isMounted(path string) (bool, error) {
-	var s unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &s)
-	return s.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, err
 }
 
 // Unmount removes a task's mounts. It removes empty directories alone, whatever goes wrong.

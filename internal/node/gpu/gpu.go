@@ -37,6 +37,11 @@ type Sample struct {
 	Figures map[string]float64
 }
 
+// MemoryFreeMiB returns what is left of the device's memory: neither used nor kept by the driver for itself.
+func (s *Sample) MemoryFreeMiB() int64 {
+	return s.MemoryMiB - s.MemoryUsedMiB - int64(s.Figures[fbReserved])
+}
+
 // None is a node without GPUs.
 type None struct{}
 

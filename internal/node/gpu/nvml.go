@@ -259,6 +259,9 @@ func (n *NVML) Load(context.Context, func(string) float64) []Sample {
 		}
 		m, ret := g.handle.Memory()
 		l.MemoryUsedMiB = int64(m.Used / mebibyte)
+		if m.Reserved > 0 {
+			figures[fbReserved] = float64(m.Reserved / mebibyte)
+		}
 		if c, ret := g.board.Temperature(); ret == nvml.Success {
 			l.TemperatureC = float64(c)
 		}
@@ -348,9 +351,6 @@ func (g *nvmlGPU) figures() map[string]float64 {
 	note(m, memTemp)(g.board.Field(nvml.FieldMemoryTemperature))
 	if mJ, ret := g.board.Energy(); ret == nvml.Success {
 		m[energy] = float64(mJ)
-	}
-	if reserved, ret := g.handle.ReservedMemory(); ret == nvml.Success {
-		m[fbReserved] = float64(reserved / mebibyte)
 	}
 	if rows, ret := g.board.RemappedRows(); ret == nvml.Success {
 		m[remappedCorr] = float64(rows.Corrected)

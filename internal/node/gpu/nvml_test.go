@@ -45,10 +45,10 @@ func TestNVMLDevices(t *testing.T) {
 
 // TestOldDriver: before R510 the library lacks nvmlDeviceGetMemoryInfo_v2, and much more.
 func TestOldDriver(t *testing.T) {
-	m := nvmltest.New(t, 2, "-DOLD").Set("events", "1:79", "1.utilization", "70")
+	m := nvmltest.New(t, 2, "-DOLD").Set("events", "1:79", "1.utilization", "70", "1.used", fmt.Sprint(1000<<20))
 	n, _ := find(t, m)
 	l := n.Load(t.Context(), nil)
-	if len(l) != 2 || *l[1].UtilizationPct != 70 || l[1].Fault != "Xid 79, it has fallen off the bus" {
+	if len(l) != 2 || l[1].MemoryUsedMiB != 1300 || *l[1].UtilizationPct != 70 || l[1].Fault != "Xid 79, it has fallen off the bus" {
 		t.Fatalf("got %+v", l)
 	}
 	if _, ok := l[1].Figures[fbReserved]; ok || l[1].Figures[smClock] != 1410 {
@@ -80,11 +80,12 @@ func TestNVLinks(t *testing.T) {
 }
 
 func TestNVMLLoadAndErrors(t *testing.T) {
-	m := nvmltest.New(t, 8).Set("events", "2:79,2:31", "2.utilization", "20", "5.utilization", "50", "5.remapfailed", "1", "7.ecc", "3")
+	m := nvmltest.New(t, 8).Set("events", "2:79,2:31", "2.utilization", "20", "2.used", fmt.Sprint(1000<<20),
+		"5.utilization", "50", "5.remapfailed", "1", "7.ecc", "3")
 	n, _ := find(t, m)
 	l := n.Load(context.Background(), nil)
 	if g := l[2]; *g.UtilizationPct != 20 || g.TemperatureC != 40 || g.PowerW != 61.5 || g.MemoryMiB != 40960 ||
-		!slices.Equal(g.XIDErrors, []uint64{79, 31}) {
+		g.MemoryUsedMiB != 1000 || !slices.Equal(g.XIDErrors, []uint64{79, 31}) {
 		t.Errorf("got %+v", g)
 	}
 	if l[2].Fault != "Xid 79, it has fallen off the bus" || l[7].Fault != "memory errors that could not be corrected: 3" ||

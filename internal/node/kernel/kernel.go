@@ -27,6 +27,13 @@ func Unmount(path string) error {
 	return err
 }
 
+// IsMountPoint reports whether something is mounted at a path.
+func IsMountPoint(path string) (bool, error) {
+	var s unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &s)
+	return s.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, err
+}
+
 // Claim reserves a name for this process until it ends, or until release. held says that somebody has the name. The name is that of
 // an abstract socket, which needs no file and is freed however the process ends. Processes in different network namespaces don't see each
 // other's claims.

@@ -1,38 +1,15 @@
 package taskgroup
 
 import (
-	"errors"
 	"path/filepath"
 	"regexp"
 	"syscall"
-	"time"
-
-	"github.com/containerd/cgroups/v3"
 )
 
 // On a hybrid machine the hierarchy of the second version is at /unified, beside those of the first, and limits nothing. runc makes the groups of
 // its containers there too, with the task's above them, and takes away only its own.
 
 func hybrid(root string) string { return filepath.Join(root, "unified") }
-
-// removeHybrid removes a group in the hierarchy of the second version. Its containers' may take a moment to go.
-func removeHybrid(path string) error {
-	if cgroups.Mode() != cgroups.Hybrid {
-		return nil
-	}
-	delay := 10 * time.Millisecond
-	for {
-		err := syscall.Rmdir(filepath.Join(hybrid(root), path))
-		if err == nil || errors.Is(err, syscall.ENOENT) {
-			return nil
-		}
-		if delay > time.Second {
-			return err
-		}
-		time.Sleep(delay)
-		delay *= 2
-	}
-}
 
 var taskID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 

@@ -14,9 +14,6 @@ import (
 	"strings"
 
 	"github.com/containerd/cgroups/v3"
-	"github.com/containerd/cgroups/v3/cgroup1"
-	"github.com/containerd/cgroups/v3/cgroup2"
-	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
 // Limits are what a task's containers may use together. 0 is no limit.
@@ -67,41 +64,16 @@ func (g *Groups) Create(ctx context.Context, task string, l Limits) (parent stri
 	case g.systemd:
 		return slice(task), g.createSlice(ctx, slice(task), l)
 	case cgroups.Mode() == cgroups.Unified:
-		_, err = cgroup2.NewManager(root, path(task), cgroup2.ToResources(resources(l)))
+		err = createV2(root, path(task), l)
 	case cgroups.Mode() == cgroups.Unavailable:
 		err = errors.New("no control groups are mounted at " + root)
 	default:
-		err = createV1(path(task), l)
+		err = createV1(root, path(task), l)
 	}
 	if err != nil {
 		return "", fmt.Errorf("control group %s: %w", path(task), err)
 	}
 	return path(task), nil
-}
-
-func createV1(path string, l Limits) error {
-	c, err := cgroup1.New(cgroup1.StaticPath(path), &specs.LinuxResources{})
-	if err != nil {
-		return err
-	}
-	// Before Linux 5.11 a group's memory limit covers the groups in it only if this says so.
-	os.WriteFile(filepath.Join(root, "memory", path, "memory.use_hierarchy"), []byte("1"), 0o600) //nolint:errcheck // it may be gone
-	return c.Update(resources(l))
-}
-
-func resources(l Limits) *specs.LinuxResources {
-	r := &specs.LinuxResources{CPU: &specs.LinuxCPU{}, Memory: &specs.LinuxMemory{}}
-	if l.CPUShares > 0 {
-		r.CPU.Shares = new(uint64(l.CPUShares))
-	}
-	if l.CPUQuotaMilli > 0 {
-		r.CPU.Period = new(uint64(cpuPeriod))
-		r.CPU.Quota = new(l.CPUQuotaMilli * cpuPeriod / 1000)
-	}
-	if l.MemoryBytes > 0 {
-		r.Memory.Limit = &l.MemoryBytes
-	}
-	return r
 }
 
 // createSlice makes a slice with limits. They hold until the slice is deleted, or the machine boots.
@@ -135,25 +107,8 @@ func (g *Groups) Delete(ctx context.Context, task string) error {
 	case g.systemd:
 		return errors.Join(g.run(ctx, "stop", slice(task)), g.run(ctx, "revert", slice(task)))
 	case cgroups.Mode() == cgroups.Unified:
-		c, err := cgroup2.Load(path(task))
-		if err != nil {
-			return err
-		}
-		if err := c.Delete(); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
+		return remove(filepath.Join(root, path(task)))
 	}
-	return errors.Join(deleteV1(path(task)), removeHybrid(path(task)))
-}
-
-func deleteV1(path string) error {
-	c, err := cgroup1.Load(cgroup1.StaticPath(path))
-	if errors.Is(err, cgroup1.ErrCgroupDeleted) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return c.Delete()
+	groups, _ := filepath.Glob(filepath.Join(root, "*", path(task))) // the pattern is well-formed
+	return remove(groups...)
 }

@@ -90,3 +90,43 @@ func TestSlice(t *testing.T) {
 		t.Errorf("ran %q", ran)
 	}
 }
+
+// TestSecondVersion: the groups above a task's hand the controllers on, and its own has the limits. The kernel's files stand in a directory here.
+func TestSecondVersion(t *testing.T) {
+	root := t.TempDir()
+	files := []string{"cgroup.subtree_control", "ecs/cgroup.subtree_control", "ecs/a/cpu.weight", "ecs/a/cpu.max", "ecs/a/memory.max"}
+	for _, name := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := createV2(root, path("a"), Limits{CPUShares: 1024, CPUQuotaMilli: 1505, MemoryBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"+cpu +memory", "+cpu +memory", "100", "150500 100000", "1048576"} {
+		if b, err := os.ReadFile(filepath.Join(root, files[i])); err != nil || string(b) != want {
+			t.Errorf("%s says %q, %v, not %q", files[i], b, err, want)
+		}
+	}
+	if err := createV2(root, path("b"), Limits{CPUShares: 2}); err == nil {
+		t.Error("a group without the controller's file has a limit")
+	}
+	if err := remove(filepath.Join(root, path("a")), filepath.Join(root, path("b"))); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(root, "ecs")); err != nil || len(left) != 1 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// TestWeight: shares of the first version are weights of the second by a curve whose ends and middle are the kernel's.
+func TestWeight(t *testing.T) {
+	for shares, want := range map[int64]int64{1: 1, 2: 1, 1024: 100, 262144: 10000, 1 << 20: 10000} {
+		if got := weight(shares); got != want {
+			t.Errorf("%d shares weigh %d, not %d", shares, got, want)
+		}
+	}
+}

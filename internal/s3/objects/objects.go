@@ -127,6 +127,9 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	return s, nil
 }
 
+// Failing returns why the index's commits can't be moved into its file, or nil if they can.
+func (s *Store) Failing() error { return s.db.Failing() }
+
 func (s *Store) checkFormat() error {
 	var have int
 	if err := s.reads.QueryRow(`SELECT value FROM meta WHERE name = 'format'`).Scan(&have); err != nil {

@@ -76,6 +76,9 @@ func open(ctx context.Context, path string) (*Journal, error) {
 	return j, nil
 }
 
+// Failing returns why commits can't be moved into the database's file, or nil if they can.
+func (j *Journal) Failing() error { return j.db.Failing() }
+
 // Check looks for damage of a journal that nobody has open, and repairs what it can if repair is set.
 func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) {
 	return sqlitefile.Check(ctx, filepath.Join(dir, "state.db"), database, repair)

@@ -203,11 +203,11 @@ func (d Device) LinkRemoteBus(link int) (string, Return) {
 	return textOf(info.BusID[:]), ret
 }
 
-// Memory is nvmlMemory_t, in bytes.
-type Memory struct{ Total, Free, Used uint64 }
+// Memory is a device's memory in bytes. Reserved is what the driver keeps for itself; drivers before R510 count it as used, and it is 0.
+type Memory struct{ Total, Reserved, Free, Used uint64 }
 
-// Memory returns the device's memory.
-func (d Device) Memory() (Memory, Return) { return get[Memory](d, "DeviceGetMemoryInfo") }
+// memoryV1 is nvmlMemory_t.
+type memoryV1 struct{ total, free, used uint64 }
 
 // memoryV2 is nvmlMemory_v2_t.
 type memoryV2 struct {
@@ -215,11 +215,15 @@ type memoryV2 struct {
 	total, reserved, free, used uint64
 }
 
-// ReservedMemory returns how many bytes the driver keeps for itself. Drivers know it since R510.
-func (d Device) ReservedMemory() (uint64, Return) {
+// Memory returns the device's memory.
+func (d Device) Memory() (Memory, Return) {
 	m := memoryV2{version: uint32(unsafe.Sizeof(memoryV2{})) | 2<<24}
 	ret := d.lib.call("DeviceGetMemoryInfoV2", d.handle, uintptr(unsafe.Pointer(&m)))
-	return m.reserved, ret
+	if !ret.IsAbsence() {
+		return Memory{m.total, m.reserved, m.free, m.used}, ret
+	}
+	old, ret := get[memoryV1](d, "DeviceGetMemoryInfo")
+	return Memory{Total: old.total, Free: old.free, Used: old.used}, ret
 }
 
 // Utilization is nvmlUtilization_t, in percent.

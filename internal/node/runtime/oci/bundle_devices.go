@@ -19,6 +19,9 @@ import (
 // cdiKind is NVIDIA's name for GPUs in the Container Device Interface.
 const cdiKind = "nvidia.com/gpu="
 
+// makeCDIFile is the command that describes a machine's GPUs.
+const makeCDIFile = "nvidia-ctk cdi generate --device-name-strategy=uuid --output=/etc/cdi/nvidia.yaml"
+
 // gpus gives the container its GPUs and no others, or all of the machine's if it looks after these. Real GPUs come through the Container
 // Device Interface: a file that NVIDIA's tools generate says which parts of the driver each needs.
 func (b *bundle) gpus(context.Context) error {
@@ -58,22 +61,46 @@ func (b *bundle) injectGPUs() error {
 	return err
 }
 
-// CheckGPUs implements runtime.GPUChecker: a CDI file has to describe each GPU.
+// CheckGPUs implements runtime.GPUChecker: a CDI file has to describe each GPU, and what it names has to be here.
 func (r *Runtime) CheckGPUs(_ context.Context, ids []string) error {
 	cache, err := r.cdi()
 	if err != nil {
 		return err
 	}
-	var missing []string
+	var names []string
 	for _, id := range ids {
-		if cache.GetDevice(cdiKind+id) == nil {
-			missing = append(missing, cdiKind+id)
+		names = append(names, cdiKind+id)
+	}
+	spec := &specs.Spec{}
+	switch missing, err := cache.InjectDevices(spec, names...); {
+	case len(missing) > 0:
+		return undescribed(cache, missing)
+	case err != nil: // a device without its file in /dev, say
+		return fmt.Errorf("%w: if the machine has changed since, make the CDI file anew with %s", err, makeCDIFile)
+	}
+	for _, path := range hostPaths(spec) {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("containers with GPUs need %s by the CDI file, and it is not on this machine: "+
+				"install NVIDIA's container toolkit, and make the file anew with %s", path, makeCDIFile)
 		}
 	}
-	if len(missing) > 0 {
-		return undescribed(cache, missing)
-	}
 	return nil
+}
+
+// hostPaths lists the files of the machine that a container with this spec needs: programs that are run when it starts, and what it mounts.
+func hostPaths(spec *specs.Spec) []string {
+	var paths []string
+	if h := spec.Hooks; h != nil {
+		for _, hook := range slices.Concat(h.Prestart, h.CreateRuntime, h.CreateContainer, h.StartContainer, h.Poststart, h.Poststop) {
+			paths = append(paths, hook.Path)
+		}
+	}
+	for _, m := range spec.Mounts {
+		if slices.Contains(m.Options, "bind") || slices.Contains(m.Options, "rbind") {
+			paths = append(paths, m.Source)
+		}
+	}
+	return paths
 }
 
 // cdi reads the files that describe devices.
@@ -87,10 +114,9 @@ func (r *Runtime) cdi() (*cdi.Cache, error) {
 
 // undescribed says which devices no file describes, which files can't be read, and what to do.
 func undescribed(cache *cdi.Cache, missing []string) error {
-	const make = "nvidia-ctk cdi generate --device-name-strategy=uuid --output=/etc/cdi/nvidia.yaml"
 	err := fmt.Errorf(
 		"no CDI file in %s describes %s: make one with %s",
-		strings.Join(cache.GetSpecDirectories(), " or "), strings.Join(missing, ", "), make,
+		strings.Join(cache.GetSpecDirectories(), " or "), strings.Join(missing, ", "), makeCDIFile,
 	)
 	for _, problems := range cache.GetErrors() {
 		err = fmt.Errorf("%w; %w", err, errors.Join(problems...))

@@ -59,10 +59,10 @@ func swap(s *runtime.Spec) *int64 {
 
 func accountsSwap() bool {
 	if unifiedCgroups() {
-		swap, _ := filepath.Glob(unified + "/*/memory.swap.max")
-		memory, _ := filepath.Glob(unified + "/*/memory.max")
+		swap, _ := filepath.Glob(hierarchies + "/*/memory.swap.max")
+		memory, _ := filepath.Glob(hierarchies + "/*/memory.max")
 		return len(swap) > 0 || len(memory) == 0 // without any cgroup to check, assume the kernel's default
 	}
-	_, err := os.Stat(unified + "/memory/memory.memsw.limit_in_bytes")
+	_, err := os.Stat(hierarchies + "/memory/memory.memsw.limit_in_bytes")
 	return err == nil
 }

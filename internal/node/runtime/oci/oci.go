@@ -312,7 +312,7 @@ func (r *Runtime) settle(ctx context.Context, dir, id string) (exitFile, error) 
 	if _, damaged := errors.AsType[*file.Damage](err); err != nil && !damaged {
 		return e, err
 	} else if !damaged {
-		e.OOMKilled = oomKilled(cgroupOf(spec))
+		e.OOMKilled = mounted(cgroupOf(spec)).oomKilled()
 	}
 	if err := r.release(ctx, dir, id); err != nil {
 		return e, err

@@ -261,6 +261,20 @@ func TestRealGPUs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "describes nvidia.com/gpu=GPU-3: make one with nvidia-ctk") {
 		t.Errorf("one of two GPUs is nowhere described: %v", err)
 	}
+	for what, edit := range map[string]string{
+		"/no/hook": `"hooks":[{"hookName":"createContainer","path":"/no/hook"}]`,
+		"/no/file": `"mounts":[{"hostPath":"/no/file","containerPath":"/f","options":["ro","bind"]}]`,
+		"/no/node": `"deviceNodes":[{"path":"/no/node"}]`,
+	} {
+		stale := strings.Replace(file, `"env":["NVIDIA_VISIBLE_DEVICES=void"]`, edit, 1)
+		if err := os.WriteFile(filepath.Join(dir, "nvidia.json"), []byte(stale), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.CheckGPUs(t.Context(), []string{"GPU-1"}); err == nil || !strings.Contains(err.Error(), what) ||
+			!strings.Contains(err.Error(), "make the") {
+			t.Errorf("%s isn't on the machine: %v", what, err)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(dir, "nvidia.json"), []byte(file[:40]), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -362,6 +376,32 @@ func TestInterruptedCreate(t *testing.T) {
 	}
 	if err := r.Remove(t.Context(), spec.ID); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStopOfADamagedContainer: a container is stopped though the file is damaged that names its process.
+func TestStopOfADamagedContainer(t *testing.T) {
+	r := newRuntime(t)
+	spec := &runtime.Spec{
+		ID:         unique("damaged"),
+		Owner:      "me",
+		Image:      busybox(t, r),
+		Entrypoint: []string{"/bin/sleep", "600"},
+		Network:    runtime.Network{Mode: "none"},
+	}
+	start(t, r, spec)
+	dir, err := r.containers.Find(spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Stop(t.Context(), spec.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := r.Wait(t.Context(), spec.ID); err != nil || exit.Code != 137 || exit.Error != "" {
+		t.Errorf("it ended with %+v, %v", exit, err)
 	}
 }
 

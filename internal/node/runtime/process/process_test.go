@@ -54,6 +54,27 @@ func run(t *testing.T, r *Runtime, id, script string, args ...string) {
 	}
 }
 
+// TestStopOfADamagedContainer: all of a container's processes are stopped though the file is damaged that names the first.
+func TestStopOfADamagedContainer(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, dir)
+	run(t, r, "c", "(setsid sleep 600 &); trap 'exit 7' TERM; touch $0; while :; do sleep 0.1; done", filepath.Join(dir, "ready"))
+	for _, err := os.Stat(filepath.Join(dir, "ready")); err != nil; _, err = os.Stat(filepath.Join(dir, "ready")) {
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "c", "state.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Stop(t.Context(), "c", patience); err != nil {
+		t.Fatal(err)
+	}
+	if exit := wait(t, r, "c"); exit.Code != 7 {
+		t.Errorf("it ended with %+v", exit)
+	}
+}
+
 func wait(t *testing.T, r *Runtime, id string) runtime.Exit {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -128,7 +128,7 @@ func (c Containers) Stop(
 	} else if err != nil {
 		return err
 	}
-	if _, started, err := ReadState(dir); err != nil || !started {
+	if _, started, err := ReadState(dir); !isDamage(err) && (err != nil || !started) {
 		return err
 	}
 	send := func(s syscall.Signal) error {
@@ -141,7 +141,7 @@ func (c Containers) Stop(
 		}
 		return nil
 	}
-	if err := send(stopSignal(spec.StopSignal)); err != nil {
+	if err := send(stopSignal(spec.StopSignal)); err != nil && !isDamage(err) { // with damage its first process has ended just now
 		return err
 	}
 	waiting, cancel := context.WithTimeout(ctx, grace)

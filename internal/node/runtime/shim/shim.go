@@ -112,11 +112,18 @@ func awaitStart(ctx context.Context, dir string) error {
 	}
 }
 
-// ReadState reads a container's state; ok is false if it was never started. The error is a *file.Damage if the file isn't what was written.
+// ReadState reads a container's state; ok is false if it was never started. The error is a *file.Damage if the file isn't what was written, and
+// the container doesn't run: one that does is found all the same, so that it can be stopped.
 func ReadState(dir string) (st State, ok bool, err error) {
 	err = readWhole(filepath.Join(dir, program.StateFile), &st)
 	if errors.Is(err, os.ErrNotExist) {
 		return st, false, nil
+	}
+	if isDamage(err) {
+		if st, ok := found(dir); ok {
+			return st, true, nil
+		}
+		return State{}, false, err
 	}
 	return st, err == nil, err
 }

@@ -121,11 +121,10 @@ func TestDamagedFiles(t *testing.T) {
 			t.Errorf("without its %s there are %+v, %v", name, list, err)
 		}
 		wait := func(ctx context.Context, _ string) (runtime.Exit, error) { return Wait(ctx, dir, func(State) {}) }
-		if name == specFile {
-			err = all.Stop(t.Context(), "c", time.Minute, func(st State, s syscall.Signal) error { return syscall.Kill(st.PID, s) }, wait)
-		} else {
-			err = syscall.Kill(st.PID, syscall.SIGTERM)
+		if found, ok, err := ReadState(dir); err != nil || !ok || found.PID != st.PID || !found.Running() {
+			t.Errorf("without its %s it is %+v, %v, %v, not %+v", name, found, ok, err, st)
 		}
+		err = all.Stop(t.Context(), "c", time.Minute, func(st State, s syscall.Signal) error { return syscall.Kill(st.PID, s) }, wait)
 		exit, waited := wait(t.Context(), "c")
 		if err != nil || waited != nil || exit.Code != 143 {
 			t.Errorf("without its %s it ended with %+v, %v, %v", name, exit, err, waited)

@@ -117,10 +117,14 @@ ret nvmlDeviceGetNvLinkRemotePciInfo_v2(void *d, u32 link, struct pci *out) {
 	return text(d, "remote", out->bus_id, sizeof out->bus_id);
 }
 
+static u64 bytes(void *d, const char *what) {
+	u64 v = 0;
+	return number(d, what, &v) == SUCCESS ? v : 0;
+}
 struct memory { u64 total, free, used; };
-ret nvmlDeviceGetMemoryInfo(void *d, struct memory *out) {
+ret nvmlDeviceGetMemoryInfo(void *d, struct memory *out) { // it counts what is reserved as used
 	ret r = number(d, "memory", &out->total);
-	if (r != SUCCESS || number(d, "used", &out->used) != SUCCESS) out->used = 0;
+	out->used = bytes(d, "used") + bytes(d, "reserved");
 	out->free = out->total - out->used;
 	return r;
 }
@@ -128,7 +132,11 @@ ret nvmlDeviceGetMemoryInfo(void *d, struct memory *out) {
 struct memory2 { u32 version; u64 total, reserved, free, used; };
 ret nvmlDeviceGetMemoryInfo_v2(void *d, struct memory2 *out) {
 	if (out->version != (sizeof *out | 2 << 24)) return 25;
-	return number(d, "reserved", &out->reserved);
+	ret r = number(d, "memory", &out->total);
+	out->used = bytes(d, "used");
+	out->reserved = bytes(d, "reserved");
+	out->free = out->total - out->used - out->reserved;
+	return r;
 }
 #endif
 

@@ -1,0 +1,32 @@
+package state
+
+// rowSize is what a message and a debt count besides their bytes: however short, they are rows.
+const rowSize = 1 << 10
+
+// Undelivered knows how many bytes of topics' messages are on their way: all rows are in memory. It follows the rows, also inside a running
+// transaction, so that it may be asked in one, and nowhere else.
+type Undelivered struct {
+	All            int
+	ByTopic        map[string]int
+	BySubscription map[string]int // by a debt's destination
+}
+
+// Change implements store.Observer.
+func (u *Undelivered) Change(before, after any) {
+	u.post(before, -1)
+	u.post(after, 1)
+}
+
+// post adds (sign 1) or subtracts (sign -1) a row.
+func (u *Undelivered) post(row any, sign int) {
+	switch row := row.(type) {
+	case *Publication:
+		n := sign * (row.Size() + rowSize)
+		u.All += n
+		add(u.ByTopic, row.TopicARN, n)
+	case *Delivery:
+		if row.Publication != "" {
+			add(u.BySubscription, row.Destination, sign*(row.Size+rowSize))
+		}
+	}
+}
