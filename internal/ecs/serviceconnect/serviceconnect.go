@@ -137,6 +137,8 @@ func resolve(s *types.ServiceConnectService, td *types.TaskDefinition, namespace
 	switch {
 	case mapping == nil:
 		return nil, fmt.Errorf("serviceConnectConfiguration.services.portName: no port mapping of the task definition has the name %q", *s.PortName)
+	case mapping.ContainerPort == nil:
+		return nil, fmt.Errorf("serviceConnectConfiguration.services.portName: the port mapping %q is of a range of ports, and must be of one", *s.PortName)
 	case mapping.Protocol == types.TransportProtocolUdp:
 		return nil, fmt.Errorf("serviceConnectConfiguration.services.portName: the port mapping %q is of UDP, which Service Connect doesn't carry", *s.PortName)
 	}
