@@ -558,6 +558,8 @@ refused("ResourceInUseException", ecs.put_cluster_capacity_providers, cluster="o
 ecs.delete_service(cluster="other", service="w")
 wait(ecs, "services_inactive", cluster="other", services=["w"])
 ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=[], defaultCapacityProviderStrategy=[])
+assert "serviceConnectDefaults" not in ecs.update_cluster(cluster="other", serviceConnectDefaults={"namespace": ""})["cluster"]
+client("servicediscovery").delete_namespace(Id=ns.rsplit("/")[-1])
 ecs.deregister_container_instance(cluster="other", containerInstance=one)
 assert ecs.delete_capacity_provider(capacityProvider=p["capacityProviderArn"])["capacityProvider"]["status"] == "INACTIVE"
 assert ecs.describe_capacity_providers(capacityProviders=["gpus"])["failures"][0]["reason"] == "MISSING"

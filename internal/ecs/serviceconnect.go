@@ -37,7 +37,7 @@ func checkServiceConnect(c *types.ServiceConnectConfiguration) error {
 		return err
 	}
 	if err := serviceconnect.Check(c); err != nil {
-		return invalidParameter("%s", err)
+		return invalidParameter("%s.", err)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (s *Service) connect(tx *state.Tx, row *state.Service, td *state.TaskDefini
 	}
 	endpoints, err := serviceconnect.Resolve(c, &td.TaskDefinition, n.Name)
 	if err != nil {
-		return invalidParameter("%s", err)
+		return invalidParameter("%s.", err)
 	}
 	if strategy := row.DeploymentConfiguration.Strategy; len(endpoints) > 0 && strategy != types.DeploymentStrategyRolling {
 		return unsupported("serviceConnectConfiguration.services: Pintle doesn't shift the traffic of Service Connect, so "+

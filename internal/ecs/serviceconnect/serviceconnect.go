@@ -49,17 +49,17 @@ func Check(c *types.ServiceConnectConfiguration) error {
 		}
 		port := *s.PortName
 		if ports[port] {
-			return fmt.Errorf("serviceConnectConfiguration.services.portName: %q is there twice.", port)
+			return fmt.Errorf("serviceConnectConfiguration.services.portName: %q is there twice", port)
 		}
 		name := cmp.Or(aws.ToString(s.DiscoveryName), port)
 		if names[name] {
-			return fmt.Errorf("serviceConnectConfiguration.services.discoveryName: %q is there twice.", name)
+			return fmt.Errorf("serviceConnectConfiguration.services.discoveryName: %q is there twice", name)
 		}
 		ports[port], names[name] = true, true
 		for _, a := range s.ClientAliases {
 			alias := Alias{cmp.Or(aws.ToString(a.DnsName), name), *a.Port}
 			if aliases[alias] {
-				return fmt.Errorf("serviceConnectConfiguration.services.clientAliases: %s:%d is there twice.", alias.Name, alias.Port)
+				return fmt.Errorf("serviceConnectConfiguration.services.clientAliases: %s:%d is there twice", alias.Name, alias.Port)
 			}
 			aliases[alias] = true
 		}
@@ -70,28 +70,28 @@ func Check(c *types.ServiceConnectConfiguration) error {
 func checkService(s *types.ServiceConnectService) error {
 	const where = "serviceConnectConfiguration.services."
 	if aws.ToString(s.PortName) == "" {
-		return fmt.Errorf(where + "portName must not be empty.")
+		return fmt.Errorf(where + "portName must not be empty")
 	}
 	if n := aws.ToString(s.DiscoveryName); n != "" && !discoveryName.MatchString(n) {
-		return fmt.Errorf(where+"discoveryName %q must have up to 64 lowercase letters, numbers, underscores and hyphens, and not begin with a hyphen.", n)
+		return fmt.Errorf(where+"discoveryName %q must have up to 64 lowercase letters, numbers, underscores and hyphens, and not begin with a hyphen", n)
 	}
 	if len(s.ClientAliases) > 1 {
-		return fmt.Errorf(where+"clientAliases can have at most 1 item, not %d.", len(s.ClientAliases))
+		return fmt.Errorf(where+"clientAliases can have at most 1 item, not %d", len(s.ClientAliases))
 	}
 	for _, a := range s.ClientAliases {
 		if p := aws.ToInt32(a.Port); p < 1 || p > 65535 {
-			return fmt.Errorf(where+"clientAliases.port must be between 1 and 65535, not %d.", p)
+			return fmt.Errorf(where+"clientAliases.port must be between 1 and 65535, not %d", p)
 		}
 		if n := aws.ToString(a.DnsName); n != "" && !aliasName.MatchString(n) {
 			return fmt.Errorf(where+"clientAliases.dnsName %q must have up to 127 lowercase letters, numbers, underscores, hyphens and periods, "+
-				"and not begin with a hyphen.", n)
+				"and not begin with a hyphen", n)
 		}
 	}
 	if p := s.IngressPortOverride; p != nil && (*p < 1 || *p > 65535) {
-		return fmt.Errorf(where+"ingressPortOverride must be between 1 and 65535, not %d.", *p)
+		return fmt.Errorf(where+"ingressPortOverride must be between 1 and 65535, not %d", *p)
 	}
 	if t := s.Timeout; t != nil && (aws.ToInt32(t.IdleTimeoutSeconds) < 0 || aws.ToInt32(t.PerRequestTimeoutSeconds) < 0) {
-		return fmt.Errorf(where + "timeout must not be negative.")
+		return fmt.Errorf(where + "timeout must not be negative")
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func Resolve(c *types.ServiceConnectConfiguration, td *types.TaskDefinition, nam
 	}
 	mode := cmp.Or(td.NetworkMode, types.NetworkModeBridge)
 	if mode != types.NetworkModeAwsvpc && mode != types.NetworkModeBridge {
-		return nil, fmt.Errorf("serviceConnectConfiguration: Service Connect needs a task definition with the networkMode awsvpc or bridge, not %s.", mode)
+		return nil, fmt.Errorf("serviceConnectConfiguration: Service Connect needs a task definition with the networkMode awsvpc or bridge, not %s", mode)
 	}
 	taken := map[int32]string{} // ports of the task's network, and what has them
 	for _, d := range td.ContainerDefinitions {
@@ -120,10 +120,10 @@ func Resolve(c *types.ServiceConnectConfiguration, td *types.TaskDefinition, nam
 		if e.Ingress != 0 {
 			const field = "serviceConnectConfiguration.services.ingressPortOverride"
 			if mode != types.NetworkModeAwsvpc {
-				return nil, fmt.Errorf(field + " needs the networkMode awsvpc: in bridge, others reach the container's own port of the instance.")
+				return nil, fmt.Errorf(field + " needs the networkMode awsvpc: in bridge, others reach the container's own port of the instance")
 			}
 			if by := taken[e.Ingress]; by != "" {
-				return nil, fmt.Errorf(field+": %s has the port %d already.", by, e.Ingress)
+				return nil, fmt.Errorf(field+": %s has the port %d already", by, e.Ingress)
 			}
 			taken[e.Ingress] = "another service"
 		}
@@ -136,9 +136,11 @@ func resolve(s *types.ServiceConnectService, td *types.TaskDefinition, namespace
 	container, mapping := mappingNamed(td, *s.PortName)
 	switch {
 	case mapping == nil:
-		return nil, fmt.Errorf("serviceConnectConfiguration.services.portName: no port mapping of the task definition has the name %q.", *s.PortName)
+		return nil, fmt.Errorf("serviceConnectConfiguration.services.portName: no port mapping of the task definition has the name %q", *s.PortName)
+	case mapping.ContainerPort == nil:
+		return nil, fmt.Errorf("serviceConnectConfiguration.services.portName: the port mapping %q is of a range of ports, and must be of one", *s.PortName)
 	case mapping.Protocol == types.TransportProtocolUdp:
-		return nil, fmt.Errorf("serviceConnectConfiguration.services.portName: the port mapping %q is of UDP, which Service Connect doesn't carry.", *s.PortName)
+		return nil, fmt.Errorf("serviceConnectConfiguration.services.portName: the port mapping %q is of UDP, which Service Connect doesn't carry", *s.PortName)
 	}
 	e := &Endpoint{
 		Discovery: cmp.Or(aws.ToString(s.DiscoveryName), *s.PortName),
@@ -148,7 +150,7 @@ func resolve(s *types.ServiceConnectService, td *types.TaskDefinition, namespace
 		Protocol:  mapping.AppProtocol,
 	}
 	if !discoveryName.MatchString(e.Discovery) {
-		return nil, fmt.Errorf("serviceConnectConfiguration.services.discoveryName must be given: the port's name %q can't be one.", e.Discovery)
+		return nil, fmt.Errorf("serviceConnectConfiguration.services.discoveryName must be given: the port's name %q can't be one", e.Discovery)
 	}
 	e.Alias = Alias{e.Discovery + "." + namespace, e.Port}
 	for _, a := range s.ClientAliases {
@@ -159,7 +161,7 @@ func resolve(s *types.ServiceConnectService, td *types.TaskDefinition, namespace
 	}
 	if e.Request != nil && e.Protocol == "" {
 		return nil, fmt.Errorf("serviceConnectConfiguration.services.timeout.perRequestTimeoutSeconds needs an appProtocol, which the port mapping %q "+
-			"doesn't have: TCP has no requests.", *s.PortName)
+			"doesn't have: TCP has no requests", *s.PortName)
 	}
 	return e, nil
 }

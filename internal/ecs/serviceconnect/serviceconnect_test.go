@@ -21,6 +21,7 @@ func definition(mode types.NetworkMode) *types.TaskDefinition {
 			port("http", 80, types.ApplicationProtocolHttp, types.TransportProtocolTcp),
 			port("plain", 6379, "", types.TransportProtocolTcp),
 			port("udp", 53, "", types.TransportProtocolUdp),
+			{Name: aws.String("range"), ContainerPortRange: aws.String("100-110"), Protocol: types.TransportProtocolTcp},
 		}},
 	}}
 }
@@ -129,6 +130,7 @@ func TestRefusedWithADefinition(t *testing.T) {
 	}{
 		"no such port":           {named("other"), types.NetworkModeAwsvpc, "portName"},
 		"udp":                    {named("udp"), types.NetworkModeAwsvpc, "UDP"},
+		"a range":                {named("range"), types.NetworkModeAwsvpc, "range"},
 		"host":                   {named("http"), types.NetworkModeHost, "networkMode"},
 		"a client in host":       {&types.ServiceConnectConfiguration{Enabled: true}, types.NetworkModeHost, "networkMode"},
 		"none":                   {named("http"), types.NetworkModeNone, "networkMode"},
@@ -148,7 +150,7 @@ func TestWhatPassesIsWellFormed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &types.ServiceConnectConfiguration{Enabled: true}
 		for range rapid.IntRange(1, 3).Draw(t, "services") {
-			s := types.ServiceConnectService{PortName: aws.String(rapid.SampledFrom([]string{"http", "plain", "udp", "", "x"}).Draw(t, "port"))}
+			s := types.ServiceConnectService{PortName: aws.String(rapid.SampledFrom([]string{"http", "plain", "udp", "range", "", "x"}).Draw(t, "port"))}
 			if rapid.Bool().Draw(t, "has a name") {
 				s.DiscoveryName = aws.String(rapid.StringMatching(`[a-zA-Z0-9_.-]{0,66}`).Draw(t, "name"))
 			}
