@@ -315,8 +315,11 @@ var refusals = []refusal{
 	{"CreateService", service(`"loadBalancers":[{"loadBalancerName":"b","containerName":"a","containerPort":80}]`),
 		"InvalidParameterException", "loadBalancerName"},
 	{"CreateService", service(`"serviceRegistries":[{"registryArn":"r"}]`), "InvalidParameterException", "serviceRegistries.registryArn"},
-	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true,"namespace":"n","services":[{"portName":"web"}]}`),
-		"UnsupportedFeatureException", "serviceConnectConfiguration.services"},
+	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true,"namespace":"n"}`), "NamespaceNotFoundException", "n"},
+	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true,"namespace":"n","services":[{"portName":"web",` +
+		`"discoveryName":"-"}]}`), "InvalidParameterException", "serviceConnectConfiguration.services.discoveryName"},
+	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true,"namespace":"n","services":[{"portName":"web",` +
+		`"tls":{"issuerCertificateAuthority":{}}}]}`), "UnsupportedFeatureException", "serviceConnectConfiguration.services.tls"},
 	{"CreateService", service(`"monitoring":{"metricConfigurations":[{"metricNames":["CPUUtilization"],"resolutionSeconds":10}]}`),
 		"InvalidParameterException", "resolutionSeconds"},
 	{"CreateService", service(`"monitoring":{"metricConfigurations":[{"metricNames":["GPUUtilization"],"resolutionSeconds":20}]}`),

@@ -66,12 +66,12 @@ func rootfs(t *testing.T) string {
 
 // TestDocker and TestRunc run tasks in real containers through the AWS CLI.
 func TestDocker(t *testing.T) {
-	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--file-systems", t.TempDir()))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--settle", "1s", "--file-systems", t.TempDir()))
 }
 
 func TestRunc(t *testing.T) {
 	t.Parallel()
-	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci", "--file-systems", t.TempDir()))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci", "--settle", "1s", "--file-systems", t.TempDir()))
 }
 
 // containers runs tasks of one image in real containers.
@@ -94,6 +94,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("AtOnce", c.atOnce)
 	t.Run("OwnNetwork", c.ownNetwork)
 	t.Run("Discovery", c.discovery)
+	t.Run("ServiceConnect", c.serviceConnect)
 	t.Run("SecurityGroups", c.securityGroups)
 }
 

@@ -109,7 +109,8 @@ func (a *askers) end(t *testing.T) {
 	a.AWS("servicediscovery", "delete-namespace", "--id", a.namespace)
 }
 
-// TestNamesWithoutControlPlane: names go on being answered while the control plane is away, and by the next agent, too.
+// TestNamesWithoutControlPlane: names go on being answered while the control plane is away, and by the next agent, too. What Service Connect
+// carries goes on without an agent as well.
 func TestNamesWithoutControlPlane(t *testing.T) {
 	t.Parallel()
 	address, data := freeAddress(t), t.TempDir()
@@ -126,18 +127,27 @@ func TestNamesWithoutControlPlane(t *testing.T) {
 		out, err := p.TryAWS("ecs", "list-container-instances", "--query", "containerInstanceArns", "--output", "text")
 		return err == nil && out != ""
 	})
-	a := (&containers{p, "rootfs:" + rootfs(t)}).discover(t)
-	web, api := a.at("web"), a.at("api")
+	c := &containers{p, "rootfs:" + rootfs(t)}
+	a, m := c.discover(t), c.startMesh(t)
+	web, api, client := a.at("web"), a.at("api"), m.at("front")[0]
 	a.find(t, web, api)
+	Eventually(t, "front reaches back", func() bool { return ask(client, "back.mesh:9090") == "back" })
 	plane.kill()
-	if got := look(t, api, "ask", "web.corp.test"); got != "web" {
+	if got := look(t, api, "ask", "web.corp.test"); got != "web" || ask(client, "back.mesh:9090") != "back" {
 		t.Errorf("the control plane is away: %q", got)
 	}
 	agent.kill()
+	if got := ask(client, "back.mesh:9090"); got != "back" {
+		t.Errorf("the agent is away, too: %q", got)
+	}
 	plane.start()
 	agent.start()
 	Eventually(t, "the next agent answers", func() bool { return look(t, api, "ask", "web.corp.test") == "web" })
+	if got := ask(client, "back.mesh:9090"); got != "back" {
+		t.Errorf("there is a next agent: %q", got)
+	}
 	a.end(t)
+	m.end(t)
 	Eventually(t, "all tasks have stopped", func() bool {
 		return a.AWS("ecs", "list-tasks", "--query", "taskArns", "--output", "text") == ""
 	})

@@ -543,11 +543,15 @@ refused("InvalidParameterException", ecs.run_task, cluster="default", taskDefini
     capacityProviderStrategy=[{"capacityProvider": "gpus", "weight": 1}])
 refused("InvalidParameterException", ecs.run_task, cluster="other", taskDefinition="web:1",
     capacityProviderStrategy=[{"capacityProvider": "gpus", "weight": 0}])
+refused("NamespaceNotFoundException", ecs.create_service, cluster="other", serviceName="w", taskDefinition="web:1", desiredCount=0,
+    serviceConnectConfiguration={"enabled": True, "namespace": "n"})
+ns = ecs.update_cluster(cluster="other", serviceConnectDefaults={"namespace": "n"})["cluster"]["serviceConnectDefaults"]["namespace"]
 w = ecs.create_service(cluster="other", serviceName="w", taskDefinition="web:1", desiredCount=0,
     serviceConnectConfiguration={"enabled": True, "namespace": "n"})["service"]
 assert w["capacityProviderStrategy"] == [{"capacityProvider": "gpus", "base": 1, "weight": 1}] and "launchType" not in w, w
 assert w["deployments"][0]["serviceConnectConfiguration"] == {"enabled": True, "namespace": "n"}, w
 assert ecs.list_services_by_namespace(namespace="n")["serviceArns"] == [w["serviceArn"]]
+assert ecs.list_services_by_namespace(namespace=ns)["serviceArns"] == [w["serviceArn"]]
 refused("NamespaceNotFoundException", ecs.list_services_by_namespace, namespace="m")
 refused("ResourceInUseException", ecs.put_cluster_capacity_providers, cluster="other", capacityProviders=[],
     defaultCapacityProviderStrategy=[])
@@ -1784,6 +1788,9 @@ assert efs.describe_lifecycle_configuration(FileSystemId=fs)["LifecyclePolicies"
 assert efs.describe_backup_policy(FileSystemId=fs)["BackupPolicy"]["Status"] == "ENABLED"
 efs.put_backup_policy(FileSystemId=fs, BackupPolicy={"Status": "DISABLED"})
 refused("PolicyNotFound", efs.describe_file_system_policy, FileSystemId=fs)
+refused("BadRequest", efs.update_file_system_protection, FileSystemId=fs, ReplicationOverwriteProtection="REPLICATING")
+efs.update_file_system_protection(FileSystemId=fs, ReplicationOverwriteProtection="DISABLED")
+assert efs.describe_file_systems(FileSystemId=fs)["FileSystems"][0]["FileSystemProtection"]["ReplicationOverwriteProtection"] == "DISABLED"
 point = efs.create_access_point(
     FileSystemId=system["FileSystemArn"], ClientToken="p", PosixUser={"Uid": 1000, "Gid": 1000},
     RootDirectory={"Path": "/app", "CreationInfo": {"OwnerUid": 1000, "OwnerGid": 1000, "Permissions": "750"}})["AccessPointId"]

@@ -134,13 +134,61 @@ func (p *Pintle) pushLarge(t *testing.T, name string) {
 	}
 }
 
+// TestPrefetch: of two nodes that could take the next task of a service, the one that doesn't get the first one pulls the image all the same.
+func TestPrefetch(t *testing.T) {
+	t.Parallel()
+	p := UpSigned(t, "c5.large")
+	p.pushLarge(t, "next:1")
+	p.AWS("ecs", "create-cluster", "--cluster-name", "peers")
+	var log lines
+	for range 2 {
+		startAgent(t, p, p.Endpoint, &log, "--prefetch")
+	}
+	Eventually(t, "the nodes connect", func() bool {
+		return p.AWS("ecs", "list-container-instances", "--cluster", "peers", "--filter", "agentConnected==true", "--query", "length(containerInstanceArns)") == "2"
+	})
+	p.AWS("ecs", "register-task-definition", "--cli-input-json", fmt.Sprintf(`{"family":"next","networkMode":"none","containerDefinitions":[
+		{"name":"main","image":%q,"command":["sh","-c","trap exit TERM; sleep 3600 & wait"],"memory":3000}]}`, imageHost+"next:1"))
+	p.AWS("ecs", "create-service", "--cluster", "peers", "--service-name", "next", "--task-definition", "next", "--desired-count", "1")
+	Eventually(t, "the other node has the image", func() bool { return strings.Contains(log.String(), "prefetched an image") })
+	if said := log.String(); !strings.Contains(said, imageHost+"next:1") {
+		t.Errorf("the agents say:\n%s", said)
+	}
+}
+
+// lines is a log that may be read while it's written.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // startPeer starts an agent that reaches the control plane at another address.
 func startPeer(t *testing.T, p *Pintle, endpoint string) {
 	t.Helper()
-	agent := exec.Command(bin(t, "pintle"), "agent", "--endpoint", endpoint, "--cluster", "peers", "--data", t.TempDir(), "--runtime", "oci",
-		"--instance-type", "c5.large", "--metrics=", "--ephemeral", fmt.Sprintf("--peer-pulls=%v", !*peersOff))
+	startAgent(t, p, endpoint, testLog{t}, fmt.Sprintf("--peer-pulls=%v", !*peersOff))
+}
+
+func startAgent(t *testing.T, p *Pintle, endpoint string, log io.Writer, flags ...string) {
+	t.Helper()
+	args := append([]string{
+		"agent", "--endpoint", endpoint, "--cluster", "peers", "--data", t.TempDir(), "--runtime", "oci", "--instance-type", "c5.large",
+		"--metrics=", "--ephemeral",
+	}, flags...)
+	agent := exec.Command(bin(t, "pintle"), args...)
 	agent.Env = p.Env()
-	agent.Stderr = testLog{t}
+	agent.Stderr = log
 	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,11 @@ import (
 func TestTerraform(t *testing.T) {
 	t.Parallel()
 	plugins := findTerraform(t)
-	p := Up(t, "c5.large", "--fleet", "local", "--fleet-agent", "--runtime=process", "--image", "busybox=exec sleep 3600")
+	p := Up(t, "c5.large", "--fleet", "local", "--fleet-agent", "--runtime=process", "--image", "busybox=exec sleep 3600", "--file-systems", t.TempDir())
 	applyAndDestroy(p, plugins, "terraform", func() {
+		if got := p.AWS("efs", "describe-file-systems", "--query", "FileSystems[?Name=='models'].NumberOfMountTargets", "--output", "text"); got != "2" {
+			t.Errorf("the file system has %s mount targets", got)
+		}
 		if running := p.AWS("ecs", "describe-services", "--cluster", "render", "--services", "render",
 			"--query", "services[0].runningCount", "--output", "text"); running != "1" {
 			t.Errorf("the service runs %s tasks", running)

@@ -60,6 +60,7 @@ type nodeFlags struct {
 	Keep        time.Duration
 	ImagePull   string
 	ImageBudget int64
+	Prefetch    bool
 	PeerPulls   bool
 	PeerAddress string
 	DataSets    string
@@ -115,6 +116,10 @@ func (c *nodeFlags) define(f flags) {
 		&c.ImageBudget, "image-budget", 0,
 		"How much images may take on the disk before those are removed that tasks didn't use for longest; default half of the file system that "+
 			"they are on.",
+	)
+	f.BoolVar(
+		&c.Prefetch, "prefetch", false,
+		"Pull the images of services before their next tasks are placed here, as long as --image-budget has room for them without removing others.",
 	)
 	f.path(
 		&c.DataSets, "dataset-cache", "DIRECTORY", "",
@@ -429,6 +434,7 @@ const readyTimeout = 10 * time.Second
 
 // agent returns a node. If c names an instance type, the node simulates it; otherwise it's this machine.
 func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c node.Config) (*node.Agent, error) {
+	c.Proxy = proxyProgram
 	c.Region = config.Region
 	c.Zone = cmp.Or(f.Zone, config.Region+"a")
 	c.Version = version
@@ -436,6 +442,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.StrictLogs = f.StrictLogs
 	c.Keep = f.Keep
 	c.Pull = engine.PullBehavior(f.ImagePull)
+	c.Prefetch = f.Prefetch
 	c.ImageBudget = cmp.Or(f.ImageBudget, m.imageBudget)
 	if f.PeerAddress != "" && !f.PeerPulls {
 		return nil, errors.New("--peer-address is for --peer-pulls")

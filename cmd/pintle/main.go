@@ -180,6 +180,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "shim" { // by agents that find no pintle-shim
 		os.Exit(program.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == proxyVerb {
+		os.Exit(runProxy())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()

@@ -111,6 +111,9 @@ func (c *upCmd) containerFlags() []string {
 	if c.ImageBudget != 0 {
 		all = append(all, "--image-budget="+strconv.FormatInt(c.ImageBudget, 10))
 	}
+	if c.Prefetch {
+		all = append(all, "--prefetch")
+	}
 	if c.PeerPulls {
 		all = append(all, "--peer-pulls")
 	}

@@ -78,6 +78,7 @@ var blanks = func() map[string]func() Message {
 		blank[PintleNodeInventory],
 		blank[PintleTaskNetwork],
 		blank[PintleTaskRules],
+		blank[PintlePrefetch],
 		blank[PintleDeleteVolumes],
 		blank[PintleVolumesDeleted],
 		blank[PintleNames],

@@ -16,7 +16,7 @@ func TestTypes(t *testing.T) {
 		"TaskStopVerificationMessage", "TaskStopVerificationAck", "IAMRoleCredentialsMessage", "IAMRoleCredentialsAckRequest",
 		"PublishMetricsRequest", "AckPublishMetric", "PublishHealthRequest", "AckPublishHealth",
 		"PublishInstanceStatusRequest", "AckPublishInstanceStatus",
-		"PintleNodeInventory", "PintleTaskNetwork", "PintleTaskRules", "PintleDeleteVolumes", "PintleVolumesDeleted", "PintleInstance", "PintleGPUFault", "PintleGPUTelemetry",
+		"PintleNodeInventory", "PintleTaskNetwork", "PintleTaskRules", "PintlePrefetch", "PintleDeleteVolumes", "PintleVolumesDeleted", "PintleInstance", "PintleGPUFault", "PintleGPUTelemetry",
 	} {
 		m, err := Decode([]byte(`{"type":"` + name + `","message":{}}`))
 		if err != nil {

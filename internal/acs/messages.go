@@ -131,6 +131,31 @@ type Task struct {
 	// NetworkRules are what its security groups let in and out, or nil if it's in none. It's Pintle's own, as PintleTaskRules is,
 	// which changes them.
 	NetworkRules *NetworkRules `json:"pintleNetworkRules,omitempty"`
+	// ServiceConnect is how it takes part in Service Connect, or nil. It's Pintle's own: Amazon's agent expects the proxy's whole configuration.
+	ServiceConnect *ServiceConnect `json:"pintleServiceConnect,omitempty"`
+}
+
+// ServiceConnect is what a task's proxy does as long as the task runs. Where the endpoints' tasks are is told by PintleNames.
+type ServiceConnect struct {
+	Aliases []ConnectAlias   `json:"aliases,omitempty"`
+	Ingress []ConnectIngress `json:"ingress,omitempty"`
+}
+
+// ConnectAlias is a name and a port at which the task's containers reach an endpoint.
+type ConnectAlias struct {
+	Name     string `json:"name"`
+	Port     uint16 `json:"port"`
+	Protocol string `json:"protocol,omitempty"` // http, http2, grpc or, if it's empty, TCP
+	// IdleSeconds and RequestSeconds are the time-outs. 0 is none, and nil the default one.
+	IdleSeconds    *int32 `json:"idleSeconds,omitempty"`
+	RequestSeconds *int32 `json:"requestSeconds,omitempty"`
+	Endpoint       string `json:"endpoint"` // the id of the NamedService with the tasks
+}
+
+// ConnectIngress is a port at which the proxy lets others in to a container's.
+type ConnectIngress struct {
+	Port          uint16 `json:"port"`
+	ContainerPort uint16 `json:"containerPort"`
 }
 
 // Association pins a device to containers. Type is gpu, and Name is the device's id.
@@ -463,6 +488,20 @@ type NetworkRule struct {
 	Peers []string `json:"peers"`
 }
 
+// Prefetching is the attribute of nodes that want to know of images before their tasks do.
+const Prefetching = "pintle.prefetch"
+
+// PintlePrefetch tells a node which images its next tasks may have, the most urgent first, instead of those that it was told before.
+type PintlePrefetch struct {
+	Images []PrefetchImage `json:"images"`
+}
+
+// PrefetchImage is an image that the node may pull as itself.
+type PrefetchImage struct {
+	Image                  string                  `json:"image"`
+	RegistryAuthentication *RegistryAuthentication `json:"registryAuthentication,omitempty"`
+}
+
 // PintleDeleteVolumes tells a node to delete volumes that it has kept.
 type PintleDeleteVolumes struct {
 	VolumeIDs []string `json:"volumeIds"`
@@ -491,7 +530,7 @@ type Zone struct {
 	TTL  uint32 `json:"ttl"`  // of negative answers, in seconds
 }
 
-// NamedService is a service with a name.
+// NamedService is a service with a name, or without records an endpoint of Service Connect.
 type NamedService struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`    // without a dot at its end
@@ -525,6 +564,7 @@ func (*PintleExecute) messageType() string                { return "PintleExecut
 func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }
 func (*PintleTaskRules) messageType() string              { return "PintleTaskRules" }
+func (*PintlePrefetch) messageType() string               { return "PintlePrefetch" }
 func (*PintleDeleteVolumes) messageType() string          { return "PintleDeleteVolumes" }
 func (*PintleVolumesDeleted) messageType() string         { return "PintleVolumesDeleted" }
 func (*PintleNames) messageType() string                  { return "PintleNames" }

@@ -24,6 +24,22 @@ type TaskMetric struct {
 	TaskDefinitionFamily  string            `json:"taskDefinitionFamily"`
 	TaskDefinitionVersion string            `json:"taskDefinitionVersion"`
 	ContainerMetrics      []ContainerMetric `json:"containerMetrics"`
+	// ServiceConnect is what the task's proxies have passed on since the last message. It's Pintle's own: Amazon's agent names metrics itself.
+	ServiceConnect []ConnectUsage `json:"pintleServiceConnect,omitempty"`
+}
+
+// ConnectUsage is what a proxy has passed on to one endpoint.
+type ConnectUsage struct {
+	Endpoint    string   `json:"endpoint"`    // the id of the NamedService
+	Connections int64    `json:"connections"` // that were opened
+	Active      int64    `json:"active"`      // that are open now
+	Bytes       int64    `json:"bytes"`
+	Requests    int64    `json:"requests"`
+	GRPC        int64    `json:"grpc"`    // how many of them were gRPC's
+	Classes     [6]int64 `json:"classes"` // answers by the first digit of their codes
+	// ResponseTime is how long the endpoint's tasks took to answer, in milliseconds.
+	ResponseTime StatsSet `json:"responseTime"`
+	Targets      int      `json:"targets"` // how many tasks there are now
 }
 
 // ContainerMetric is one container's resource use: CPU in percent of the whole machine, memory in MiB.

@@ -1,9 +1,9 @@
 package ec2
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -102,11 +102,12 @@ func (s *Service) putDefaultACL(tx *state.Tx, vpc *state.VPC) {
 
 // sortEntries puts what goes out first, then by number.
 func sortEntries(r *state.NetworkACL) {
-	slices.SortFunc(r.Entries, func(a, b types.NetworkAclEntry) int {
+	sort.Slice(r.Entries, func(i, j int) bool {
+		a, b := &r.Entries[i], &r.Entries[j]
 		if *a.Egress != *b.Egress {
-			return cmp.Compare(yes(b.Egress)[0], yes(a.Egress)[0])
+			return *a.Egress
 		}
-		return cmp.Compare(*a.RuleNumber, *b.RuleNumber)
+		return *a.RuleNumber < *b.RuleNumber
 	})
 }
 

@@ -80,7 +80,6 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 		Tags:                            in.Tags,
 		CapacityProviders:               notNil(in.CapacityProviders),
 		DefaultCapacityProviderStrategy: notNil(in.DefaultCapacityProviderStrategy),
-		ServiceConnectDefaults:          serviceConnectDefaults(in.ServiceConnectDefaults),
 	}}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		if old := tx.Clusters.Get(*row.ClusterArn); old != nil && aws.ToString(old.Status) == statusActive {
@@ -90,6 +89,11 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 		if err := s.checkAssociations(tx.View, row, row.CapacityProviders); err != nil {
 			return err
 		}
+		defaults, err := s.serviceConnectDefaults(tx, in.ServiceConnectDefaults)
+		if err != nil {
+			return err
+		}
+		row.ServiceConnectDefaults = defaults
 		tx.Clusters.Put(row)
 		return nil
 	})
@@ -112,13 +116,6 @@ func clusterSettings(old, change []types.ClusterSetting) ([]types.ClusterSetting
 		}
 	}
 	return []types.ClusterSetting{{Name: types.ClusterSettingNameContainerInsights, Value: &value}}, nil
-}
-
-func serviceConnectDefaults(in *types.ClusterServiceConnectDefaultsRequest) *types.ClusterServiceConnectDefaults {
-	if in == nil {
-		return nil
-	}
-	return &types.ClusterServiceConnectDefaults{Namespace: in.Namespace}
 }
 
 // DeleteCluster makes an empty cluster INACTIVE.
@@ -173,7 +170,7 @@ func (s *Service) UpdateCluster(ctx context.Context, in *ecs.UpdateClusterInput)
 	if err := checkStorage(in.Configuration); err != nil {
 		return nil, err
 	}
-	row, err := s.changeCluster(ctx, in.Cluster, func(_ *state.Tx, c *state.Cluster) (err error) {
+	row, err := s.changeCluster(ctx, in.Cluster, func(tx *state.Tx, c *state.Cluster) (err error) {
 		if in.Settings != nil {
 			if c.Settings, err = clusterSettings(c.Settings, in.Settings); err != nil {
 				return err
@@ -183,7 +180,9 @@ func (s *Service) UpdateCluster(ctx context.Context, in *ecs.UpdateClusterInput)
 			c.Configuration = in.Configuration
 		}
 		if in.ServiceConnectDefaults != nil {
-			c.ServiceConnectDefaults = serviceConnectDefaults(in.ServiceConnectDefaults)
+			if c.ServiceConnectDefaults, err = s.serviceConnectDefaults(tx, in.ServiceConnectDefaults); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

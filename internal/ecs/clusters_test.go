@@ -252,15 +252,3 @@ func TestImagesOfAService(t *testing.T) {
 		})
 	}
 }
-
-func TestSameNamespace(t *testing.T) {
-	const arn = "arn:aws:servicediscovery:us-east-1:000000000000:namespace/ns"
-	for _, c := range []struct {
-		a, b string
-		same bool
-	}{{"ns", "ns", true}, {"ns", arn, true}, {arn, arn, true}, {arn, "other", false}, {arn, arn + "2", false}} {
-		if sameNamespace(c.a, c.b) != c.same {
-			t.Errorf("%s and %s: %v", c.a, c.b, !c.same)
-		}
-	}
-}

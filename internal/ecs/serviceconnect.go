@@ -3,29 +3,43 @@ package ecs
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	discovery "github.com/aws/aws-sdk-go-v2/service/servicediscovery/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ecs/serviceconnect"
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Service Connect without its proxy: a service can belong to a namespace, but can't have an endpoint there, so a proxy would
-// have nothing to reach. A namespace is whatever name services and clusters give.
+// Service Connect: a service's endpoints are services of Cloud Map, which ECS makes, and deletes once no deployment has them anymore. A
+// deployment keeps what its tasks are to reach, so that all of them see the same, however late they start.
 
-// checkServiceConnect refuses the parts of Service Connect that need a proxy.
+// checkServiceConnect checks a configuration without looking at the store. It refuses what Pintle's proxy doesn't do.
 func checkServiceConnect(c *types.ServiceConnectConfiguration) error {
 	if c == nil || !c.Enabled {
 		return nil
 	}
-	return refuseFields([]field{
-		{"serviceConnectConfiguration.services", len(c.Services) > 0},
+	secured := func(s types.ServiceConnectService) bool { return s.Tls != nil }
+	tested := func(s types.ServiceConnectService) bool {
+		return slices.ContainsFunc(s.ClientAliases, func(a types.ServiceConnectClientAlias) bool { return a.TestTrafficRules != nil })
+	}
+	if err := refuseFields([]field{
+		{"serviceConnectConfiguration.services.tls", slices.ContainsFunc(c.Services, secured)},
+		{"serviceConnectConfiguration.services.clientAliases.testTrafficRules", slices.ContainsFunc(c.Services, tested)},
 		{"serviceConnectConfiguration.containerConfigurations", len(c.ContainerConfigurations) > 0},
 		{"serviceConnectConfiguration.logConfiguration", c.LogConfiguration != nil},
 		{"serviceConnectConfiguration.accessLogConfiguration", c.AccessLogConfiguration != nil},
-	})
+	}); err != nil {
+		return err
+	}
+	if err := serviceconnect.Check(c); err != nil {
+		return invalidParameter("%s", err)
+	}
+	return nil
 }
 
 // serviceConnect returns a service's configuration with its namespace, by default the cluster's.
@@ -48,36 +62,176 @@ func serviceConnect(
 	return &c, nil
 }
 
-// sameNamespace reports whether two namespaces, each a name or an ARN that ends in it, are the same.
-func sameNamespace(a, b string) bool {
-	if isArn(a) && isArn(b) {
-		return a == b
+// namespace returns the namespace of Cloud Map with a name or an ARN.
+func (s *Service) namespace(v *state.View, named string) (*state.Namespace, error) {
+	n := v.NamespaceNamed(named)
+	if isArn(named) {
+		id, _ := s.opts.ResourceOf("servicediscovery", "namespace/", named)
+		n = v.Namespaces.Get(id)
 	}
-	return state.NameOf(a) == state.NameOf(b)
+	if n == nil {
+		return nil, &types.NamespaceNotFoundException{Message: account.Message("There is no namespace %s in Cloud Map.", named)}
+	}
+	return n, nil
+}
+
+// serviceConnectDefaults returns a cluster's defaults. A namespace that is named, and isn't there, is created as one of type HTTP; an empty
+// name is none: API_ClusterServiceConnectDefaultsRequest.
+func (s *Service) serviceConnectDefaults(
+	tx *state.Tx, in *types.ClusterServiceConnectDefaultsRequest,
+) (*types.ClusterServiceConnectDefaults, error) {
+	name := ""
+	if in != nil {
+		name = aws.ToString(in.Namespace)
+	}
+	switch {
+	case name == "":
+		return nil, nil
+	case !isArn(name) && tx.NamespaceNamed(name) == nil:
+		n, err := s.newNamespace(name)
+		if err != nil {
+			return nil, err
+		}
+		tx.Namespaces.Put(n)
+	}
+	n, err := s.namespace(tx.View, name)
+	if err != nil {
+		return nil, err
+	}
+	return &types.ClusterServiceConnectDefaults{Namespace: &n.ARN}, nil
+}
+
+// managedTag is on what ECS makes in Cloud Map.
+var managedTag = []discovery.Tag{{Key: aws.String("AmazonECSManaged"), Value: aws.String("true")}}
+
+func (s *Service) newNamespace(name string) (*state.Namespace, error) {
+	odd := func(r rune) bool { return r < '!' || r > '~' || strings.ContainsRune(`<>"/`, r) }
+	if len(name) > 1024 || strings.ContainsFunc(name, odd) {
+		return nil, invalidParameter(`serviceConnectDefaults.namespace %q must have up to 1024 printable characters, without spaces, <, >, " and /.`, name)
+	}
+	id := state.NewDiscoveryID("ns-")
+	return &state.Namespace{
+		ID:      id,
+		ARN:     s.opts.ARN("servicediscovery", "namespace/"+id),
+		Name:    name,
+		Type:    discovery.NamespaceTypeHttp,
+		Tags:    managedTag,
+		Created: *s.now(),
+	}, nil
+}
+
+// connect has a new deployment take part in Service Connect as its service says.
+func (s *Service) connect(tx *state.Tx, row *state.Service, td *state.TaskDefinition, d *state.Deployment) error {
+	c := row.ServiceConnect
+	if c == nil || !c.Enabled {
+		return nil
+	}
+	n, err := s.namespace(tx.View, *c.Namespace)
+	if err != nil {
+		return err
+	}
+	endpoints, err := serviceconnect.Resolve(c, &td.TaskDefinition, n.Name)
+	if err != nil {
+		return invalidParameter("%s", err)
+	}
+	if strategy := row.DeploymentConfiguration.Strategy; len(endpoints) > 0 && strategy != types.DeploymentStrategyRolling {
+		return unsupported("serviceConnectConfiguration.services: Pintle doesn't shift the traffic of Service Connect, so "+
+			"deploymentConfiguration.strategy must be ROLLING, not %s.", strategy)
+	}
+	d.Connect = &state.TaskConnect{}
+	for _, e := range endpoints {
+		service, err := s.endpointService(tx.View, n, *row.ServiceArn, &e)
+		if err != nil {
+			return err
+		}
+		tx.DiscoveryServices.Put(service)
+		d.Connect.Endpoints = append(d.Connect.Endpoints, taskEndpoint(service, td, &e))
+		d.ServiceConnectResources = append(d.ServiceConnectResources, types.ServiceConnectServiceResource{
+			DiscoveryName: &service.Name,
+			DiscoveryArn:  &service.ARN,
+		})
+	}
+	tx.PublishEndpoints(d.Connect)
+	for service := range tx.EndpointsOf(n.ID) {
+		d.Connect.Reaches = append(d.Connect.Reaches, service.ID)
+	}
+	return nil
+}
+
+// endpointService returns the service of Cloud Map for an endpoint, as it's to be stored: the one that there is, or a new one.
+func (s *Service) endpointService(v *state.View, n *state.Namespace, owner string, e *serviceconnect.Endpoint) (*state.DiscoveryService, error) {
+	wanted := &state.Endpoint{
+		Owner:          owner,
+		Protocol:       e.Protocol,
+		Aliases:        []state.EndpointAlias{{Name: e.Alias.Name, Port: e.Alias.Port}},
+		IdleSeconds:    e.Idle,
+		RequestSeconds: e.Request,
+	}
+	for other := range v.DiscoveryServicesOf(n.ID) {
+		switch has := other.Endpoint; {
+		case strings.EqualFold(other.Name, e.Discovery) && (has == nil || has.Owner != owner):
+			return nil, invalidParameter("serviceConnectConfiguration.services.discoveryName: the namespace %s has a service %s already.", n.Name, other.Name)
+		case strings.EqualFold(other.Name, e.Discovery) && has.Protocol != e.Protocol:
+			return nil, invalidParameter("serviceConnectConfiguration.services: the appProtocol of %s can't be changed. Delete the service, and create it anew.",
+				other.Name)
+		case has != nil && has.Owner != owner && slices.Contains(has.Aliases, wanted.Aliases[0]):
+			return nil, invalidParameter("serviceConnectConfiguration.services.clientAliases: the service %s of the namespace %s has %s:%d already.",
+				other.Name, n.Name, e.Alias.Name, e.Alias.Port)
+		}
+		if strings.EqualFold(other.Name, e.Discovery) {
+			row := *other
+			row.Endpoint = wanted
+			return &row, nil
+		}
+	}
+	id := state.NewDiscoveryID("srv-")
+	return &state.DiscoveryService{
+		ID:           id,
+		ARN:          s.opts.ARN("servicediscovery", "service/"+id),
+		Name:         e.Discovery,
+		NamespaceID:  n.ID,
+		CustomHealth: &discovery.HealthCheckCustomConfig{FailureThreshold: aws.Int32(1)},
+		Endpoint:     wanted,
+		Tags:         managedTag,
+		Created:      *s.now(),
+	}, nil
+}
+
+// taskEndpoint returns how tasks of a definition are found at an endpoint.
+func taskEndpoint(service *state.DiscoveryService, td *state.TaskDefinition, e *serviceconnect.Endpoint) state.TaskEndpoint {
+	return state.TaskEndpoint{
+		TaskRegistry: state.TaskRegistry{
+			Service:       service.ID,
+			Port:          e.Ingress,
+			ContainerName: e.Container,
+			ContainerPort: e.Port,
+			Checked:       td.HasHealthCheck(),
+		},
+		Endpoint: *service.Endpoint,
+		Ingress:  e.Ingress,
+	}
 }
 
 // ListServicesByNamespace lists the ARNs of a namespace's services in all clusters.
 func (s *Service) ListServicesByNamespace(
 	_ context.Context, in *ecs.ListServicesByNamespaceInput,
 ) (*ecs.ListServicesByNamespaceOutput, error) {
-	namespace := aws.ToString(in.Namespace)
-	if namespace == "" {
+	if aws.ToString(in.Namespace) == "" {
 		return nil, invalidParameter("namespace must not be empty.")
 	}
-	known := false
-	arns := []string{}
 	v := s.store.View()
-	for c := range v.Clusters.All() {
-		known = known || c.ServiceConnectDefaults != nil && sameNamespace(aws.ToString(c.ServiceConnectDefaults.Namespace), namespace)
+	n, err := s.namespace(v, *in.Namespace)
+	if err != nil {
+		return nil, err
 	}
+	arns := []string{}
 	for row := range v.Services.All() {
-		if c := row.ServiceConnect; *row.Status == state.ServiceActive && c != nil && c.Enabled && sameNamespace(*c.Namespace, namespace) {
-			arns = append(arns, *row.ServiceArn)
+		c := row.ServiceConnect
+		if *row.Status != state.ServiceActive || c == nil || !c.Enabled {
+			continue
 		}
-	}
-	if !known && len(arns) == 0 {
-		return nil, &types.NamespaceNotFoundException{
-			Message: account.Message("No cluster and no service names the namespace %q.", namespace),
+		if own, err := s.namespace(v, *c.Namespace); err == nil && own.ID == n.ID {
+			arns = append(arns, *row.ServiceArn)
 		}
 	}
 	slices.Sort(arns)

@@ -46,6 +46,9 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 			VolumeConfigurations:        row.Volumes,
 		},
 	}
+	if err := s.connect(tx, row, td, &d); err != nil {
+		return err
+	}
 	d.Shift = newShift(row, source, &d)
 	revision := s.newRevision(row, td)
 	revision.ResolvedConfiguration = resolvedConfiguration(&d)

@@ -1,10 +1,13 @@
 package ecs
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // checkNetworkMode refuses what a container can't have in the network mode of its task: API_ContainerDefinition, API_SystemControl.
@@ -37,6 +40,36 @@ func checkNetworkMode(td *types.TaskDefinition, c *types.ContainerDefinition) er
 	return nil
 }
 
+// portName is the form of a port mapping's name: API_PortMapping.
+var portName = pattern.New(`^[a-z0-9_][a-z0-9_-]*$`, 64)
+
+// checkPortName checks what Service Connect knows a port mapping by.
+func checkPortName(td *types.TaskDefinition, c *types.ContainerDefinition, p *types.PortMapping) error {
+	if a := p.AppProtocol; a != "" && (!slices.Contains(a.Values(), a) || p.Protocol == types.TransportProtocolUdp) {
+		return clientError("Invalid setting for container '%s'. appProtocol must be one of %v, and for TCP, not %q for %s.",
+			*c.Name, a.Values(), a, p.Protocol)
+	}
+	if p.Name == nil {
+		return nil
+	}
+	if !portName.MatchString(*p.Name) {
+		return clientError("Invalid setting for container '%s'. The name %q of a port mapping must have up to 64 lowercase letters, numbers, "+
+			"underscores and hyphens, and not begin with a hyphen.", *c.Name, *p.Name)
+	}
+	count := 0
+	for _, other := range td.ContainerDefinitions {
+		for _, m := range other.PortMappings {
+			if aws.ToString(m.Name) == *p.Name {
+				count++
+			}
+		}
+	}
+	if count > 1 {
+		return clientError("The name '%s' of a port mapping is there twice. It must be unique in a task definition.", *p.Name)
+	}
+	return nil
+}
+
 // hostPort is a port on the instance. Only one container of a task can have it.
 type hostPort struct {
 	protocol types.TransportProtocol
@@ -48,6 +81,9 @@ func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken ma
 		return err
 	}
 	for _, p := range c.PortMappings {
+		if err := checkPortName(td, c, &p); err != nil {
+			return err
+		}
 		if p.Protocol != types.TransportProtocolTcp && p.Protocol != types.TransportProtocolUdp {
 			return clientError("Invalid setting for container '%s'. protocol must be tcp or udp, not %q.", *c.Name, p.Protocol)
 		}

@@ -41,7 +41,7 @@ func checkVolume(c taskvolume.Configuration, propagation []types.PropagateTags) 
 	case !strings.HasPrefix(aws.ToString(e.RoleArn), "arn:"):
 		return invalidParameter("%s.roleArn must be the ARN of a role, not %q.", managedVolume, aws.ToString(e.RoleArn))
 	case aws.ToBool(e.Encrypted):
-		return unsupported("%s.encrypted: Pintle does not encrypt volumes. Encrypt the disks of the nodes.", managedVolume)
+		return unsupported("%s.encrypted: Pintle does not encrypt volumes. Say false, and encrypt the disks of the nodes.", managedVolume)
 	case e.KmsKeyId != nil:
 		return unsupported("%s.kmsKeyId: Pintle has no AWS KMS, and does not encrypt volumes.", managedVolume)
 	case e.SnapshotId != nil:

@@ -171,13 +171,14 @@ func nameIn(tags []types.Tag) *string {
 	return nil
 }
 
-// page returns a page of rows in the order of their ids. Markers are sealed as the tokens of other lists are.
+// page returns a page of rows in the order of their ids, which isn't nil. Markers are sealed as the tokens of other lists are.
 func page[R any](kind string, rows []R, most *int32, marker *string, id func(R) string) ([]R, *string, error) {
-	return account.Sorted(account.List{
+	rows, next, err := account.Sorted(account.List{
 		Kind:     "efs " + kind,
 		Default:  100,
 		Most:     1000,
 		BadLimit: func(n int) error { return invalid("MaxItems must be from 1 to 1000, not %d.", n) },
 		BadToken: func() error { return invalid("The marker is not one of an earlier answer.") },
 	}, rows, most, marker, id)
+	return append([]R{}, rows...), next, err
 }

@@ -92,6 +92,39 @@ func TestFileSystemsAreDirectories(t *testing.T) {
 	expectRefused(t, store, before, err, "BadRequest", "--file-systems DIRECTORY")
 }
 
+// TestEmptyLists: a list of nothing is empty, and not missing, which clients that count wouldn't understand.
+func TestEmptyLists(t *testing.T) {
+	s, _ := newTestService(t)
+	systems, err := s.DescribeFileSystems(t.Context(), &api.DescribeFileSystemsInput{})
+	id := s.newFileSystem(t)
+	targets, targetsErr := s.DescribeMountTargets(t.Context(), &api.DescribeMountTargetsInput{FileSystemId: &id})
+	points, pointsErr := s.DescribeAccessPoints(t.Context(), &api.DescribeAccessPointsInput{})
+	tags, tagsErr := s.ListTagsForResource(t.Context(), &api.ListTagsForResourceInput{ResourceId: &id})
+	if err := errors.Join(err, targetsErr, pointsErr, tagsErr); err != nil {
+		t.Fatal(err)
+	}
+	if systems.FileSystems == nil || targets.MountTargets == nil || points.AccessPoints == nil || tags.Tags == nil {
+		t.Errorf("got %v, %v, %v, %v", systems.FileSystems, targets.MountTargets, points.AccessPoints, tags.Tags)
+	}
+}
+
+// TestProtection: whether replication may overwrite a file system is kept.
+func TestProtection(t *testing.T) {
+	s, store := newTestService(t)
+	id := s.newFileSystem(t)
+	before := store.Revision()
+	_, err := s.UpdateFileSystemProtection(t.Context(), &api.UpdateFileSystemProtectionInput{FileSystemId: &id, ReplicationOverwriteProtection: "REPLICATING"})
+	expectRefused(t, store, before, err, "BadRequest", "ReplicationOverwriteProtection")
+	_, err = s.UpdateFileSystemProtection(t.Context(), &api.UpdateFileSystemProtectionInput{FileSystemId: &id, ReplicationOverwriteProtection: "DISABLED"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.DescribeFileSystems(t.Context(), &api.DescribeFileSystemsInput{FileSystemId: &id})
+	if err != nil || out.FileSystems[0].FileSystemProtection.ReplicationOverwriteProtection != types.ReplicationOverwriteProtectionDisabled {
+		t.Errorf("it is %+v, %v", out, err)
+	}
+}
+
 func TestMountTargets(t *testing.T) {
 	s, store := newTestService(t)
 	id := s.newFileSystem(t)

@@ -216,6 +216,24 @@ func (s *Service) DescribeLifecycleConfiguration(
 	return &api.DescribeLifecycleConfigurationOutput{LifecyclePolicies: append([]types.LifecyclePolicy{}, f.Lifecycle...)}, nil
 }
 
+// UpdateFileSystemProtection keeps whether replication may overwrite a file system. There is no replication.
+func (s *Service) UpdateFileSystemProtection(
+	ctx context.Context, in *api.UpdateFileSystemProtectionInput,
+) (*api.UpdateFileSystemProtectionOutput, error) {
+	to := in.ReplicationOverwriteProtection
+	if to != types.ReplicationOverwriteProtectionEnabled && to != types.ReplicationOverwriteProtectionDisabled {
+		return nil, invalid("ReplicationOverwriteProtection must be ENABLED or DISABLED, not %q.", to)
+	}
+	_, err := s.change(ctx, in.FileSystemId, func(f *state.FileSystem) error {
+		f.FileSystemProtection = &types.FileSystemProtectionDescription{ReplicationOverwriteProtection: to}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.UpdateFileSystemProtectionOutput{ReplicationOverwriteProtection: to}, nil
+}
+
 // PutBackupPolicy keeps whether AWS Backup is to back a file system up. Pintle makes no backups.
 func (s *Service) PutBackupPolicy(ctx context.Context, in *api.PutBackupPolicyInput) (*api.PutBackupPolicyOutput, error) {
 	status := in.BackupPolicy.Status

@@ -27,5 +27,6 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("TagResource", s.TagResource),
 		call.Op("UntagResource", s.UntagResource),
 		call.Op("UpdateFileSystem", s.UpdateFileSystem),
+		call.Op("UpdateFileSystemProtection", s.UpdateFileSystemProtection),
 	}
 }

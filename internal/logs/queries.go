@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -308,8 +309,9 @@ func (s *Service) GetLogGroupFields(
 	for field, n := range counts {
 		out.LogGroupFields = append(out.LogGroupFields, types.LogGroupField{Name: &field, Percent: int32(100 * n / len(events))})
 	}
-	slices.SortFunc(out.LogGroupFields, func(a, b types.LogGroupField) int {
-		return cmp.Or(cmp.Compare(b.Percent, a.Percent), strings.Compare(*a.Name, *b.Name))
+	sort.Slice(out.LogGroupFields, func(i, j int) bool {
+		a, b := &out.LogGroupFields[i], &out.LogGroupFields[j]
+		return cmp.Or(cmp.Compare(b.Percent, a.Percent), strings.Compare(*a.Name, *b.Name)) < 0
 	})
 	return out, nil
 }

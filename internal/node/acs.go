@@ -142,6 +142,10 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 		if err := s.agent.engine.SetRules(ctx, m.TaskArn, m.Rules); err != nil {
 			s.agent.log.Error("cannot apply the rules of a task's security groups", "task", m.TaskArn, "error", err)
 		}
+	case *acs.PintlePrefetch:
+		if s.agent.config.Prefetch {
+			s.agent.engine.Prefetch(m.Images)
+		}
 	case *acs.PintleDeleteVolumes:
 		return s.deleteVolumes(ctx, m.VolumeIDs)
 	case *acs.PintleNames:

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/connect"
 	"github.com/pintle/pintle/internal/node/nameserver"
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/tmds"
@@ -27,13 +28,14 @@ type attendant struct {
 	machine  *machine
 	names    *nameserver.Server
 	inUse    func() bool // whether containers ask for names here
+	connect  *connect.Proxies
 	plane    string
 	tls      *tls.Config // how to connect to plane; nil is without TLS
 }
 
 // attend serves a network namespace until stop is called or the agent ends. As on AWS, only a task with a role, or on an instance with one,
 // may call the control plane: without this check anyone could, since it takes callers from loopback for the machine's owner.
-func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err error) {
+func (at *attendant) attend(netns string, task *acs.Task, container string) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(at.ctx)
 	var serving sync.WaitGroup
 	serve := func(do func()) {
@@ -44,9 +46,19 @@ func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err erro
 			return nil
 		})
 	}
+	endProxy, leaveProxy, err := at.connect.Attend(netns, task, container)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	stop = func() {
 		cancel()
 		serving.Wait() // the next attend may need the ports
+		if at.ctx.Err() != nil {
+			leaveProxy() // the containers go on without this agent
+			return
+		}
+		endProxy()
 	}
 	if err := at.serveNames(ctx, netns, serve); err != nil {
 		stop()

@@ -25,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/awslogs"
 	"github.com/pintle/pintle/internal/node/blockvolume"
+	"github.com/pintle/pintle/internal/node/connect"
 	"github.com/pintle/pintle/internal/node/dataset"
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/filesystem"
@@ -65,6 +66,7 @@ type Config struct {
 	Keep         time.Duration // of stopped tasks; 0 is three hours
 	StrictLogs   bool          // a missing log group fails the task, as on AWS
 	Pull         engine.PullBehavior
+	Prefetch     bool  // pull images before tasks want them
 	ImageBudget  int64 // how many bytes images may take; 0 is no limit
 	// BlockInstanceMetadata keeps tasks in network mode awsvpc from the instance metadata service.
 	BlockInstanceMetadata bool
@@ -86,6 +88,7 @@ type Config struct {
 	BlockVolumes *blockvolume.Volumes    // nil if tasks with volumes of EBS's kind can't
 	DataSets     *dataset.Cache          // nil if tasks with volumes that show what lies in S3 can't
 	Transcripts  Transcripts             // nil if those of sessions aren't kept
+	Proxy        []string                // the command line of a proxy for Service Connect; nil if its tasks can't run here
 	PeerPulls    *PeerPulls              // nil if layers come from the registry alone
 	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
 	Authority    Authority               // of the control plane's certificate, if it isn't one that everybody knows
@@ -119,6 +122,7 @@ type Agent struct {
 	sessions *session.Sessions
 	peers    *peers.Peers // nil without PeerPulls
 	names    *nameserver.Names
+	connect  *connect.Proxies
 	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
 	web      *http.Client               // opens web sockets
@@ -183,6 +187,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.startNames(at); err != nil {
 		return err
 	}
+	a.startConnect(at)
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
 	}
@@ -202,6 +207,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.engine.Run(ctx) })
 	g.Go(func() error { return at.metadata.Serve(ctx, listener) })
 	g.Go(func() error { return a.sampler.run(ctx) })
+	g.Go(func() error { return a.sweepProxies(ctx) })
 	g.Go(func() error { return a.connectACS(ctx) })
 	g.Go(func() error { return a.connectTCS(ctx) })
 	if a.peers != nil {
@@ -261,6 +267,7 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	case os.Geteuid() == 0:
 		o.Attend = at.attend
 		o.NameServer = a.nameServer
+		o.Hosts = connect.Hosts
 		o.Restrict = a.restrict
 		o.Bridged = a.sendBridged
 	default:
@@ -288,6 +295,9 @@ func (a *Agent) Kill(ctx context.Context) error {
 	containers, err := a.Containers(ctx)
 	for _, c := range containers {
 		err = errors.Join(err, a.config.Runtime.Stop(ctx, c.ID, 0))
+	}
+	if a.connect != nil {
+		a.connect.Sweep(func(string) bool { return false })
 	}
 	return err
 }

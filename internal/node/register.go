@@ -354,6 +354,9 @@ func (a *Agent) attributes() map[string]string {
 		m["ecs.capability.efs"] = ""
 		m["ecs.capability.efsAuth"] = ""
 	}
+	if a.config.Prefetch {
+		m[acs.Prefetching] = ""
+	}
 	if a.hasBlockVolumes() {
 		m["ecs.capability.storage.ebs-task-volume-attach"] = ""
 		m[acs.ManagedVolumes] = ""
@@ -367,6 +370,9 @@ func (a *Agent) attributes() map[string]string {
 	m["pintle.security-groups"] = "ignored"
 	if a.enforcesGroups() {
 		m["pintle.security-groups"] = "enforced"
+	}
+	if a.canConnect() {
+		m[connectAttribute] = ""
 	}
 	if a.routesLogs() {
 		for _, c := range firelensCapabilities {

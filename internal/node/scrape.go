@@ -43,9 +43,20 @@ func lastError(g *gpu.Sample) float64 {
 	return float64(g.XIDErrors[len(g.XIDErrors)-1])
 }
 
-// Expose adds the node's GPUs to a page of metrics. The labels are dcgm-exporter's and ours. Those of a slice are empty for a whole device,
+var prefetched = exposition.Metric{
+	Name: "pintle_prefetched_images_total", Counter: true, Help: "Images that the node has pulled before its tasks wanted them.",
+}
+
+// Expose adds the node's GPUs to a page of metrics, and what it has prefetched. The labels are dcgm-exporter's and ours. Those of a slice are empty for a whole device,
 // which Prometheus treats as absent.
 func (a *Agent) Expose(page *exposition.Page) {
+	if a.config.Prefetch {
+		select {
+		case <-a.ready:
+			page.Add(prefetched, float64(a.engine.Prefetched()), exposition.Label{Name: "Hostname", Value: a.config.Name})
+		default:
+		}
+	}
 	devices := map[string]acs.GPUDevice{}
 	for _, d := range a.config.GPUs.Devices() {
 		devices[d.ID] = d

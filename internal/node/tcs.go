@@ -120,7 +120,7 @@ func (t *tcsSession) sendHealth(ctx context.Context) error {
 
 // sendMetrics publishes what the tasks used since the last call.
 func (t *tcsSession) sendMetrics(ctx context.Context) error {
-	tasks := t.sampler.collect()
+	tasks := withUsage(t.sampler.collect(), t.agent.connect.Usage(ctx))
 	if len(tasks) == 0 {
 		m := &acs.PublishMetricsRequest{Metadata: t.metadata(true), Timestamp: seconds(time.Now())}
 		m.Metadata.Idle = true

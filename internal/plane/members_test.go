@@ -297,9 +297,8 @@ var unread = []struct{ because, members string }{
 	{"it's kept with the whole of what has it", `
 		ecs.NetworkBinding.BindIP ecs.NetworkBinding.ContainerPortRange ecs.NetworkBinding.HostPortRange
 		elasticloadbalancingv2.Action.Order s3.QueueConfiguration.Id`},
-	{"it's kept and shown, and of no use without load balancers, Service Connect and Spot instances", `
-		applicationautoscaling.StepScalingPolicyConfiguration.MetricAggregationType autoscaling.InstancesDistribution.SpotMaxPrice
-		ecs.PortMapping.AppProtocol ecs.PortMapping.Name`},
+	{"it's kept and shown, and of no use without load balancers and Spot instances", `
+		applicationautoscaling.StepScalingPolicyConfiguration.MetricAggregationType autoscaling.InstancesDistribution.SpotMaxPrice`},
 	{"it's kept with what nodes tell of themselves", `
 		ecs.DiscoverPollEndpointInput.Cluster ecs.DiscoverPollEndpointInput.ContainerInstance ecs.Resource.DoubleValue ecs.Resource.Type
 		ecs.RegisterContainerInstanceInput.InstanceIdentityDocumentSignature ecs.VersionInfo.DockerVersion`},

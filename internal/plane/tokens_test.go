@@ -189,7 +189,7 @@ func makeParents(t *testing.T, p *Plane) {
 			t.Fatal(err)
 		}
 	}
-	try(p.ECS.CreateCluster(ctx, &ecs.CreateClusterInput{ServiceConnectDefaults: &ecstypes.ClusterServiceConnectDefaultsRequest{Namespace: x}}))
+	try(p.ECS.CreateCluster(ctx, &ecs.CreateClusterInput{}))
 	try(p.ECS.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
 		Family: x, ContainerDefinitions: []ecstypes.ContainerDefinition{{Name: x, Image: x, Memory: new(int32(64))}},
 	}))

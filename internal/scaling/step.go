@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 )
 
 // The adjustment types of step scaling.
@@ -95,9 +96,12 @@ func (s Step) checkIntervals() error {
 }
 
 func (s Step) sorted() []StepAdjustment {
-	return slices.SortedFunc(slices.Values(s.Adjustments), func(a, b StepAdjustment) int {
-		return cmp.Or(cmp.Compare(a.lower(), b.lower()), cmp.Compare(a.upper(), b.upper()))
+	sorted := slices.Clone(s.Adjustments)
+	sort.Slice(sorted, func(i, j int) bool {
+		a, b := &sorted[i], &sorted[j]
+		return cmp.Or(cmp.Compare(a.lower(), b.lower()), cmp.Compare(a.upper(), b.upper())) < 0
 	})
+	return sorted
 }
 
 // Desired returns the capacity that the policy wants when its alarm goes off. If no step covers the

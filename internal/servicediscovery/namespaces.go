@@ -67,7 +67,7 @@ func (s *Service) CreatePrivateDnsNamespace(
 		Type:             types.NamespaceTypeDnsPrivate,
 		Description:      aws.ToString(in.Description),
 		VPC:              *in.Vpc,
-		HostedZone:       strings.ToUpper(newID("Z")),
+		HostedZone:       strings.ToUpper(state.NewDiscoveryID("Z")),
 		TTL:              defaultSOA,
 		CreatorRequestID: aws.ToString(in.CreatorRequestId),
 		Tags:             in.Tags,
@@ -101,7 +101,7 @@ func (s *Service) createNamespace(ctx context.Context, row *state.Namespace, in 
 	if err := checkTags(row.Tags, ""); err != nil {
 		return nil, err
 	}
-	row.ID = newID("ns-")
+	row.ID = state.NewDiscoveryID("ns-")
 	row.ARN = s.opts.ARN("servicediscovery", "namespace/"+row.ID)
 	row.Created = s.now()
 	r := request{types.OperationTypeCreateNamespace, &row.CreatorRequestID, in}

@@ -46,17 +46,6 @@ const (
 // now returns the time to the millisecond, the precision of rows.
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Millisecond) }
 
-// newID returns a random id, such as ns-e4anhexample0004, as long as AWS's.
-func newID(prefix string) string {
-	const letters = "abcdefghijklmnopqrstuvwxyz234567"
-	var b [16]byte
-	rand.Read(b[:]) //nolint:errcheck // it never fails
-	for i := range b {
-		b[i] = letters[b[i]%32]
-	}
-	return prefix + string(b[:])
-}
-
 // newOperationID returns a random id of an operation, in AWS's form: a UUID, and a short word after it.
 func newOperationID() string {
 	n, _ := rand.Int(rand.Reader, big.NewInt(1<<40)) //nolint:errcheck // it never fails

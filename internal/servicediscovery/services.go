@@ -39,7 +39,7 @@ func (s *Service) CreateService(ctx context.Context, in *api.CreateServiceInput)
 
 // createService puts a new service, or returns the one that the same call has created before.
 func (s *Service) createService(tx *state.Tx, n *state.Namespace, in *api.CreateServiceInput) (*state.DiscoveryService, error) {
-	id := newID("srv-")
+	id := state.NewDiscoveryID("srv-")
 	row := &state.DiscoveryService{
 		ID:               id,
 		ARN:              s.opts.ARN("servicediscovery", "service/"+id),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -305,8 +306,8 @@ func (d *AnomalyDetector) Key() string {
 	var source any = d.MetricMathAnomalyDetector
 	if s := d.SingleMetricAnomalyDetector; s != nil {
 		sorted := *s
-		sorted.Dimensions = slices.SortedFunc(slices.Values(s.Dimensions),
-			func(a, b types.Dimension) int { return strings.Compare(*a.Name, *b.Name) })
+		sorted.Dimensions = slices.Clone(s.Dimensions)
+		sort.Slice(sorted.Dimensions, func(i, j int) bool { return *sorted.Dimensions[i].Name < *sorted.Dimensions[j].Name })
 		source = sorted
 	}
 	b, err := json.Marshal(source)

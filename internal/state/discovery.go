@@ -46,6 +46,7 @@ type DiscoveryService struct {
 	DNS              *types.DnsConfig               `json:",omitempty"` // nil if it has no names
 	CustomHealth     *types.HealthCheckCustomConfig `json:",omitempty"`
 	Attributes       map[string]string              `json:",omitempty"`
+	Endpoint         *Endpoint                      `json:",omitempty"` // nil unless it is one of Service Connect
 	Revision         int64                          // of its instances
 	CreatorRequestID string                         `json:",omitempty"`
 	Request          []byte                         `json:",omitempty"` // the hash of what created it
@@ -106,6 +107,75 @@ type TaskRegistry struct {
 	Checked bool `json:",omitzero"`
 }
 
+// Endpoint is what ECS knows of a service of Cloud Map that it manages for Service Connect: an ECS service is reached by it.
+type Endpoint struct {
+	Owner    string                  // the ARN of the ECS service
+	Protocol ecs.ApplicationProtocol `json:",omitempty"` // of the port; TCP if it is empty
+	Aliases  []EndpointAlias         // by which clients reach it
+	// IdleSeconds and RequestSeconds are the time-outs that its proxies keep, if they aren't the default ones. 0 is none.
+	IdleSeconds    *int32 `json:",omitempty"`
+	RequestSeconds *int32 `json:",omitempty"`
+}
+
+// EndpointAlias is a name and a port of an endpoint.
+type EndpointAlias struct {
+	Name string
+	Port int32
+}
+
+// TaskConnect is how a task takes part in Service Connect, as its deployment began.
+type TaskConnect struct {
+	Endpoints []TaskEndpoint `json:",omitempty"` // by which others reach it
+	Reaches   []string       `json:",omitempty"` // the ids of Cloud Map's services that it reaches
+}
+
+// TaskEndpoint is one endpoint of a task.
+type TaskEndpoint struct {
+	TaskRegistry
+	Endpoint Endpoint
+	// Ingress is the port at which the proxy lets others in, or 0 if they reach the container itself.
+	Ingress int32 `json:",omitzero"`
+}
+
+// PublishEndpoints makes what a deployment says of its endpoints what new clients are told.
+func (tx *Tx) PublishEndpoints(c *TaskConnect) {
+	if c == nil {
+		return
+	}
+	for _, e := range c.Endpoints {
+		s := tx.DiscoveryServices.Get(e.Service)
+		if s == nil {
+			continue // somebody has deleted it
+		}
+		row := *s
+		row.Endpoint = &e.Endpoint
+		tx.DiscoveryServices.Put(&row)
+	}
+}
+
+// DropEndpoint deletes the service of Cloud Map behind an endpoint that an ECS service doesn't have anymore.
+func (tx *Tx) DropEndpoint(id, owner string) {
+	s := tx.DiscoveryServices.Get(id)
+	if s == nil || s.Endpoint == nil || s.Endpoint.Owner != owner {
+		return
+	}
+	for _, i := range slices.Collect(tx.InstancesOf(id)) {
+		tx.DiscoveryInstances.Delete(i.Key())
+	}
+	tx.DiscoveryServices.Delete(id)
+}
+
+// EndpointsOf returns the endpoints of Service Connect in a namespace.
+func (v *View) EndpointsOf(namespace string) iter.Seq[*DiscoveryService] {
+	return func(yield func(*DiscoveryService) bool) {
+		for s := range v.DiscoveryServicesOf(namespace) {
+			if s.Endpoint != nil && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
 // NamespaceNamed returns the namespace with a name, or nil. Names of DNS have no case.
 func (v *View) NamespaceNamed(name string) *Namespace {
 	for n := range v.Namespaces.By(namespacesByName, strings.ToLower(name)) {
@@ -145,11 +215,20 @@ func (tx *Tx) PutInstance(i *DiscoveryInstance) {
 func (tx *Tx) DeleteInstance(i *DiscoveryInstance) {
 	tx.DiscoveryInstances.Delete(i.Key())
 	tx.changedInstances(i.Service, 1)
-	if t := tx.Tasks.Get(i.Task); i.Task != "" && t != nil && t.Registry != nil {
-		c := *t
-		c.Registry = nil
-		tx.Tasks.Put(&c)
+	t := tx.Tasks.Get(i.Task)
+	if i.Task == "" || t == nil {
+		return
 	}
+	c := *t
+	if c.Registry != nil && c.Registry.Service == i.Service {
+		c.Registry = nil
+	}
+	if c.Connect != nil {
+		left := *c.Connect
+		left.Endpoints = slices.DeleteFunc(slices.Clone(left.Endpoints), func(e TaskEndpoint) bool { return e.Service == i.Service })
+		c.Connect = &left
+	}
+	tx.Tasks.Put(&c)
 }
 
 // changedInstances puts a service's row anew, so that who looks for changes of the row hears of those of its instances, too. Some count.
@@ -172,24 +251,30 @@ func (t taskTable) Put(row *Task) {
 	old := t.Get(aws.ToString(row.TaskArn))
 	t.Table.Put(row)
 	if row.Registry != nil {
-		t.tx.register(old, row)
+		t.tx.register(old, row, row.Registry)
+	}
+	if row.Connect == nil {
+		return
+	}
+	for i := range row.Connect.Endpoints {
+		t.tx.register(old, row, &row.Connect.Endpoints[i].TaskRegistry)
 	}
 }
 
-// register keeps the instance of a task as the task is.
-func (tx *Tx) register(old, t *Task) {
+// register keeps the instance of a task in one registry as the task is.
+func (tx *Tx) register(old, t *Task, r *TaskRegistry) {
 	id := NameOf(*t.TaskArn)
-	was := tx.DiscoveryInstances.Get(InstanceKey(t.Registry.Service, id))
-	attributes := tx.attributesOf(t)
-	switch s := tx.DiscoveryServices.Get(t.Registry.Service); {
+	was := tx.DiscoveryInstances.Get(InstanceKey(r.Service, id))
+	attributes := tx.attributesOf(t, r)
+	switch s := tx.DiscoveryServices.Get(r.Service); {
 	case attributes == nil || s == nil:
 		if was != nil {
 			tx.DiscoveryInstances.Delete(was.Key())
 			tx.changedInstances(was.Service, 1)
 		}
 	case was == nil:
-		attributes[AttributeInitHealth] = string(t.initialHealth())
-		tx.PutInstance(&DiscoveryInstance{Service: s.ID, ID: id, Attributes: attributes, Health: t.initialHealth(), Task: *t.TaskArn})
+		attributes[AttributeInitHealth] = string(t.initialHealth(r))
+		tx.PutInstance(&DiscoveryInstance{Service: s.ID, ID: id, Attributes: attributes, Health: t.initialHealth(r), Task: *t.TaskArn})
 	default:
 		i := *was
 		i.Attributes = attributes
@@ -204,8 +289,8 @@ func (tx *Tx) register(old, t *Task) {
 }
 
 // initialHealth is healthy, or for a task with health checks what they say so far.
-func (t *Task) initialHealth() types.CustomHealthStatus {
-	if t.Registry.Checked && t.HealthStatus != ecs.HealthStatusHealthy {
+func (t *Task) initialHealth(r *TaskRegistry) types.CustomHealthStatus {
+	if r.Checked && t.HealthStatus != ecs.HealthStatusHealthy {
 		return types.CustomHealthStatusUnhealthy
 	}
 	return types.CustomHealthStatusHealthy
@@ -223,11 +308,11 @@ func (t *Task) registeredHealth(was types.CustomHealthStatus) types.CustomHealth
 }
 
 // attributesOf returns the attributes of a task's instance, or nil if it has none: it doesn't run, or nobody knows its address yet.
-func (v *View) attributesOf(t *Task) map[string]string {
+func (v *View) attributesOf(t *Task, r *TaskRegistry) map[string]string {
 	if *t.LastStatus != "RUNNING" || *t.DesiredStatus != "RUNNING" {
 		return nil
 	}
-	ip, port := v.registeredAt(t)
+	ip, port := v.registeredAt(t, r)
 	if ip == "" {
 		return nil
 	}
@@ -238,7 +323,7 @@ func (v *View) attributesOf(t *Task) map[string]string {
 		attributeClusterName: NameOf(*t.ClusterArn),
 		attributeServiceName: NameOf(t.ServiceArn),
 		attributeFamily:      familyOf(*t.TaskDefinitionArn),
-		attributeTaskSet:     t.Registry.TaskSet,
+		attributeTaskSet:     r.TaskSet,
 	}
 	if port > 0 {
 		out[AttributePort] = strconv.Itoa(int(port))
@@ -252,8 +337,7 @@ func (v *View) attributesOf(t *Task) map[string]string {
 
 // registeredAt returns the address and port of a task: its own in network mode awsvpc, else its machine's with the port that the container's
 // is bound to. It returns "" while they aren't known.
-func (v *View) registeredAt(t *Task) (ip string, port int32) {
-	r := t.Registry
+func (v *View) registeredAt(t *Task, r *TaskRegistry) (ip string, port int32) {
 	port = cmp.Or(r.Port, r.ContainerPort)
 	if ip := t.PrivateIPv4(); ip != "" || t.hasInterface() {
 		return ip, port

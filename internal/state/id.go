@@ -19,6 +19,17 @@ func NewUUID() string {
 	return id[:8] + "-" + id[8:12] + "-4" + id[13:16] + "-a" + id[17:20] + "-" + id[20:]
 }
 
+// NewDiscoveryID returns a random id of Cloud Map, such as ns-e4anhexample0004, as long as AWS's.
+func NewDiscoveryID(prefix string) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz234567"
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	for i := range b {
+		b[i] = letters[b[i]%32]
+	}
+	return prefix + string(b[:])
+}
+
 // InCluster returns the ARN of something in a cluster: InCluster(clusterArn, "task", id).
 func InCluster(clusterArn string, kind string, names ...string) string {
 	prefix, cluster, _ := strings.Cut(clusterArn, ":cluster/")

@@ -60,6 +60,8 @@ type Deployment struct {
 	LoadBalancers []types.LoadBalancer `json:",omitempty"`
 	// ServiceRegistries are where its tasks are registered in Cloud Map.
 	ServiceRegistries []types.ServiceRegistry `json:",omitempty"`
+	// Connect is how its tasks take part in Service Connect, or nil.
+	Connect *TaskConnect `json:",omitempty"`
 	// TargetGroups are where its tasks are registered, for each of the LoadBalancers: in its target group or in its alternate one. nil means
 	// the former.
 	TargetGroups []string `json:",omitempty"`

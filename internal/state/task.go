@@ -35,6 +35,8 @@ type Task struct {
 	Volumes []TaskVolume `json:",omitempty"`
 	// Registry is where its service registers it in Cloud Map, or nil.
 	Registry *TaskRegistry `json:",omitempty"`
+	// Connect is how it takes part in Service Connect, or nil.
+	Connect *TaskConnect `json:",omitempty"`
 	// Waiting is set while a task has no instance and waits for its capacity provider to grow. It says what the task
 	// needs.
 	Waiting *Waiting `json:",omitzero"`

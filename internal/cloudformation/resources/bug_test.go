@@ -8,9 +8,9 @@ import (
 
 // TestBug: a panic in a type fails the resource, with a reason that says where it was.
 func TestBug(t *testing.T) {
-	broken := &kind[*Tag]{
+	broken := declared(&kind[*Tag]{
 		create: func(_ context.Context, s Step, _ *Tag) (string, error) { return s.HandleURL(), nil }, // which is nil
-	}
+	})
 	_, err := broken.Create(t.Context(), Step{}, nil)
 	want := regexp.MustCompile(`^Internal Failure: a bug in Pintle, please report it: .*nil pointer dereference \(bug_test\.go:\d+\)$`)
 	if err == nil || !want.MatchString(err.Error()) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
 
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -62,10 +64,14 @@ var _ = add(&kind[*cluster]{
 func clusterName(s Step, c *cluster) string { return s.named(c.ClusterName, 255) }
 
 func updateCluster(ctx context.Context, s Step, name string, before, after *cluster) error {
+	defaults := after.ServiceConnectDefaults
+	if defaults == nil && before.ServiceConnectDefaults != nil {
+		defaults = &types.ClusterServiceConnectDefaultsRequest{Namespace: aws.String("")} // which removes them
+	}
 	err := did[ecs.UpdateClusterOutput](ctx, s, &ecs.UpdateClusterInput{
 		Cluster:                &name,
 		Configuration:          after.Configuration,
-		ServiceConnectDefaults: after.ServiceConnectDefaults,
+		ServiceConnectDefaults: defaults,
 		Settings:               after.ClusterSettings,
 	})
 	if err != nil {
@@ -109,13 +115,15 @@ func liveCluster(ctx context.Context, s Step, name string, asked *cluster) (*clu
 		Tags:                            ownTags(c.Tags, ecsTagPair),
 	}
 	if d := c.ServiceConnectDefaults; d != nil && d.Namespace != nil {
-		var given *string
-		if asked.ServiceConnectDefaults != nil {
-			given = asked.ServiceConnectDefaults.Namespace
+		namespace := *d.Namespace
+		if given := asked.ServiceConnectDefaults; given != nil && !strings.HasPrefix(aws.ToString(given.Namespace), "arn:") {
+			out, err := call.Do[servicediscovery.GetNamespaceOutput](ctx, s.Services, &servicediscovery.GetNamespaceInput{Id: d.Namespace})
+			if err != nil {
+				return nil, err
+			}
+			namespace = *out.Namespace.Name
 		}
-		arn := *d.Namespace
-		namespace := asGiven(given, arn, arn[strings.LastIndex(arn, "/")+1:])
-		live.ServiceConnectDefaults = &types.ClusterServiceConnectDefaultsRequest{Namespace: namespace}
+		live.ServiceConnectDefaults = &types.ClusterServiceConnectDefaultsRequest{Namespace: &namespace}
 	}
 	return live, nil
 }

@@ -246,12 +246,22 @@ func liveService(ctx context.Context, s Step, arn string, asked *service) (*serv
 	}
 	for _, d := range v.Deployments {
 		if aws.ToString(d.Status) == "PRIMARY" {
-			live.ServiceConnectConfiguration = d.ServiceConnectConfiguration
+			live.ServiceConnectConfiguration = withoutDefault(d.ServiceConnectConfiguration, asked.ServiceConnectConfiguration)
 			live.VolumeConfigurations = d.VolumeConfigurations
 			live.VpcLatticeConfigurations = d.VpcLatticeConfigurations
 		}
 	}
 	return live, nil
+}
+
+// withoutDefault leaves the namespace out where that is the cluster's default one, which nobody has asked for.
+func withoutDefault(live, asked *types.ServiceConnectConfiguration) *types.ServiceConnectConfiguration {
+	if live == nil || asked == nil || asked.Namespace != nil {
+		return live
+	}
+	c := *live
+	c.Namespace = nil
+	return &c
 }
 
 func listServices(ctx context.Context, s Step, asked *service) ([]string, error) {

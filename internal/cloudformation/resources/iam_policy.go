@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"sort"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -183,7 +184,7 @@ func oldVersions(ctx context.Context, s Step, arn string) ([]types.PolicyVersion
 		return nil, err
 	}
 	old := slices.DeleteFunc(out.Versions, func(v types.PolicyVersion) bool { return v.IsDefaultVersion })
-	slices.SortFunc(old, func(a, b types.PolicyVersion) int { return aws.ToTime(b.CreateDate).Compare(aws.ToTime(a.CreateDate)) })
+	sort.Slice(old, func(i, j int) bool { return aws.ToTime(old[i].CreateDate).After(aws.ToTime(old[j].CreateDate)) })
 	return old, nil
 }
 

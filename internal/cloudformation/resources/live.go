@@ -49,27 +49,27 @@ type Other struct {
 // IsMissing reports whether an error says that a resource isn't there.
 func IsMissing(err error) bool { return isMissing(err) }
 
-func (k *kind[P]) IsReadable() bool { return k.live != nil }
+func (k *resource) IsReadable() bool { return k.live != nil }
 
-func (k *kind[P]) Live(ctx context.Context, s Step, id string, asked map[string]any) (now map[string]any, err error) {
+func (k *resource) Live(ctx context.Context, s Step, id string, asked map[string]any) (now map[string]any, err error) {
 	defer caught(&err)
 	if k.live == nil {
 		return nil, errors.New("resources of type " + k.name + " can't be read")
 	}
-	p, err := k.live(ctx, s, id, of[P](asked))
+	p, err := k.live(ctx, s, id, k.of(asked))
 	if err != nil {
 		return nil, err
 	}
 	return k.withoutWriteOnly(encode(reflect.ValueOf(p).Elem(), nil).(map[string]any)), nil
 }
 
-func (k *kind[P]) Written(properties map[string]any) map[string]any {
-	written, _ := encode(reflect.ValueOf(of[P](properties)).Elem(), properties).(map[string]any)
+func (k *resource) Written(properties map[string]any) map[string]any {
+	written, _ := encode(reflect.ValueOf(k.of(properties)).Elem(), properties).(map[string]any)
 	return k.withoutWriteOnly(written)
 }
 
-func (k *kind[P]) withoutWriteOnly(properties map[string]any) map[string]any {
-	for _, p := range propertiesOf(reflect.TypeFor[P]().Elem()) {
+func (k *resource) withoutWriteOnly(properties map[string]any) map[string]any {
+	for _, p := range propertiesOf(k.properties) {
 		if p.writeOnly {
 			delete(properties, p.name)
 		}
@@ -77,23 +77,23 @@ func (k *kind[P]) withoutWriteOnly(properties map[string]any) map[string]any {
 	return properties
 }
 
-func (k *kind[P]) IsUpdatable() bool { return k.update != nil }
+func (k *resource) IsUpdatable() bool { return k.update != nil }
 
-func (k *kind[P]) IsListable() bool { return k.list != nil }
+func (k *resource) IsListable() bool { return k.list != nil }
 
-func (k *kind[P]) List(ctx context.Context, s Step, asked map[string]any) (ids []string, err error) {
+func (k *resource) List(ctx context.Context, s Step, asked map[string]any) (ids []string, err error) {
 	defer caught(&err)
 	if k.list == nil {
 		return nil, errors.New("resources of type " + k.name + " can't be listed")
 	}
-	ids, err = k.list(ctx, s, of[P](asked))
+	ids, err = k.list(ctx, s, k.of(asked))
 	slices.Sort(ids)
 	return ids, err
 }
 
-func (k *kind[P]) Identifier() []string { return k.identifier }
+func (k *resource) Identifier() []string { return k.identifier }
 
-func (k *kind[P]) PhysicalID(identifier map[string]string) string {
+func (k *resource) PhysicalID(identifier map[string]string) string {
 	var values []string
 	for _, name := range k.identifier {
 		if identifier[name] == "" {
@@ -107,9 +107,9 @@ func (k *kind[P]) PhysicalID(identifier map[string]string) string {
 	return strings.Join(values, "|")
 }
 
-func (k *kind[P]) Named(identifier map[string]string) map[string]any {
+func (k *resource) Named(identifier map[string]string) map[string]any {
 	named := map[string]any{}
-	for _, p := range propertiesOf(reflect.TypeFor[P]().Elem()) {
+	for _, p := range propertiesOf(k.properties) {
 		if value, there := identifier[p.name]; there && slices.Contains(k.identifier, p.name) {
 			named[p.name] = value
 		}
@@ -117,7 +117,7 @@ func (k *kind[P]) Named(identifier map[string]string) map[string]any {
 	return named
 }
 
-func (k *kind[P]) Identify(ctx context.Context, s Step, id string, live map[string]any) (map[string]string, error) {
+func (k *resource) Identify(ctx context.Context, s Step, id string, live map[string]any) (map[string]string, error) {
 	values := map[string]string{}
 	if k.physical == "" {
 		for i, part := range strings.SplitN(id, "|", len(k.identifier)) {

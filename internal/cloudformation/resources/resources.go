@@ -102,8 +102,8 @@ type Made struct {
 	Attributes map[string]any // strings, and lists of them as []any
 }
 
-// kind is a resource type whose properties are a P, a pointer to a struct: the compiler makes one function for all pointers, and one for each
-// struct. Of a resource that isn't there, its functions return the error of the service that says so.
+// kind declares a resource type whose properties are a P, a pointer to a struct: the compiler makes one function for all pointers, and one for
+// each struct. Of a resource that isn't there, its functions return the error of the service that says so.
 type kind[P any] struct {
 	name       string
 	attributes []string
@@ -134,13 +134,57 @@ type kind[P any] struct {
 	settled func(ctx context.Context, s Step, id string, p P) (bool, error)
 }
 
+// resource is a type as it was declared, but for P. If each kind were a Type by itself, each would have all the methods once more: 0.9 MB.
+type resource struct {
+	kind[any]
+	properties reflect.Type // the struct
+}
+
 // known are all types by name. Their files add them.
 var known = map[string]Type{}
 
 // add adds a type to those that there are.
 func add[P any](k *kind[P]) Type {
-	known[k.name] = k
-	return k
+	r := declared(k)
+	known[r.name] = r
+	return r
+}
+
+func declared[P any](k *kind[P]) *resource {
+	r := &resource{properties: reflect.TypeFor[P]().Elem(), kind: kind[any]{
+		name: k.name, attributes: k.attributes, after: k.after, identifier: k.identifier, physical: k.physical,
+		create: func(ctx context.Context, s Step, p any) (string, error) { return k.create(ctx, s, p.(P)) },
+		delete: func(ctx context.Context, s Step, id string, p any) error { return k.delete(ctx, s, id, p.(P)) },
+	}}
+	if k.check != nil {
+		r.check = func(p any) []string { return k.check(p.(P)) }
+	}
+	if k.id != nil {
+		r.id = func(s Step, p any) string { return k.id(s, p.(P)) }
+	}
+	if k.find != nil {
+		r.find = func(ctx context.Context, s Step, p any) (string, error) { return k.find(ctx, s, p.(P)) }
+	}
+	if k.update != nil {
+		r.update = func(ctx context.Context, s Step, id string, before, after any) error {
+			return k.update(ctx, s, id, before.(P), after.(P))
+		}
+	}
+	if k.read != nil {
+		r.read = func(ctx context.Context, s Step, id string, p any) (Made, error) { return k.read(ctx, s, id, p.(P)) }
+	}
+	if k.live != nil {
+		r.live = func(ctx context.Context, s Step, id string, asked any) (any, error) {
+			return k.live(ctx, s, id, asked.(P))
+		}
+	}
+	if k.list != nil {
+		r.list = func(ctx context.Context, s Step, asked any) ([]string, error) { return k.list(ctx, s, asked.(P)) }
+	}
+	if k.settled != nil {
+		r.settled = func(ctx context.Context, s Step, id string, p any) (bool, error) { return k.settled(ctx, s, id, p.(P)) }
+	}
+	return r
 }
 
 // Lookup returns the type with a name, or nil.
@@ -150,13 +194,13 @@ func Lookup(name string) Type { return known[name] }
 func Names() []string { return slices.Sorted(maps.Keys(known)) }
 
 // of returns properties that were checked before.
-func of[P any](properties map[string]any) P {
-	p := reflect.New(reflect.TypeFor[P]().Elem())
+func (k *resource) of(properties map[string]any) any {
+	p := reflect.New(k.properties)
 	decode(properties, p.Elem())
-	return p.Interface().(P)
+	return p.Interface()
 }
 
-func (k *kind[P]) Check(resource string, properties map[string]any) error {
+func (k *resource) Check(resource string, properties map[string]any) error {
 	faults := k.faults(new(decoder), properties)
 	if len(faults) == 0 {
 		return nil
@@ -164,20 +208,20 @@ func (k *kind[P]) Check(resource string, properties map[string]any) error {
 	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
 }
 
-func (k *kind[P]) CheckDesired(properties map[string]any) []string {
+func (k *resource) CheckDesired(properties map[string]any) []string {
 	return k.faults(&decoder{strict: true}, properties)
 }
 
-func (k *kind[P]) faults(d *decoder, properties map[string]any) []string {
-	p := reflect.New(reflect.TypeFor[P]().Elem())
+func (k *resource) faults(d *decoder, properties map[string]any) []string {
+	p := reflect.New(k.properties)
 	faults := d.decode(properties, p.Elem())
 	if len(faults) > 0 || k.check == nil {
 		return faults
 	}
-	return k.check(p.Interface().(P))
+	return k.check(p.Interface())
 }
 
-func (k *kind[P]) Attributes() []string { return k.attributes }
+func (k *resource) Attributes() []string { return k.attributes }
 
 // AttributeOf returns the one of a type's attributes that stands for a name, or "".
 func AttributeOf(t Type, name string) string {
@@ -190,15 +234,15 @@ func AttributeOf(t Type, name string) string {
 	return ""
 }
 
-func (k *kind[P]) After() []string { return k.after }
+func (k *resource) After() []string { return k.after }
 
-func (k *kind[P]) HasTags() bool {
-	f, has := reflect.TypeFor[P]().Elem().FieldByName("Tags")
+func (k *resource) HasTags() bool {
+	f, has := k.properties.FieldByName("Tags")
 	return has && f.Type == reflect.TypeFor[[]Tag]()
 }
 
-func (k *kind[P]) Changes(before, after map[string]any) (changes []plan.Change) {
-	a, b := reflect.ValueOf(of[P](before)).Elem(), reflect.ValueOf(of[P](after)).Elem()
+func (k *resource) Changes(before, after map[string]any) (changes []plan.Change) {
+	a, b := reflect.ValueOf(k.of(before)).Elem(), reflect.ValueOf(k.of(after)).Elem()
 	for _, p := range propertiesOf(a.Type()) {
 		if !reflect.DeepEqual(a.FieldByIndex(p.index).Interface(), b.FieldByIndex(p.index).Interface()) {
 			changes = append(changes, plan.Change{Name: p.name, Replaces: p.createOnly || k.update == nil})
@@ -207,28 +251,28 @@ func (k *kind[P]) Changes(before, after map[string]any) (changes []plan.Change) 
 	return changes
 }
 
-func (k *kind[P]) ID(s Step, properties map[string]any) string {
+func (k *resource) ID(s Step, properties map[string]any) string {
 	if k.id == nil {
 		return ""
 	}
-	return k.id(s, of[P](properties))
+	return k.id(s, k.of(properties))
 }
 
-func (k *kind[P]) Exists(ctx context.Context, s Step, id string, properties map[string]any) (is bool, err error) {
+func (k *resource) Exists(ctx context.Context, s Step, id string, properties map[string]any) (is bool, err error) {
 	defer caught(&err)
 	if k.read == nil {
 		return false, nil
 	}
-	_, err = k.read(ctx, s, id, of[P](properties))
+	_, err = k.read(ctx, s, id, k.of(properties))
 	if isMissing(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-func (k *kind[P]) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
+func (k *resource) Create(ctx context.Context, s Step, properties map[string]any) (id string, err error) {
 	defer caught(&err)
-	p := of[P](properties)
+	p := k.of(properties)
 	if k.find != nil && !s.Since.IsZero() {
 		if id, err := k.find(ctx, s, p); err != nil {
 			return "", err
@@ -239,42 +283,42 @@ func (k *kind[P]) Create(ctx context.Context, s Step, properties map[string]any)
 	return k.create(ctx, s, p)
 }
 
-func (k *kind[P]) Complete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
+func (k *resource) Complete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
 	defer caught(&err)
 	if k.update == nil {
 		return nil
 	}
-	return k.update(ctx, s, id, of[P](nil), of[P](properties))
+	return k.update(ctx, s, id, k.of(nil), k.of(properties))
 }
 
-func (k *kind[P]) Read(ctx context.Context, s Step, id string, properties map[string]any) (made Made, err error) {
+func (k *resource) Read(ctx context.Context, s Step, id string, properties map[string]any) (made Made, err error) {
 	defer caught(&err)
 	if k.read == nil {
 		return Made{Ref: id}, nil
 	}
-	made, err = k.read(ctx, s, id, of[P](properties))
+	made, err = k.read(ctx, s, id, k.of(properties))
 	if made.Ref == "" {
 		made.Ref = id
 	}
 	return made, err
 }
 
-func (k *kind[P]) Update(ctx context.Context, s Step, id string, before, after map[string]any) (err error) {
+func (k *resource) Update(ctx context.Context, s Step, id string, before, after map[string]any) (err error) {
 	defer caught(&err)
-	return k.update(ctx, s, id, of[P](before), of[P](after))
+	return k.update(ctx, s, id, k.of(before), k.of(after))
 }
 
-func (k *kind[P]) Settled(ctx context.Context, s Step, id string, properties map[string]any) (is bool, err error) {
+func (k *resource) Settled(ctx context.Context, s Step, id string, properties map[string]any) (is bool, err error) {
 	defer caught(&err)
 	if k.settled == nil {
 		return true, nil
 	}
-	return k.settled(ctx, s, id, of[P](properties))
+	return k.settled(ctx, s, id, k.of(properties))
 }
 
-func (k *kind[P]) Delete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
+func (k *resource) Delete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
 	defer caught(&err)
-	err = k.delete(ctx, s, id, of[P](properties))
+	err = k.delete(ctx, s, id, k.of(properties))
 	switch {
 	case isMissing(err):
 		return nil

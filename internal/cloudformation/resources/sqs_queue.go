@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -186,7 +187,8 @@ func liveQueue(ctx context.Context, s Step, url string, _ *queue) (*queue, error
 			is[name] = value
 		}
 	}
-	live := of[*queue](is)
+	live := new(queue)
+	decode(is, reflect.ValueOf(live).Elem())
 	live.RedrivePolicy, live.RedriveAllowPolicy = parsed(some(out.Attributes["RedrivePolicy"])), parsed(some(out.Attributes["RedriveAllowPolicy"]))
 	live.Tags = ownTagMap(tags.Tags)
 	return live, nil

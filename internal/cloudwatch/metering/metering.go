@@ -118,6 +118,10 @@ func (m *Meter) put() error {
 type dimensions []metrics.Dimension
 
 func (m *Meter) add(namespace, name, unit string, value float64, by ...dimensions) {
+	m.addSet(namespace, name, unit, metrics.One(value), by...)
+}
+
+func (m *Meter) addSet(namespace, name, unit string, set metrics.Set, by ...dimensions) {
 	for _, d := range by {
 		metric := metrics.NewMetric(namespace, name, d...)
 		key := metric.Key() + "\x00" + unit
@@ -126,7 +130,7 @@ func (m *Meter) add(namespace, name, unit string, value float64, by ...dimension
 			s = &sum{metric: metric, unit: unit}
 			m.sums[key] = s
 		}
-		s.set.Add(metrics.One(value))
+		s.set.Add(set)
 	}
 }
 
@@ -162,6 +166,12 @@ func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.Ta
 	row := taskOn(v, instance, t.TaskArn)
 	if row == nil {
 		return
+	}
+	for i := range t.ServiceConnect {
+		m.connect(v, row, &t.ServiceConnect[i])
+	}
+	if len(t.ContainerMetrics) == 0 && len(t.ServiceConnect) > 0 {
+		return // its containers weren't sampled
 	}
 	var cpu, memory float64 // units, MiB
 	for _, c := range t.ContainerMetrics {

@@ -3,6 +3,7 @@ package metrics
 import (
 	"maps"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -47,7 +48,7 @@ func (s *Store) idle(now int64) []idleMetric {
 			idle = append(idle, idleMetric{m, m.last})
 		}
 	}
-	slices.SortFunc(idle, func(a, b idleMetric) int { return int(a.heard - b.heard) })
+	sort.Slice(idle, func(i, j int) bool { return idle[i].heard < idle[j].heard })
 	return idle
 }
 

@@ -3,10 +3,9 @@
 package prefixlist
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
+	"sort"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
@@ -33,7 +32,7 @@ func All(region string) []types.PrefixList {
 			Cidrs:          []string{block},
 		})
 	}
-	slices.SortFunc(all, func(a, b types.PrefixList) int { return cmp.Compare(*a.PrefixListId, *b.PrefixListId) })
+	sort.Slice(all, func(i, j int) bool { return *all[i].PrefixListId < *all[j].PrefixListId })
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -119,8 +120,9 @@ func (p peers) rules() []Rule {
 			out = append(out, Rule{Protocol: t.protocol, From: t.from, To: t.to, Peers: blocks})
 		}
 	}
-	slices.SortFunc(out, func(a, b Rule) int {
-		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	sort.Slice(out, func(i, j int) bool {
+		a, b := &out[i], &out[j]
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) < 0
 	})
 	return out
 }

@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -45,7 +46,10 @@ func (p Policy) Expired(images []Image, now time.Time) (all []Expired) {
 	decided := map[string]bool{}
 	for _, r := range p.Rules {
 		selected := slices.DeleteFunc(slices.Clone(images), func(i Image) bool { return !r.selects(i) })
-		slices.SortFunc(selected, func(a, b Image) int { return cmp.Or(a.Pushed.Compare(b.Pushed), cmp.Compare(a.Digest, b.Digest)) })
+		sort.Slice(selected, func(i, j int) bool {
+			a, b := &selected[i], &selected[j]
+			return cmp.Or(a.Pushed.Compare(b.Pushed), cmp.Compare(a.Digest, b.Digest)) < 0
+		})
 		for n, i := range selected {
 			if r.ends(i, int64(len(selected)-n), now) && !decided[i.Digest] && !i.Listed {
 				all = append(all, Expired{i, r.Priority})

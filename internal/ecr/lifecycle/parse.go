@@ -1,12 +1,12 @@
 package lifecycle
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -51,7 +51,7 @@ func Parse(text string) (Policy, error) {
 		}
 		p.Rules = append(p.Rules, r)
 	}
-	slices.SortFunc(p.Rules, func(a, b Rule) int { return cmp.Compare(a.Priority, b.Priority) })
+	sort.Slice(p.Rules, func(i, j int) bool { return p.Rules[i].Priority < p.Rules[j].Priority })
 	return p, p.check()
 }
 

@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // Size is what an instance has for tasks, or what a task needs of one.
@@ -70,8 +71,9 @@ func ScaleIn(from, to int) int { return max(to, from-max(1, from/2)) }
 // pack counts the instances that the tasks fill if each goes to the first one with room. It skips tasks too large for any.
 func pack(tasks []Size, instance Size) int {
 	tasks = slices.DeleteFunc(slices.Clone(tasks), func(t Size) bool { return !instance.holds(t) })
-	slices.SortFunc(tasks, func(a, b Size) int {
-		return cmp.Or(cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.MemoryMiB, a.MemoryMiB))
+	sort.Slice(tasks, func(i, j int) bool {
+		a, b := &tasks[i], &tasks[j]
+		return cmp.Or(cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.MemoryMiB, a.MemoryMiB)) < 0
 	})
 	var free []Size
 	for _, t := range tasks {

@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The names of Cloud Map, which nodes answer to their tasks.
+// The names of Cloud Map, which nodes answer to their tasks, and the endpoints of Service Connect, which their proxies reach.
 
 const (
 	// namesPause is the least time between two looks for names that have changed, so that tasks that come and go together are told together.
@@ -86,7 +86,7 @@ func (n *toldNames) zones(v *state.View) (zones []acs.Zone, news bool) {
 func (n *toldNames) compare(v *state.View) (changed []*state.DiscoveryService, gone []string) {
 	there := 0
 	for row := range v.DiscoveryServices.All() {
-		if row.DNS == nil {
+		if row.DNS == nil && row.Endpoint == nil {
 			continue
 		}
 		there++
@@ -136,17 +136,22 @@ func (n *toldNames) note(v *state.View, changed []*state.DiscoveryService, gone 
 // named returns a service as nodes answer its name.
 func named(v *state.View, row *state.DiscoveryService) acs.NamedService {
 	out := acs.NamedService{
-		ID:       row.ID,
-		Name:     fullName(v, row),
-		Weighted: row.DNS.RoutingPolicy == types.RoutingPolicyWeighted,
-		Records:  map[string]uint32{},
+		ID:      row.ID,
+		Name:    fullName(v, row),
+		Records: map[string]uint32{},
 	}
-	for _, r := range row.DNS.DnsRecords {
-		out.Records[string(r.Type)] = uint32(aws.ToInt64(r.TTL))
+	if row.DNS != nil {
+		out.Weighted = row.DNS.RoutingPolicy == types.RoutingPolicyWeighted
+		for _, r := range row.DNS.DnsRecords {
+			out.Records[string(r.Type)] = uint32(aws.ToInt64(r.TTL))
+		}
 	}
 	for i := range v.InstancesOf(row.ID) {
 		if len(out.Instances) == maxNamed {
 			break
+		}
+		if row.Endpoint != nil && i.Task == "" {
+			continue // a proxy passes requests to nobody but tasks
 		}
 		port, _ := strconv.ParseUint(i.Attributes[state.AttributePort], 10, 16) //nolint:errcheck // without records for it, it may be anything
 		out.Instances = append(out.Instances, acs.NamedInstance{

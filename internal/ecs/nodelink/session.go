@@ -44,7 +44,10 @@ type session struct {
 	// rulesPause is how long they wait, at least.
 	rulesPause time.Duration
 	names      toldNames
+	prefetch   toldImages
 	doomed     map[string]bool // volumes that the node was told to delete
+	// drained is when the first of the tasks that drain may be told to stop; zero if none drains.
+	drained time.Time
 }
 
 // serveACS runs a node's session for as long as its web socket is open.
@@ -141,6 +144,9 @@ func (s *session) sendUpdates(ctx context.Context) error {
 		if err := s.sendVolumes(ctx, v); err != nil {
 			return err
 		}
+		if err := s.sendPrefetch(ctx, v); err != nil {
+			return err
+		}
 		if err := s.renewCredentials(ctx, v); err != nil {
 			return err
 		}
@@ -154,21 +160,28 @@ func (s *session) sendUpdates(ctx context.Context) error {
 }
 
 // wait returns when the store has changed or a heartbeat was due, or when rules or names are late. The heartbeat is also when
-// unacknowledged messages are looked at again. Rules or names that have changed may have to wait a little.
+// unacknowledged messages are looked at again. Rules or names that have changed, and stops, may have to wait a little.
 func (s *session) wait(ctx context.Context, v *state.View, beat <-chan time.Time) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	var due <-chan time.Time
+	var due, drained <-chan time.Time
 	switch {
 	case s.names.late:
 		due = time.After(namesPause)
 	case s.late:
 		due = time.After(s.rulesPause)
+	case s.prefetch.late:
+		due = time.After(prefetchPause)
+	}
+	if !s.drained.IsZero() {
+		drained = time.After(s.drained.Sub(s.link.opts.Now()))
 	}
 	select {
 	case <-v.ChangedCh(watching):
 		return ctx.Err()
 	case <-due:
+		return nil
+	case <-drained:
 		return nil
 	case <-beat:
 		return s.sendHeartbeat(ctx)

@@ -40,6 +40,8 @@ func (s *session) unsentTasks(v *state.View) []*state.Task {
 	defer s.mu.Unlock()
 	var due []*state.Task
 	rows := 0
+	now := s.link.opts.Now()
+	s.drained = time.Time{}
 	for t := range v.Tasks.By(state.TasksByInstance, s.instance) {
 		rows++
 		if s.settled[t] {
@@ -50,7 +52,11 @@ func (s *session) unsentTasks(v *state.View) []*state.Task {
 		case desired == "":
 			delete(s.sent, *t.TaskArn)
 			s.settled[t] = true
-		case last == nil || last.desired != desired || !last.acked && s.link.opts.Now().Sub(last.at) >= s.link.opts.Resend:
+		case desired == "STOPPED" && drainsUntil(t).After(now):
+			if until := drainsUntil(t); s.drained.IsZero() || until.Before(s.drained) {
+				s.drained = until
+			}
+		case last == nil || last.desired != desired || !last.acked && now.Sub(last.at) >= s.link.opts.Resend:
 			due = append(due, t)
 		case last.acked:
 			s.settled[t] = true
@@ -115,6 +121,7 @@ func (s *session) payload(v *state.View, t *state.Task) (acs.Task, error) {
 	pinImages(&p, v.RevisionOf(t))
 	addAccessPoints(&p, v)
 	if p.DesiredStatus == "RUNNING" {
+		p.ServiceConnect = serviceConnect(v, t, td)
 		p.RoleCredentials = s.grant(t, td, acs.TaskRole)
 		p.ExecutionRoleCredentials = s.grant(t, td, acs.ExecutionRole)
 		p.NetworkRules = s.newResolver(v).of(t)

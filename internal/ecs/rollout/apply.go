@@ -325,6 +325,7 @@ func (s *step) rollBack(to *state.Deployment, by string) {
 	s.row.CapacityProviderStrategy = d.CapacityProviderStrategy
 	s.row.ServiceConnect = d.ServiceConnectConfiguration
 	s.row.Volumes = d.VolumeConfigurations
+	s.tx.PublishEndpoints(d.Connect)
 	s.row.LoadBalancers = notNil(d.LoadBalancers)
 	s.row.ServiceRegistries = notNil(d.ServiceRegistries)
 	s.event("rolling back to deployment " + *d.Id + ".")

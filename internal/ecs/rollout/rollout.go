@@ -319,6 +319,7 @@ func (l *Loop) step(tx *state.Tx, arn string) *step {
 		s.run()
 	}
 	if s.changed {
+		dropEndpoints(tx, old, s.row)
 		tx.Services.Put(s.row)
 	}
 	return s

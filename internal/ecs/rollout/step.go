@@ -323,6 +323,7 @@ func (s *step) launch() *scheduler.Launch {
 		Constraints:    s.row.PlacementConstraints,
 		Strategy:       strategy,
 		Registry:       s.registry(d, td),
+		Connect:        d.Connect,
 		Now:            s.now,
 	}
 }

@@ -33,6 +33,7 @@ type Launch struct {
 	Strategy       []types.PlacementStrategy
 	Volumes        []state.TaskVolume
 	Registry       *state.TaskRegistry // where the task is registered in Cloud Map, or nil
+	Connect        *state.TaskConnect  // how it takes part in Service Connect, or nil
 	// CapacityProvider is the provider that the task belongs to; "" leaves it to the launch type.
 	CapacityProvider string
 	// MayWait applies if the task's capacity provider has managed scaling. If there is no room, the task is then
@@ -57,6 +58,7 @@ func (l *Launch) request() Request {
 		CapacityProvider: l.CapacityProvider,
 		Exec:             l.Exec,
 		Volumes:          l.Volumes,
+		Connect:          l.Connect != nil,
 	}
 }
 
@@ -212,6 +214,7 @@ func requestOf(td *state.TaskDefinition, t *state.Task) Request {
 		CapacityProvider: aws.ToString(t.CapacityProviderName),
 		Exec:             t.EnableExecuteCommand,
 		Volumes:          t.Volumes,
+		Connect:          t.Connect != nil,
 		TaskArn:          *t.TaskArn,
 	}
 }
@@ -261,7 +264,7 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement, now
 // newTask builds a task as ECS shows it right after RunTask.
 func newTask(l *Launch, id string) *state.Task {
 	now := l.Now
-	t := &state.Task{ServiceArn: l.ServiceArn, Registry: l.Registry, Volumes: l.Volumes, Task: types.Task{
+	t := &state.Task{ServiceArn: l.ServiceArn, Registry: l.Registry, Connect: l.Connect, Volumes: l.Volumes, Task: types.Task{
 		Attachments:          []types.Attachment{},
 		Attributes:           []types.Attribute{},
 		ClusterArn:           &l.ClusterArn,

@@ -158,6 +158,7 @@ type Request struct {
 	CapacityProvider string
 	Exec             bool // commands can be executed in the task
 	Volumes          []state.TaskVolume
+	Connect          bool // it takes part in Service Connect
 	// TaskArn is the task's, if it waits. Room may be kept for it.
 	TaskArn string
 }
@@ -235,6 +236,10 @@ func makesVolumes(v state.TaskVolume) string {
 	return acs.ManagedVolumes + "." + v.FileSystem
 }
 
+// connects is the attribute of instances whose agent has a proxy for Service Connect. It isn't AWS's ecs.capability.service-connect-v1, which
+// Amazon's agent has where its own proxy is installed: that one has a protocol of its own, which Pintle doesn't speak.
+const connects = "pintle.service-connect"
+
 // request converts a task for package placement.
 func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	req := &placement.Request{
@@ -254,6 +259,9 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	}
 	for _, v := range r.Volumes {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: makesVolumes(v)})
+	}
+	if r.Connect {
+		req.Attributes = append(req.Attributes, placement.Attribute{Name: connects})
 	}
 	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: memberOfProvider(p)})

@@ -1,9 +1,11 @@
 package scheduler
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/ecs/placement"
 	"github.com/pintle/pintle/internal/ecs/query"
@@ -12,6 +14,21 @@ import (
 
 // Subject presents a container instance to the cluster query language.
 func Subject(v *state.View, row *state.ContainerInstance) query.Subject { return subject{v, row} }
+
+// Suits reports whether a container instance has the attributes that a definition's tasks need, and meets the constraints of the kind memberOf.
+func Suits(v *state.View, row *state.ContainerInstance, td *state.TaskDefinition, constraints []types.PlacementConstraint) bool {
+	for _, a := range td.RequiredAttributes() {
+		value, ok := subject{v, row}.Attribute(*a.Name)
+		if !ok || a.Value != nil && value != *a.Value {
+			return false
+		}
+	}
+	w := state.Waiting{Constraints: constraints}
+	return !slices.ContainsFunc(w.MemberOf(td), func(expression string) bool {
+		q, err := query.Parse(expression)
+		return err != nil || !q.Eval(subject{v, row})
+	})
+}
 
 type subject struct {
 	view *state.View

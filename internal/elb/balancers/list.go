@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -49,8 +49,9 @@ func (l *Loop) List() []report.Listener {
 			out = append(out, one)
 		}
 	}
-	slices.SortFunc(out, func(a, b report.Listener) int {
-		return cmp.Or(strings.Compare(a.LoadBalancer, b.LoadBalancer), a.Port-b.Port, strings.Compare(a.Process, b.Process))
+	sort.Slice(out, func(i, j int) bool {
+		a, b := &out[i], &out[j]
+		return cmp.Or(strings.Compare(a.LoadBalancer, b.LoadBalancer), a.Port-b.Port, strings.Compare(a.Process, b.Process)) < 0
 	})
 	return out
 }

@@ -1,11 +1,12 @@
 package carrier
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net"
 	"reflect"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -93,11 +94,9 @@ func (f *Carrier) report() report.Report {
 			Drained: t.Drained,
 		})
 	}
-	slices.SortFunc(r.Targets, func(a, b report.Target) int {
-		if n := strings.Compare(a.Group+" "+a.ID, b.Group+" "+b.ID); n != 0 {
-			return n
-		}
-		return a.Port - b.Port
+	sort.Slice(r.Targets, func(i, j int) bool {
+		a, b := &r.Targets[i], &r.Targets[j]
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.ID, b.ID), a.Port-b.Port) < 0
 	})
 	return r
 }

@@ -10,7 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
+	"sort"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
@@ -247,7 +247,7 @@ func (s *Store) Groups() []Group {
 	for _, g := range s.groups {
 		out = append(out, g.describe())
 	}
-	slices.SortFunc(out, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"syscall"
 	"time"
 
@@ -42,7 +42,7 @@ func (c *Cache) entries() (all []entry) {
 			})
 		}
 	}
-	slices.SortFunc(all, func(a, b entry) int { return a.used.Compare(b.used) })
+	sort.Slice(all, func(i, j int) bool { return all[i].used.Before(all[j].used) })
 	return all
 }
 

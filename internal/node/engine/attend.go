@@ -25,7 +25,7 @@ func (t *task) attend(name, netns string) error {
 	if t.engine.opts.Attend == nil || netns == "" || t.attended.stop[name] != nil {
 		return nil
 	}
-	stop, err := t.engine.opts.Attend(netns, new(t.payload()))
+	stop, err := t.engine.opts.Attend(netns, new(t.payload()), name)
 	if err != nil {
 		return fmt.Errorf("serve the container's metadata and credentials: %w", err)
 	}

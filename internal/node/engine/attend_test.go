@@ -44,7 +44,7 @@ func TestNobodyIsWarnedOfTheDead(t *testing.T) {
 		}, func(o *Options) {
 			o.Runtime = brief{o.Runtime.(*agent), &questions}
 			o.Log = slog.New(slog.NewTextHandler(&log, nil))
-			o.Attend = func(string, *acs.Task) (func(), error) { return nil, errors.New("no such file or directory") }
+			o.Attend = func(string, *acs.Task, string) (func(), error) { return nil, errors.New("no such file or directory") }
 		})
 	}
 }

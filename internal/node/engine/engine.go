@@ -59,8 +59,11 @@ type Options struct {
 	Networks  Networks
 	Address   string
 	Connected func(taskArn string, n Network)
-	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing.
-	Attend func(netns string, task *acs.Task) (stop func(), err error)
+	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing. The name is
+	// that of the container whose namespace it is, or "" for the whole task's.
+	Attend func(netns string, task *acs.Task, container string) (stop func(), err error)
+	// Hosts are what a task's containers find in /etc/hosts besides their own, as name:address; nil is nothing.
+	Hosts func(task *acs.Task) []string
 	// NameServer returns the address at which the agent answers names in the namespaces that it attends, or "" if it answers none.
 	NameServer func() string
 	// Restrict makes what a task's security groups let pass hold in a network namespace, with the ports that its container publishes in
@@ -85,7 +88,9 @@ type Engine struct {
 	opts   Options
 	ledger *ledger
 	images *images
-	write  func(path string, r *Record) error // Record.write, except in tests
+
+	prefetcher *prefetcher
+	write      func(path string, r *Record) error // Record.write, except in tests
 
 	healthNews atomic.Bool // whether a container's health has changed and nobody has asked since
 
@@ -120,7 +125,7 @@ func Open(opts Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), images: images, tasks: map[string]*task{}, tokens: map[string]*task{},
-		damaged: map[string]string{}, tidied: make(chan struct{}), cleared: make(chan struct{}),
+		damaged: map[string]string{}, tidied: make(chan struct{}), cleared: make(chan struct{}), prefetcher: newPrefetcher(),
 		write: func(path string, r *Record) error { return r.write(path) },
 	}
 	return e, e.readRecords()
@@ -176,6 +181,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	orphans := e.adopt(ctx, found)
 	e.running.Go(func() { e.removeOrphans(ctx, orphans) })
+	e.running.Go(func() { e.prefetch(ctx) })
 	e.sweep(ctx)
 	e.mu.Lock()
 	e.ctx = nil // tasks from now on are the next agent's

@@ -126,6 +126,28 @@ func (i *images) remove(ref string, do func() error) error {
 		i.mu.Unlock()
 		return nil
 	}
+	return i.removeLocked(ref, do)
+}
+
+// takeBack removes an image that was brought here at a time, unless a task has begun to use it since.
+func (i *images) takeBack(ref string, at time.Time, do func() error) error {
+	i.mu.Lock()
+	if !i.used[ref].Equal(at) || i.going[ref] != nil {
+		i.mu.Unlock()
+		return nil
+	}
+	return i.removeLocked(ref, do)
+}
+
+// lastUse returns when an image was used last.
+func (i *images) lastUse(ref string) time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.used[ref]
+}
+
+// removeLocked removes an image; who uses it waits for that. The caller holds mu, which it gives up.
+func (i *images) removeLocked(ref string, do func() error) error {
 	gone := make(chan struct{})
 	i.going[ref] = gone
 	i.mu.Unlock()

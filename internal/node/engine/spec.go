@@ -54,13 +54,18 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	var ports []Port
 	s.Network, ports, err = t.network(c)
 	s.DNS = t.nameServers(s)
+	if t.engine.opts.Hosts != nil && hasNetwork(s) {
+		s.ExtraHosts = append(t.engine.opts.Hosts(&t.rec.Task), s.ExtraHosts...)
+	}
 	return s, ports, err
 }
 
+// hasNetwork reports whether a container has a network of its own, or its task's, in which the agent serves it.
+func hasNetwork(s *runtime.Spec) bool { return s.Network.Mode == "netns" || s.Network.Mode == "bridge" }
+
 // nameServers returns a container's own name servers, or else the agent, where that answers names.
 func (t *task) nameServers(s *runtime.Spec) []string {
-	hasNetwork := s.Network.Mode == "netns" || s.Network.Mode == "bridge"
-	if len(s.DNS) > 0 || !hasNetwork || t.engine.opts.NameServer == nil {
+	if len(s.DNS) > 0 || !hasNetwork(s) || t.engine.opts.NameServer == nil {
 		return s.DNS
 	}
 	if at := t.engine.opts.NameServer(); at != "" {

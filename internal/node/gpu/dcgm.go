@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -166,7 +167,10 @@ func newExported(all map[string]*metrics) (*exported, error) {
 		})
 		e.driver = m.first.Label("DCGM_FI_DRIVER_VERSION")
 	}
-	slices.SortFunc(e.devices, func(a, b acs.GPUDevice) int { return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID)) })
+	sort.Slice(e.devices, func(i, j int) bool {
+		a, b := &e.devices[i], &e.devices[j]
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID)) < 0
+	})
 	return e, nil
 }
 

@@ -23,17 +23,20 @@ type Names struct {
 	zones    []acs.Zone
 	services map[string]acs.NamedService // by id
 	heard    map[string]bool             // the services that the open connection has told of
+	changed  chan struct{}               // closed and replaced when something was learned
 }
 
 // kept is what the file has.
 type kept struct {
 	Zones    []acs.Zone
 	Services []acs.NamedService
+	// Unused means that there has been no zone yet, but only endpoints of Service Connect.
+	Unused bool `json:",omitempty"`
 }
 
 // Load returns the names that the file at a path has, or none.
 func Load(path string) (*Names, error) {
-	n := &Names{path: path, services: map[string]acs.NamedService{}, heard: map[string]bool{}}
+	n := &Names{path: path, services: map[string]acs.NamedService{}, heard: map[string]bool{}, changed: make(chan struct{})}
 	var k kept
 	err := file.ReadJSON(path, &k)
 	if errors.Is(err, os.ErrNotExist) {
@@ -43,7 +46,9 @@ func Load(path string) (*Names, error) {
 	for _, s := range k.Services {
 		n.services[s.ID] = s
 	}
-	n.known.Store(newDirectory(n.zones, n.services))
+	if !k.Unused {
+		n.known.Store(newDirectory(n.zones, n.services))
+	}
 	return n, err
 }
 
@@ -76,15 +81,27 @@ func (n *Names) Learn(m *acs.PintleNames) error {
 			}
 		}
 	}
-	if len(n.zones) == 0 && !n.InUse() {
-		return nil
+	close(n.changed)
+	n.changed = make(chan struct{})
+	if len(n.zones) > 0 || n.InUse() {
+		n.known.Store(newDirectory(n.zones, n.services))
 	}
-	n.known.Store(newDirectory(n.zones, n.services))
-	k := kept{Zones: n.zones}
+	k := kept{Zones: n.zones, Unused: !n.InUse()}
 	for _, s := range n.services {
 		k.Services = append(k.Services, s)
 	}
 	return file.WriteJSON(n.path, k, false) // after a crash of the machine there are no tasks to ask for them
+}
+
+// Instances returns the instances of the services with these ids, and a channel that is closed once something has been learned since.
+func (n *Names) Instances(ids []string) (of map[string][]acs.NamedInstance, changed <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	of = map[string][]acs.NamedInstance{}
+	for _, id := range ids {
+		of[id] = n.services[id].Instances
+	}
+	return of, n.changed
 }
 
 // directory is all names at one moment. It never changes.
@@ -106,7 +123,7 @@ func newDirectory(zones []acs.Zone, services map[string]acs.NamedService) *direc
 		d.names[strings.ToLower(z.Name)] = entry{}
 	}
 	for _, s := range services {
-		if len(s.Instances) == 0 {
+		if len(s.Instances) == 0 || len(s.Records) == 0 {
 			continue // it has no records, so the name isn't there
 		}
 		name := strings.ToLower(s.Name)

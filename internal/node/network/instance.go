@@ -31,7 +31,7 @@ func ListenInstance(netnsPath string) (l net.Listener, err error) {
 		if err != nil {
 			return err
 		}
-		err = redirect(int(ns), "pintle-instance", address, 80, MetadataPort, unix.IPPROTO_TCP)
+		err = redirect(int(ns), "pintle-instance", redirection{address, 80, MetadataPort, []byte{unix.IPPROTO_TCP}})
 		if err == nil {
 			err = h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())})
 		}

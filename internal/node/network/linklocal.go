@@ -39,7 +39,7 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 		if metadata, api, err = listenIn(ns); err != nil {
 			return err
 		}
-		err := redirect(int(ns), "pintle", address, 80, MetadataPort, unix.IPPROTO_TCP)
+		err := redirect(int(ns), "pintle", redirection{address, 80, MetadataPort, []byte{unix.IPPROTO_TCP}})
 		if err == nil {
 			err = h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())})
 		}
@@ -108,7 +108,7 @@ func ListenNames(netnsPath string) (udp net.PacketConn, tcp net.Listener, err er
 			return err
 		}
 		tcp = netutil.LimitListener(tcp, maxOpen)
-		if err := redirect(int(ns), "pintle-names", address, 53, NamesPort, unix.IPPROTO_UDP, unix.IPPROTO_TCP); err != nil {
+		if err := redirect(int(ns), "pintle-names", redirection{address, 53, NamesPort, []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP}}); err != nil {
 			return errors.Join(err, udp.Close(), tcp.Close())
 		}
 		return nil

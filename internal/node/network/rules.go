@@ -76,9 +76,15 @@ func guardBridge(subnet netip.Prefix) error {
 	return c.Flush()
 }
 
-// redirect sends what a namespace's own processes send to one port of an address, by some protocols, to another port. It rewrites the table
-// with this name in that namespace.
-func redirect(netns int, name string, address netip.Addr, from, to uint16, protocols ...byte) error {
+// redirection leads what is sent to one port of an address, by some protocols, to another port.
+type redirection struct {
+	address   netip.Addr
+	from, to  uint16
+	protocols []byte
+}
+
+// redirect redirects what a namespace's own processes send. It rewrites the table with this name in that namespace.
+func redirect(netns int, name string, all ...redirection) error {
 	c, err := nftables.New(nftables.WithNetNSFd(netns))
 	if err != nil {
 		return err
@@ -92,18 +98,20 @@ func redirect(netns int, name string, address netip.Addr, from, to uint16, proto
 		Hooknum:  nftables.ChainHookOutput,
 		Priority: nftables.ChainPriorityNATDest,
 	})
-	for _, protocol := range protocols {
-		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
-			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
-			equals([]byte{protocol}),
-			load(expr.PayloadBaseNetworkHeader, destinationAddress, 4),
-			equals(address.AsSlice()),
-			load(expr.PayloadBaseTransportHeader, 2, 2), // destination port
-			equals(binaryutil.BigEndian.PutUint16(from)),
-			&expr.Immediate{Register: register, Data: address.AsSlice()},
-			&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(to)},
-			&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: second},
-		}})
+	for _, r := range all {
+		for _, protocol := range r.protocols {
+			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+				&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
+				equals([]byte{protocol}),
+				load(expr.PayloadBaseNetworkHeader, destinationAddress, 4),
+				equals(r.address.AsSlice()),
+				load(expr.PayloadBaseTransportHeader, 2, 2), // destination port
+				equals(binaryutil.BigEndian.PutUint16(r.from)),
+				&expr.Immediate{Register: register, Data: r.address.AsSlice()},
+				&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(r.to)},
+				&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: second},
+			}})
+		}
 	}
 	return c.Flush()
 }

@@ -17,7 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
+	"sort"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -160,7 +160,7 @@ func (p *Peers) entries() ([]fs.FileInfo, error) {
 			all = append(all, info)
 		}
 	}
-	slices.SortFunc(all, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	sort.Slice(all, func(i, j int) bool { return all[i].ModTime().After(all[j].ModTime()) })
 	return all, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/google/uuid"
@@ -111,7 +112,10 @@ func (s *Store) movesOf(from string) []Move {
 			out = append(out, *m)
 		}
 	}
-	slices.SortFunc(out, func(a, b Move) int { return cmp.Or(-cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.ID, b.ID)) })
+	sort.Slice(out, func(i, j int) bool {
+		a, b := &out[i], &out[j]
+		return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(a.ID, b.ID)) < 0
+	})
 	return out
 }
 

@@ -11,8 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
+	"sort"
 	"sync"
 	"time"
 
@@ -319,7 +318,7 @@ func (s *Store) Queues() []Queue {
 	for _, q := range s.names {
 		out = append(out, q.Queue)
 	}
-	slices.SortFunc(out, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out
 }
 

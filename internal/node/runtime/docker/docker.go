@@ -121,10 +121,10 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 		}
 	}
 	if spec.Network.Mode == "netns" {
-		if err := r.setNameServers(ctx, spec); err != nil {
+		if err := r.setNames(ctx, spec); err != nil {
 			return err
 		}
-		host.DNS = nil // it has the holder's
+		host.DNS, host.ExtraHosts = nil, nil // it has the holder's
 	}
 	_, err = r.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: spec.ID, Config: config, HostConfig: host})
 	if errdefs.IsConflict(err) { // it exists already

@@ -55,8 +55,8 @@ func (n *Networks) Create(ctx context.Context, taskID string) (netns, ip, mac st
 	return a.NetNS, a.IP, a.MAC, nameHost(c.HostsPath, a.IP, c.Config.Hostname)
 }
 
-// nameHost adds a task's address and host name to its containers' /etc/hosts, which they share with the holder. The engine doesn't know
-// the address.
+// nameHost adds an address and a name, such as the task's own, which the engine doesn't know, to its containers' /etc/hosts, which they share
+// with the holder.
 func nameHost(path, ip, name string) error {
 	line := ip + "\t" + name + "\n"
 	b, err := os.ReadFile(path)
@@ -71,9 +71,9 @@ func nameHost(path, ip, name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// setNameServers gives the containers of a task's network name servers: they share the holder's resolv.conf.
-func (r *Runtime) setNameServers(ctx context.Context, spec *runtime.Spec) error {
-	if len(spec.DNS) == 0 {
+// setNames gives the containers of a task's network name servers and names of hosts: they share the holder's files.
+func (r *Runtime) setNames(ctx context.Context, spec *runtime.Spec) error {
+	if len(spec.DNS)+len(spec.ExtraHosts) == 0 {
 		return nil
 	}
 	name := holder(network.ID(spec.Network.NetNS))
@@ -81,12 +81,26 @@ func (r *Runtime) setNameServers(ctx context.Context, spec *runtime.Spec) error 
 	if err != nil {
 		return fmt.Errorf("the container that holds the task's network: %w", orUnavailable(err))
 	}
-	b, err := os.ReadFile(c.ResolvConfPath)
+	for _, h := range spec.ExtraHosts {
+		name, ip, _ := strings.Cut(h, ":")
+		if err := nameHost(c.HostsPath, ip, name); err != nil {
+			return err
+		}
+	}
+	return setNameServers(c.ResolvConfPath, spec.DNS)
+}
+
+// setNameServers replaces the name servers in a resolv.conf, if there are others.
+func setNameServers(path string, servers []string) error {
+	if len(servers) == 0 {
+		return nil
+	}
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	var out strings.Builder
-	for _, ip := range spec.DNS {
+	for _, ip := range servers {
 		fmt.Fprintf(&out, "nameserver %s\n", ip)
 	}
 	for line := range strings.Lines(string(b)) {
@@ -97,7 +111,7 @@ func (r *Runtime) setNameServers(ctx context.Context, spec *runtime.Spec) error 
 	if out.String() == string(b) {
 		return nil
 	}
-	return os.WriteFile(c.ResolvConfPath, []byte(out.String()), 0o644) // in place, since it's mounted into the containers
+	return os.WriteFile(path, []byte(out.String()), 0o644) // in place, since it's mounted into the containers
 }
 
 // Delete removes a task's network.

@@ -41,7 +41,8 @@ func TestOwnNetwork(t *testing.T) {
 		ID:         task,
 		Owner:      "me",
 		Image:      "rootfs:" + path,
-		Entrypoint: []string{"/bin/sh", "-c", `grep -c "$(hostname)" /etc/hosts; grep "$(hostname)" /etc/hosts`},
+		Entrypoint: []string{"/bin/sh", "-c", `grep -c "$(hostname)" /etc/hosts; grep "$(hostname)" /etc/hosts; grep www /etc/hosts`},
+		ExtraHosts: []string{"www:127.255.0.1"},
 		Network:    runtime.Network{Mode: "netns", NetNS: netns, IP: ip},
 	}
 	if _, err := engine.Pull(t.Context(), spec.Image, nil); err != nil {
@@ -62,7 +63,7 @@ func TestOwnNetwork(t *testing.T) {
 	if err := engine.Logs(t.Context(), spec.ID, "", false, emit); err != nil {
 		t.Fatal(err)
 	}
-	if len(lines) != 2 || lines[0] != "1" || !strings.HasPrefix(lines[1], ip+"\t") {
+	if len(lines) != 3 || lines[0] != "1" || !strings.HasPrefix(lines[1], ip+"\t") || lines[2] != "127.255.0.1\twww" {
 		t.Errorf("got %q, its address is %s", lines, ip)
 	}
 }

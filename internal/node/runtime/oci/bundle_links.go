@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/pintle/pintle/internal/node/runtime"
@@ -41,8 +42,9 @@ func (b *bundle) linkVariables() ([]string, error) {
 // portVariables tells of each port, and of the first one also without its number.
 func portVariables(prefix, ip string, ports []runtime.Port) []string {
 	ports = slices.Clone(ports)
-	slices.SortFunc(ports, func(x, y runtime.Port) int {
-		return cmp.Or(cmp.Compare(x.Protocol, y.Protocol), cmp.Compare(x.ContainerPort, y.ContainerPort))
+	sort.Slice(ports, func(i, j int) bool {
+		x, y := ports[i], ports[j]
+		return cmp.Or(cmp.Compare(x.Protocol, y.Protocol), cmp.Compare(x.ContainerPort, y.ContainerPort)) < 0
 	})
 	var out []string
 	for i, p := range ports {

@@ -1,0 +1,287 @@
+package connect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/connect/traffic"
+	"github.com/pintle/pintle/internal/node/network"
+)
+
+// proxy is the agent's end of one proxy.
+type proxy struct {
+	proxies *Proxies
+	netns   string
+	task    *acs.Task
+	dir     string
+	plan    *plan
+}
+
+// Start is what a proxy is started with.
+type Start struct {
+	NetNS   string
+	Command []string
+	Sockets []*os.File // the one by which it's asked, and then those of its listeners
+	Input   []byte     // what it reads: an Instruction
+	Output  *os.File   // its log
+}
+
+// Instruction is what a proxy is told when it begins.
+type Instruction struct {
+	Listeners []traffic.Listener
+	Targets   map[string][]traffic.Target
+}
+
+// The files of a proxy's directory: the socket by which it's asked, its log, and which network namespace it's in.
+const (
+	socketFile = "socket"
+	logFile    = "log"
+	netnsFile  = "netns"
+)
+
+// askTime is how long a proxy may take to answer the agent.
+const askTime = 5 * time.Second
+
+// begin finds the proxy of an earlier agent, or starts one.
+func (x *proxy) begin() error {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	here, err := identity(x.netns)
+	if err != nil {
+		return err
+	}
+	before, _ := os.ReadFile(filepath.Join(x.dir, netnsFile)) //nolint:errcheck // without it there is none
+	targets, _ := x.proxies.targets(x.plan)
+	if string(before) == here && x.tell(ctx, targets) == nil {
+		return nil
+	}
+	x.end() // it's in the namespace of a container that was made anew
+	return x.start()
+}
+
+// identity tells a network namespace from others, as long as a process is in it.
+func identity(netns string) (string, error) {
+	var s unix.Stat_t
+	if err := unix.Stat(netns, &s); err != nil {
+		return "", fmt.Errorf("%s: %w", netns, err)
+	}
+	return fmt.Sprint(s.Dev, " ", s.Ino), nil
+}
+
+// start starts a process. Connections to its sockets wait until it's ready.
+func (x *proxy) start() error {
+	if err := os.RemoveAll(x.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(x.dir, 0o700); err != nil {
+		return err
+	}
+	here, err := identity(x.netns)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(x.dir, netnsFile), []byte(here), 0o600); err != nil {
+		return err
+	}
+	targets, _ := x.proxies.targets(x.plan)
+	input, err := json.Marshal(Instruction{x.plan.listeners, targets})
+	if err != nil {
+		return err
+	}
+	output, err := os.OpenFile(filepath.Join(x.dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	sockets, err := network.ListenAliases(x.netns, x.plan.aliases, x.plan.ports)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, s := range sockets {
+			s.Close()
+		}
+	}()
+	control, err := x.listen()
+	if err != nil {
+		return err
+	}
+	sockets = append([]*os.File{control}, sockets...)
+	do := x.proxies.opts.Start
+	if do == nil {
+		do = startProcess
+	}
+	return do(&Start{
+		NetNS:   x.netns,
+		Command: append(x.proxies.opts.Program[:len(x.proxies.opts.Program):len(x.proxies.opts.Program)], filepath.Base(x.dir)),
+		Sockets: sockets,
+		Input:   input,
+		Output:  output,
+	})
+}
+
+// startProcess starts a proxy's process, detached from this one.
+func startProcess(s *Start) error {
+	cmd := exec.Command(s.Command[0], s.Command[1:]...)
+	cmd.Args[0] = "pintle"
+	cmd.Dir = "/"
+	cmd.Env = []string{}
+	cmd.Stdin = bytes.NewReader(s.Input)
+	cmd.Stdout, cmd.Stderr = s.Output, s.Output
+	cmd.ExtraFiles = s.Sockets
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := network.StartIn(s.NetNS, cmd); err != nil {
+		return err
+	}
+	go cmd.Wait() //nolint:errcheck // only to reap it; the socket tells of its end
+	return nil
+}
+
+// at calls do with a path of the control socket that is short enough for one, however long the directory's is.
+func (x *proxy) at(do func(path string) error) error {
+	dir, err := os.Open(x.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return do("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + socketFile)
+}
+
+func (x *proxy) listen() (f *os.File, err error) {
+	err = x.at(func(path string) error {
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		f, err = l.(*net.UnixListener).File()
+		return err
+	})
+	return f, err
+}
+
+func (x *proxy) dial(ctx context.Context) (c net.Conn, err error) {
+	err = x.at(func(path string) error {
+		c, err = new(net.Dialer).DialContext(ctx, "unix", path)
+		return err
+	})
+	return c, err
+}
+
+// ask asks the proxy, over a connection for this question.
+func (x *proxy) ask(ctx context.Context, method, path string, question, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://proxy"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return x.dial(ctx) },
+		DisableKeepAlives: true,
+	}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(answer)
+}
+
+func (x *proxy) tell(ctx context.Context, targets map[string][]traffic.Target) error {
+	return x.ask(ctx, http.MethodPut, targetsPath, targets, nil)
+}
+
+func (x *proxy) counts(ctx context.Context) (counts []traffic.Count, err error) {
+	return counts, x.ask(ctx, http.MethodPost, countsPath, nil, &counts)
+}
+
+// end ends the process, and removes its directory.
+func (x *proxy) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	if c, err := x.dial(ctx); err == nil { // else it has ended
+		c.Close()
+		if err := x.ask(ctx, http.MethodPost, endPath, nil, nil); err != nil {
+			x.proxies.opts.Log.Error("a proxy of Service Connect doesn't end", "proxy", filepath.Base(x.dir), "error", err)
+			return
+		}
+	}
+	if err := os.RemoveAll(x.dir); err != nil {
+		x.proxies.opts.Log.Error("cannot remove a proxy's files", "error", err)
+	}
+}
+
+// restartPause is how long a proxy that has ended stays so, at least.
+const restartPause = time.Second
+
+// follow tells the proxy where the endpoints' tasks are, until ctx ends. It starts it again when it has ended.
+func (x *proxy) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := x.accompany(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		x.proxies.opts.Log.Error("a proxy of Service Connect is started again", "proxy", filepath.Base(x.dir), "reason", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restartPause):
+		}
+		if err := x.start(); err != nil && ctx.Err() == nil {
+			x.proxies.opts.Log.Error("cannot start a proxy of Service Connect", "proxy", filepath.Base(x.dir), "error", err)
+		}
+	}
+}
+
+// accompany tells one process until it has ended, or doesn't answer.
+func (x *proxy) accompany(ctx context.Context) error {
+	alive, err := x.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer alive.Close()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		alive.Read(make([]byte, 1)) //nolint:errcheck // it ends with the process
+	}()
+	for {
+		targets, changed := x.proxies.targets(x.plan)
+		if err := x.tell(ctx, targets); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-over:
+			return io.EOF
+		case <-changed:
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mesh are two services of Service Connect: front in network mode awsvpc, which others reach as front:8080 by the proxy's port 8081, and two tasks
+// of back in mode bridge, which are back.mesh:9090.
+type mesh struct{ *containers }
+
+func (c *containers) startMesh(t *testing.T) *mesh {
+	t.Helper()
+	m := &mesh{c}
+	m.AWS("ecs", "update-cluster", "--cluster", "default", "--service-connect-defaults", "namespace=mesh")
+	for _, s := range []struct{ name, network, app, endpoint, more string }{
+		{"back", "bridge", `,"appProtocol":"http"`, `"clientAliases":[{"port":9090}]`,
+			`"desiredCount":2,"deploymentConfiguration":{"minimumHealthyPercent":50,"maximumPercent":100}`},
+		{"front", "awsvpc", "", `"clientAliases":[{"port":8080,"dnsName":"front"}],"ingressPortOverride":8081`,
+			`"desiredCount":1,"networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}`},
+	} {
+		m.register(t, "mesh-"+s.name, asker, `,"portMappings":[{"name":"`+s.name+`","containerPort":80`+s.app+`}],"stopTimeout":1`+
+			`,"environment":[{"name":"WHO","value":"`+s.name+`"}]`, `,"networkMode":"`+s.network+`"`)
+		m.AWS("ecs", "create-service", "--cli-input-json", fmt.Sprintf(`{"serviceName":%q,"taskDefinition":"mesh-%[1]s",%[2]s,`+
+			`"serviceConnectConfiguration":{"enabled":true,"services":[{"portName":%[1]q,%[3]s}]}}`, s.name, s.more, s.endpoint))
+	}
+	m.awaits(t, "back", 2)
+	m.awaits(t, "front", 1)
+	return m
+}
+
+// awaits waits until as many of a service's tasks are at its endpoint, all of the newest deployment.
+func (m *mesh) awaits(t *testing.T, name string, count int) {
+	t.Helper()
+	Eventually(t, fmt.Sprint(count, " tasks of ", name, " at its endpoint"), func() bool {
+		return len(m.at(name)) == count && m.AWS("ecs", "describe-services", "--services", name, "--query", "length(services[0].deployments)",
+			"--output", "text") == "1"
+	})
+}
+
+// at returns where a service's tasks are reached, as Cloud Map says.
+func (m *mesh) at(name string) []string {
+	arn := m.AWS("ecs", "describe-services", "--services", name, "--query", "services[0].deployments[0].serviceConnectResources[0].discoveryArn",
+		"--output", "text")
+	return strings.Fields(m.AWS("servicediscovery", "list-instances", "--service-id", arn, "--output", "text",
+		"--query", "Instances[].join(':',[Attributes.AWS_INSTANCE_IPV4,Attributes.AWS_INSTANCE_PORT])"))
+}
+
+// ask has the task at an address ask for a page, once. It returns "" if the task doesn't answer.
+func ask(at, question string) string {
+	resp, err := http.Get("http://" + at + "/cgi-bin/ask?" + question)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	b := make([]byte, 64)
+	n, _ := resp.Body.Read(b) //nolint:errcheck // what was read tells
+	return strings.TrimSpace(string(b[:n]))
+}
+
+// serviceConnect checks that services reach each other by their aliases, through a rolling update without a failed request, and that a task
+// that stops is reached no more.
+func (c *containers) serviceConnect(t *testing.T) {
+	m := c.startMesh(t)
+	front := m.at("front")[0] // by its ingress
+	if !strings.HasSuffix(front, ":8081") {
+		t.Errorf("front is at %s", front)
+	}
+	Eventually(t, "front reaches back", func() bool { return ask(front, "back.mesh:9090") == "back" })
+	if got := ask(m.at("back")[0], "front:8080"); got != "nothing" {
+		t.Errorf("a deployment from before front reaches it: %q", got)
+	}
+	m.update(t, front)
+	Eventually(t, "back reaches front", func() bool { return ask(m.at("back")[0], "front:8080") == "front" })
+	m.AWS("ecs", "update-service", "--service", "back", "--desired-count", "0")
+	from := time.Now()
+	Eventually(t, "front doesn't reach the tasks that stop", func() bool { return ask(front, "back.mesh:9090") == "nothing" })
+	if took := time.Since(from); took > 5*time.Second {
+		t.Errorf("a stopped task is reached for %s", took)
+	}
+	m.end(t)
+}
+
+// end deletes what startMesh has made.
+func (m *mesh) end(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"back", "front"} {
+		m.AWS("ecs", "delete-service", "--service", name, "--force")
+	}
+	Eventually(t, "the endpoints are gone", func() bool {
+		return m.AWS("servicediscovery", "list-services", "--filters", "Name=NAMESPACE_ID,Values="+m.namespace(), "--query", "Services", "--output", "text") == ""
+	})
+	m.AWS("servicediscovery", "delete-namespace", "--id", m.namespace())
+}
+
+func (m *mesh) namespace() string {
+	return m.AWS("servicediscovery", "list-namespaces", "--query", "Namespaces[?Name=='mesh'].Id", "--output", "text")
+}
+
+// update replaces the tasks of back while front asks for them.
+func (m *mesh) update(t *testing.T, front string) {
+	t.Helper()
+	over, told := make(chan bool), make(chan map[string]int)
+	go func() {
+		answers := map[string]int{}
+		for {
+			select {
+			case <-over:
+				told <- answers
+				return
+			default:
+				answers[ask(front, "back.mesh:9090")]++
+			}
+		}
+	}()
+	old := m.at("back")
+	m.AWS("ecs", "update-service", "--service", "back", "--force-new-deployment")
+	m.awaits(t, "back", 2)
+	Eventually(t, "the old tasks have stopped", func() bool {
+		return m.AWS("ecs", "list-tasks", "--service-name", "back", "--query", "length(taskArns)", "--output", "text") == "2"
+	})
+	over <- true
+	answers := <-told
+	if len(answers) != 1 || answers["back"] == 0 {
+		t.Errorf("front's requests during an update: %v", answers)
+	}
+	t.Logf("%d requests during the update; %v became %v", answers["back"], old, m.at("back"))
+}
