@@ -46,6 +46,10 @@ func (s *step) balanced(t *state.Task) targets {
 	if len(wanted) == 0 {
 		return targetsNone
 	}
+	gone := func(b types.LoadBalancer) bool { return s.tx.TargetGroups.Get(aws.ToString(b.TargetGroupArn)) == nil }
+	if slices.ContainsFunc(wanted, gone) { // whatever is left of its targets, as after the repair of a damaged store
+		return targetsUnknown
+	}
 	switch healthy, unhealthy := s.tx.TargetHealth(*t.TaskArn); {
 	case unhealthy > 0:
 		return targetsUnhealthy

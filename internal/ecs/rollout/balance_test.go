@@ -12,6 +12,7 @@ import (
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/store/journaltest"
 )
 
 const group = "arn:aws:elasticloadbalancing:us-east-1:000000000000:targetgroup/models/1"
@@ -143,6 +144,28 @@ func TestDeletedTargetGroup(t *testing.T) {
 		}
 		w.change(&awsecs.UpdateServiceInput{LoadBalancers: []types.LoadBalancer{}})
 		expect(t, w.after(time.Hour), 3, 0, 1, completed)
+	})
+}
+
+// TestLostTargetGroup: a target group is gone and its targets aren't, as a repair of a damaged store may leave them. The service says so once, and
+// doesn't call itself steady in the same breath, over and over.
+func TestLostTargetGroup(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.balance()
+		w.define("v1", withPort)
+		w.create(1, behind)
+		w.after(time.Minute)
+		w.checked(elb.TargetHealthStateEnumHealthy, "")
+		expect(t, w.after(time.Second), 1, 0, 1, completed)
+		w.update(func(tx *state.Tx) { tx.TargetGroups.Delete(group) })
+		commits := 0
+		w.journal.OnWrite(func(journaltest.Rows) {
+			if commits++; commits > 20 {
+				panic("it goes on writing")
+			}
+		})
+		w.change(&awsecs.UpdateServiceInput{EnableECSManagedTags: aws.Bool(true)})
+		w.after(time.Hour)
 	})
 }
 

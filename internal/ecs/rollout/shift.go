@@ -112,7 +112,7 @@ func (s *step) scale() trafficshift.Seen {
 			continue
 		}
 		seen.CleanedUp = seen.CleanedUp && len(one.tasks) == 0
-		seen.Reconciled = seen.Reconciled && (isSource || len(one.tasks) == 0)
+		seen.Reconciled = seen.Reconciled && (isSource || len(one.tasks) == 0 || s.standsIn(d, s.row.Deployment(shift.Source)))
 		if isSource || len(one.tasks) > 0 {
 			left = append(left, *d)
 		}
@@ -132,7 +132,8 @@ func (s *step) share(i int, isSource bool) int32 {
 		return s.row.DesiredCount
 	case i == 0 && !begins && shift.Stage != trafficshift.PreScaleUp:
 		return s.row.DesiredCount
-	case i > 0 && begins && s.helps(d, s.row.Deployment(shift.Source)):
+	case i > 0 && begins && s.helps(d, s.row.Deployment(shift.Source)),
+		i > 0 && shift.Stage != trafficshift.CleanUp && s.standsIn(d, s.row.Deployment(shift.Source)):
 		return s.countWanted(d, func(*state.Task) bool { return true })
 	}
 	return 0
@@ -141,15 +142,29 @@ func (s *step) share(i int, isSource bool) int32 {
 // helps reports whether a deployment's tasks have to stay until the source has as many as desired: an unfinished rolling update's, which have a
 // part of the same traffic.
 func (s *step) helps(d, source *state.Deployment) bool {
-	same := func(a, b types.LoadBalancer) bool { return *a.TargetGroupArn == *b.TargetGroupArn }
-	if source == nil || source.Unplaced || source.RolloutState != types.DeploymentRolloutStateCompleted ||
-		!slices.EqualFunc(d.Balancers(), source.Balancers(), same) {
+	if !sharesTraffic(d, source) || source.Unplaced || s.isImpaired(source) {
 		return false
 	}
 	return s.countWanted(source, func(t *state.Task) bool {
 		status, _ := s.status(t)
 		return status == deployment.Healthy
 	}) < s.row.DesiredCount
+}
+
+// standsIn reports whether a deployment's tasks, which have a part of the source's traffic, stay until the clean-up: nobody can wait for a source
+// whose tasks fail again and again, or the deployment that mends it would never begin.
+func (s *step) standsIn(d, source *state.Deployment) bool {
+	return sharesTraffic(d, source) && s.isImpaired(source)
+}
+
+func (s *step) isImpaired(d *state.Deployment) bool {
+	return deployment.Rounds(int(d.FailedTasks), int(s.row.DesiredCount)) >= impaired
+}
+
+// sharesTraffic reports whether a deployment was replaced before it was complete, and has a part of the same traffic as the source.
+func sharesTraffic(d, source *state.Deployment) bool {
+	same := func(a, b types.LoadBalancer) bool { return *a.TargetGroupArn == *b.TargetGroupArn }
+	return source != nil && source.RolloutState == types.DeploymentRolloutStateCompleted && slices.EqualFunc(d.Balancers(), source.Balancers(), same)
 }
 
 // countWanted counts a deployment's tasks that are to run.

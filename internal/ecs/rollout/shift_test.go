@@ -535,6 +535,26 @@ func TestStrategyOfRunningUpdate(t *testing.T) {
 	})
 }
 
+// TestSickSourceIsMended: a deployment that shifts traffic takes the place of a rolling update whose source's tasks fail again and again. It doesn't
+// wait for these, and the rolling update's tasks stay until it has the traffic.
+func TestSickSourceIsMended(t *testing.T) {
+	inShiftingWorld(t, types.DeploymentConfiguration{Strategy: types.DeploymentStrategyRolling}, func(t *testing.T, w *world) {
+		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(0)})
+		w.after(time.Minute)
+		w.deploy("sick") // complete, since nothing is to run
+		w.after(time.Minute)
+		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(2)})
+		w.after(time.Minute)
+		w.deploy("v3")
+		w.after(2500 * time.Millisecond)
+		w.define("v4", withPort)
+		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f"), DeploymentConfiguration: new(blueGreen(0))})
+		s := w.after(time.Hour)
+		expect(t, s, 2, 0, 1, completed)
+		w.expectTraffic(greenGroup, 100, greenGroup, 100)
+	})
+}
+
 // TestShiftWithoutLoadBalancer: a service without one has the stages all the same.
 func TestShiftWithoutLoadBalancer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
