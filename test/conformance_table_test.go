@@ -32,6 +32,11 @@ var conformances = []conformance{
 		want:       "task pulled ended stopped: TaskFailedToStart: CannotStartContainerError: *\nmain: CannotStartContainerError: *none*no such file*",
 	},
 	{
+		name:       "no entry point",
+		containers: `[{"name":"main","image":"CONFIGURED","user":"0","entryPoint":[""],"command":["/bin/echo","alone"]}]`,
+		want:       over + "main: 0 | alone", amazon: inFile,
+	},
+	{
 		name: "command is a directory", words: true,
 		containers: `[{"name":"main","entryPoint":["/data"]}]`,
 		want:       "task pulled ended stopped: TaskFailedToStart: CannotStartContainerError: *\nmain: CannotStartContainerError: *ermission denied*",
@@ -333,6 +338,12 @@ var conformances = []conformance{
 		name:       "ports",
 		containers: `[{"name":"main","portMappings":[{"containerPort":80},{"containerPort":53,"protocol":"udp"},{"containerPort":81,"hostPort":FREE}],"script":"echo up; exit 0"}]`,
 		want:       over + "main: 0 0.0.0.0:dynamic->80/tcp 0.0.0.0:dynamic->53/udp 0.0.0.0:fixed->81/tcp | up",
+		amazon:     over + "main: 0 *0.0.0.0:dynamic->80/tcp* | up", // in any order
+	},
+	{
+		name:       "range of ports",
+		containers: `[{"name":"main","portMappings":[{"containerPortRange":"100-103"},{"containerPort":80}],"script":"echo up"}]`,
+		want:       over + "main: 0 0.0.0.0:dynamic->100-103/tcp 0.0.0.0:dynamic->80/tcp | up",
 		amazon:     over + "main: 0 *0.0.0.0:dynamic->80/tcp* | up", // in any order
 	},
 	{

@@ -362,6 +362,10 @@ func (w *conformanceWorld) describeContainer(t *testing.T, task *types.Task, c t
 		line += fmt.Sprint(" ", *c.ExitCode)
 	}
 	for _, b := range c.NetworkBindings {
+		if b.ContainerPortRange != nil {
+			line += fmt.Sprintf(" %s:dynamic->%s/%s", aws.ToString(b.BindIP), *b.ContainerPortRange, b.Protocol)
+			continue
+		}
 		host := "dynamic"
 		switch p := *b.HostPort; {
 		case p == *b.ContainerPort:

@@ -23,7 +23,7 @@ type clients struct {
 type caller struct {
 	from    netip.Prefix
 	element *list.Element // among the clients; nil if it isn't counted
-	idle    atomic.Bool   // it's between two requests
+	idle    atomic.Bool   // it's between two requests, or a flow whose client hasn't gone on after an answer
 	cut     func()        // ends it
 }
 
@@ -50,7 +50,8 @@ func (a *clients) admit(c *caller) (victim *caller, ok bool) {
 }
 
 // victim returns the connection that makes room for one more of a place, or nil: the oldest without a request, or else the oldest, of the
-// place with the most. That place keeps more than the other one then has.
+// place with the most. That place keeps more than the other one then has. If no place has more, one without a request makes room for the first of a
+// new place: datagrams may come in the names of ten thousand others.
 func (a *clients) victim(newcomer netip.Prefix) *caller {
 	least := 1
 	if mates := a.from[newcomer]; mates != nil {
@@ -63,7 +64,10 @@ func (a *clients) victim(newcomer netip.Prefix) *caller {
 			least = mates.Len()
 		}
 	}
-	if crowd == nil {
+	switch {
+	case crowd == nil && least == 1:
+		return a.anyIdle()
+	case crowd == nil:
 		return nil
 	}
 	for e := crowd.Front(); e != nil; e = e.Next() {
@@ -72,6 +76,16 @@ func (a *clients) victim(newcomer netip.Prefix) *caller {
 		}
 	}
 	return crowd.Front().Value.(*caller)
+}
+
+// anyIdle returns a connection without a request, or nil.
+func (a *clients) anyIdle() *caller {
+	for _, mates := range a.from {
+		if c := mates.Front().Value.(*caller); c.idle.Load() {
+			return c
+		}
+	}
+	return nil
 }
 
 // forget stops counting a connection.

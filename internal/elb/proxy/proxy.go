@@ -59,6 +59,7 @@ type Proxy struct {
 	work    sync.WaitGroup
 	clients *clients
 	flows   *clients // of datagrams
+	ends    sync.Map // the flows' own addresses towards their targets
 	reverse *httputil.ReverseProxy
 	cookies atomic.Pointer[cookies]
 

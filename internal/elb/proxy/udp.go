@@ -99,9 +99,14 @@ func (g *gate) flow(from netip.AddrPort) *datagrams {
 	return g.begin(from)
 }
 
-// begin begins a flow. Only accept calls it, so there is one of a client at a time.
+// begin begins a flow. Only accept calls it, so there is one of a client at a time. None begins with a flow's own end: if a target is a listener of
+// this process, a datagram would go round for ever.
 func (g *gate) begin(from netip.AddrPort) *datagrams {
+	if _, isOwn := g.proxy.ends.Load(plain(from)); isOwn {
+		return nil
+	}
 	f := &datagrams{gate: g, client: from}
+	f.idle.Store(true)
 	f.from = placeOfIP(from.Addr())
 	f.cut = f.end
 	f.quiet.touch()
@@ -144,11 +149,24 @@ func (f *datagrams) connect() bool {
 	if f.target == nil {
 		return false
 	}
+	f.gate.proxy.ends.Store(ownEnd(f.server), true)
 	f.tell = Flow{
 		Balancer: r.balancer.ARN, Listener: r.listener.ARN, Group: pool.group.ARN, Target: f.target.Target, Client: f.client, Start: time.Now(),
 	}
 	return true
 }
+
+// ownEnd returns the address that a flow's target sees.
+func ownEnd(server net.Conn) netip.AddrPort {
+	udp, ok := server.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	return plain(udp.AddrPort())
+}
+
+// plain is an address as it's compared: sockets for both kinds of addresses show IPv4 within IPv6.
+func plain(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
 // isStranded reports whether the flow's target doesn't answer health checks while others do.
 func (f *datagrams) isStranded() bool {
@@ -170,6 +188,9 @@ func (f *datagrams) isStranded() bool {
 // pass sends a client's datagram to the target. If nobody listens there, the next one begins a flow anew.
 func (f *datagrams) pass(b []byte) {
 	f.quiet.touch()
+	if f.sent.Load() > 0 {
+		f.idle.Store(false)
+	}
 	n, err := f.server.Write(b)
 	f.received.Add(int64(n))
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, net.ErrClosed) {
@@ -216,6 +237,7 @@ func (f *datagrams) end() {
 	if over {
 		return
 	}
+	f.gate.proxy.ends.Delete(ownEnd(f.server))
 	f.server.Close() //nolint:errcheck // it's gone either way
 	f.gate.proxy.flows.forget(&f.caller)
 	f.target.end()

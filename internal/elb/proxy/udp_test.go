@@ -218,6 +218,42 @@ func TestCrowdsOfDatagrams(t *testing.T) {
 	}
 }
 
+// TestDatagramsOfStrangers: datagrams may come in anybody's name. Flows that nobody has gone on with keep no newcomer out, who keeps out nobody that has.
+func TestDatagramsOfStrangers(t *testing.T) {
+	p, _ := start(t, Config{Connections: 3})
+	port := freePort(t)
+	a, _ := echo(t, "a")
+	set(t, p, udp(port, routing.UDP, a))
+	settle(t, p, 1)
+	busy := dialUDP(t, "127.0.0.2", port)
+	was := say(busy, "x", patient)
+	if again := say(busy, "x", patient); again != was || was == "" {
+		t.Errorf("%q, then %q", was, again)
+	}
+	for _, from := range []string{"127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"} {
+		if say(dialUDP(t, from, port), "x", patient) == "" {
+			t.Error("no room for ", from)
+		}
+	}
+	if again := say(busy, "x", patient); again != was {
+		t.Errorf("the busy one: %q, then %q", was, again)
+	}
+}
+
+// TestDatagramsGoRoundOnce: a listener that is its own target.
+func TestDatagramsGoRoundOnce(t *testing.T) {
+	p, _ := start(t, Config{})
+	port := freePort(t)
+	set(t, p, udp(port, routing.TCPUDP, targetOf("itself", fmt.Sprint("127.0.0.1:", port))))
+	settle(t, p, 1)
+	c := dialUDP(t, "127.0.0.2", port)
+	eventually(t, "a flow begins", func() bool { say(c, "x", 10*time.Millisecond); return p.flows.count() > 0 })
+	say(c, "x", 200*time.Millisecond)
+	if n := p.flows.count(); n != 1 {
+		t.Error(n, " flows")
+	}
+}
+
 // TestListenersForBoth: what becomes a listener for TCP too, or no longer is one, keeps the flows of the protocol that stays.
 func TestListenersForBoth(t *testing.T) {
 	p, _ := start(t, Config{})

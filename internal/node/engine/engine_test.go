@@ -540,12 +540,14 @@ func TestWhatARuntimeIsTold(t *testing.T) {
 		}
 		main.DockerConfig.HostConfig = `{"Tmpfs":{"/tmp":"size=64m,noexec"},"ShmSize":1024,"Ulimits":[{"Name":"nofile","Soft":1,"Hard":2}],"LogConfig":{"Type":"json-file"}}`
 		side.VolumesFrom = []acs.VolumeFrom{{SourceContainer: "main", ReadOnly: true}}
+		side.MountPoints = []acs.MountPoint{{SourceVolume: "own", ContainerPath: "/h/"}} // which counts instead of main's
 		task := pinned(newFakeTask("t", main, side), "GPU-0")
 		task.Memory, task.CPU = 300, 0.25
 		task.Volumes = []acs.Volume{
 			{Name: "host", Host: &acs.HostVolume{SourcePath: "/srv"}},
 			{Name: "task", Host: &acs.HostVolume{}},
 			{Name: "shared", DockerVolumeConfiguration: &acs.DockerVolumeConfiguration{Scope: "shared"}},
+			{Name: "own", Host: &acs.HostVolume{SourcePath: "/own"}},
 		}
 		a.take(t, task)
 		s := a.containers["t-main"].spec
@@ -563,7 +565,7 @@ func TestWhatARuntimeIsTold(t *testing.T) {
 			m[2].Source != "shared" {
 			t.Errorf("mounts %+v", m)
 		}
-		if m := a.containers["t-side"].spec.Mounts; len(m) != 3 || !m[1].ReadOnly {
+		if m := a.containers["t-side"].spec.Mounts; len(m) != 3 || m[0].Source != "/own" || !m[1].ReadOnly || !m[2].ReadOnly {
 			t.Errorf("mounts from main %+v", m)
 		}
 	}, func(o *Options) {

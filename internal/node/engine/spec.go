@@ -144,7 +144,8 @@ func (t *task) labels(c *acs.Container, own map[string]string) map[string]string
 	return out
 }
 
-// mounts returns a container's mount points, and those of the containers in its volumesFrom.
+// mounts returns a container's mount points, and those of the containers in its volumesFrom. As in Docker, its own count where there are others, and
+// those of the last container.
 func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, error) {
 	if seen[c.Name] {
 		return nil, nil
@@ -158,7 +159,7 @@ func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, 
 		}
 		out = append(out, mount)
 	}
-	for _, v := range c.VolumesFrom {
+	for _, v := range slices.Backward(c.VolumesFrom) {
 		other := t.definition(v.SourceContainer)
 		if other == nil {
 			return nil, fmt.Errorf("volumesFrom names the container %q, which the task does not have", v.SourceContainer)
@@ -167,7 +168,11 @@ func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, 
 		if err != nil {
 			return nil, err
 		}
+		own := out
 		for _, m := range mounts {
+			if slices.ContainsFunc(own, m.IsAtSamePlace) {
+				continue
+			}
 			m.ReadOnly = m.ReadOnly || v.ReadOnly
 			out = append(out, m)
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -84,7 +85,7 @@ type Spec struct {
 	Labels map[string]string // com.amazonaws.ecs.* and the like
 	Image  string
 
-	Entrypoint []string // nil: the image's
+	Entrypoint []string // nil: the image's; one empty word: none
 	Command    []string // nil: the image's (unless Entrypoint is set, as Docker does)
 	Env        []string // KEY=value; added to the image's
 	WorkingDir string
@@ -180,6 +181,11 @@ type Mount struct {
 	Driver     string
 	DriverOpts map[string]string
 	Labels     map[string]string
+}
+
+// IsAtSamePlace reports whether a container has both mounts at one path.
+func (m Mount) IsAtSamePlace(other Mount) bool {
+	return path.Clean(m.Destination) == path.Clean(other.Destination)
 }
 
 // NoVolume is the error for a missing volume that MustExist.

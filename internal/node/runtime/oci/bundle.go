@@ -126,6 +126,9 @@ func (b *bundle) args() []string {
 	if b.spec.Command != nil {
 		command = b.spec.Command
 	}
+	if slices.Equal(entrypoint, []string{""}) {
+		return command
+	}
 	return slices.Concat(entrypoint, command)
 }
 

@@ -41,6 +41,9 @@ func (b *bundle) mounts(context.Context) error {
 	if err := b.ipc(own); err != nil {
 		return err
 	}
+	if err := b.checkPlaces(); err != nil {
+		return err
+	}
 	base := len(b.out.Mounts)
 	if err := b.files(); err != nil {
 		return err
@@ -70,6 +73,22 @@ func (b *bundle) mounts(context.Context) error {
 	}
 	b.bind(path, "/sbin/docker-init", true)
 	b.out.Process.Args = append([]string{"/sbin/docker-init", "--"}, b.out.Process.Args...)
+	return nil
+}
+
+// checkPlaces refuses two mounts at one path, as Docker does.
+func (b *bundle) checkPlaces() error {
+	taken := map[string]bool{}
+	for _, t := range b.spec.Tmpfs {
+		taken[filepath.Clean(t.Path)] = true
+	}
+	for _, m := range b.spec.Mounts {
+		path := filepath.Clean(m.Destination)
+		if taken[path] {
+			return fmt.Errorf("duplicate mount point: %s", path)
+		}
+		taken[path] = true
+	}
 	return nil
 }
 

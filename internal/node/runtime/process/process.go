@@ -54,7 +54,7 @@ func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	if len(spec.Entrypoint)+len(spec.Command) == 0 {
+	if len(argsOf(spec)) == 0 {
 		command := r.standIn(spec.Image)
 		if command == "" {
 			return fmt.Errorf("the process runtime has no images: give the container a command, or the node one for its image (--image '%s=COMMAND')",
@@ -66,6 +66,14 @@ func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 		return err
 	}
 	return shim.WriteSpec(dir, spec)
+}
+
+// argsOf returns a container's entry point, unless that is one empty word, and its command.
+func argsOf(spec *runtime.Spec) []string {
+	if slices.Equal(spec.Entrypoint, []string{""}) {
+		return spec.Command
+	}
+	return slices.Concat(spec.Entrypoint, spec.Command)
 }
 
 // Ignored lists what a container is asked to have that a plain process doesn't get, in a container definition's words. Limits on CPU and memory
@@ -128,7 +136,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
 		return err
 	}
-	args := slices.Concat(spec.Entrypoint, spec.Command)
+	args := argsOf(spec)
 	if args[0], err = lookPath(args[0], spec.WorkingDir); err != nil {
 		return err
 	}

@@ -86,6 +86,8 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"SearchDomains":            s.searchDomains,
 		"CannotStart":              s.cannotStart,
 		"MissingParts":             s.missingParts,
+		"NoEntryPoint":             s.noEntryPoint,
+		"MountedTwice":             s.mountedTwice,
 		"NotFound":                 s.notFound,
 	} {
 		t.Run(name, test)
@@ -897,6 +899,40 @@ func (s *suite) cannotStart(t *testing.T) {
 	err := s.rt.Start(t.Context(), spec.ID)
 	if err == nil || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// noEntryPoint: an entry point of one empty word takes the image's away.
+func (s *suite) noEntryPoint(t *testing.T) {
+	got := s.output(t, "", func(c *runtime.Spec) {
+		c.Entrypoint = []string{""}
+		c.Command = []string{"/bin/sh", "-c", "echo run"}
+	})
+	if got != "run" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) mountedTwice(t *testing.T) {
+	for name, change := range map[string]func(*runtime.Spec, runtime.Mount){
+		"another mount": func(c *runtime.Spec, m runtime.Mount) {
+			m.Destination += "/."
+			c.Mounts = append(c.Mounts, m)
+		},
+		"memory": func(c *runtime.Spec, m runtime.Mount) { c.Tmpfs = []runtime.Tmpfs{{Path: m.Destination}} },
+	} {
+		m := runtime.Mount{Source: t.TempDir(), Destination: "/v"}
+		spec := &runtime.Spec{
+			ID: "MountedTwice-" + Mark, Owner: "me", Image: s.image, Entrypoint: []string{"/bin/true"}, CPUShares: 2, Mounts: []runtime.Mount{m},
+			Network: runtime.Network{Mode: "none"},
+		}
+		change(spec, m)
+		if err := s.rt.Create(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "uplicate mount point: /v") {
+			t.Errorf("with %s: %v", name, err)
+		}
+		if err := s.rt.Remove(t.Context(), spec.ID); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
