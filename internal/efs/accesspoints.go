@@ -92,7 +92,7 @@ func rootDirectory(r *types.RootDirectory) (*types.RootDirectory, error) {
 // DescribeAccessPoints lists access points: all, those of a file system, or one.
 func (s *Service) DescribeAccessPoints(_ context.Context, in *api.DescribeAccessPointsInput) (*api.DescribeAccessPointsOutput, error) {
 	v := s.store.View()
-	var rows []types.AccessPointDescription
+	rows := []types.AccessPointDescription{}
 	switch {
 	case in.AccessPointId != nil && in.FileSystemId != nil:
 		return nil, invalid("AccessPointId and FileSystemId can't both be given.")
@@ -196,5 +196,5 @@ func (s *Service) ListTagsForResource(_ context.Context, in *api.ListTagsForReso
 	if err != nil {
 		return nil, err
 	}
-	return &api.ListTagsForResourceOutput{Tags: tags, NextToken: next}, nil
+	return &api.ListTagsForResourceOutput{Tags: append([]types.Tag{}, tags...), NextToken: next}, nil
 }

@@ -30,7 +30,7 @@ func (s *Service) CreateFileSystem(ctx context.Context, in *api.CreateFileSystem
 			OwnerId:                      &s.opts.ID,
 			Name:                         nameIn(in.Tags),
 			Tags:                         append([]types.Tag{}, in.Tags...),
-			SizeInBytes:                  &types.FileSystemSize{},
+			SizeInBytes:                  &types.FileSystemSize{ValueInIA: aws.Int64(0), ValueInStandard: aws.Int64(0)},
 			Encrypted:                    aws.Bool(aws.ToBool(in.Encrypted)),
 			KmsKeyId:                     in.KmsKeyId,
 			AvailabilityZoneName:         in.AvailabilityZoneName,
@@ -120,7 +120,7 @@ func exists(f *state.FileSystem) error {
 // DescribeFileSystems lists file systems: all, one, or that of a token.
 func (s *Service) DescribeFileSystems(_ context.Context, in *api.DescribeFileSystemsInput) (*api.DescribeFileSystemsOutput, error) {
 	v := s.store.View()
-	var rows []types.FileSystemDescription
+	rows := []types.FileSystemDescription{}
 	if in.FileSystemId != nil {
 		if _, err := s.fileSystem(v, in.FileSystemId); err != nil {
 			return nil, err

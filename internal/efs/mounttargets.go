@@ -132,7 +132,7 @@ func (s *Service) DescribeMountTargets(_ context.Context, in *api.DescribeMountT
 	if given != 1 {
 		return nil, invalid("Exactly one of FileSystemId, MountTargetId and AccessPointId must be given.")
 	}
-	var rows []types.MountTargetDescription
+	rows := []types.MountTargetDescription{}
 	if in.MountTargetId != nil {
 		m := v.MountTargets.Get(*in.MountTargetId)
 		if m == nil {

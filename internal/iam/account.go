@@ -99,14 +99,18 @@ func (s *Service) GetAccountAuthorizationDetails(
 	if err != nil {
 		return nil, err
 	}
-	out := &iam.GetAccountAuthorizationDetailsOutput{IsTruncated: truncated, Marker: next}
+	out := &iam.GetAccountAuthorizationDetailsOutput{
+		UserDetailList: []types.UserDetail{}, GroupDetailList: []types.GroupDetail{}, RoleDetailList: []types.RoleDetail{},
+		Policies: []types.ManagedPolicyDetail{}, IsTruncated: truncated, Marker: next,
+	}
 	for _, d := range on {
 		d.add(out)
 	}
 	return out, nil
 }
 
-func inlineDetails(i *state.Identity) (list []types.PolicyDetail) {
+func inlineDetails(i *state.Identity) []types.PolicyDetail {
+	list := []types.PolicyDetail{}
 	for _, name := range slices.Sorted(maps.Keys(i.Inline)) {
 		list = append(list, types.PolicyDetail{PolicyName: &name, PolicyDocument: encoded(i.Inline[name])})
 	}

@@ -328,3 +328,17 @@ func TestStoredTrust(t *testing.T) {
 		t.Errorf("got %s, want %s", again, want)
 	}
 }
+
+// TestEmptyAccount: clients index all four lists, whatever there is.
+func TestEmptyAccount(t *testing.T) {
+	w := newWorld(t)
+	out := do(w, w.GetAccountAuthorizationDetails, &iam.GetAccountAuthorizationDetailsInput{})
+	if out.UserDetailList == nil || out.GroupDetailList == nil || out.RoleDetailList == nil || out.Policies == nil {
+		t.Errorf("an empty account is %+v", out)
+	}
+	w.role("r")
+	out = do(w, w.GetAccountAuthorizationDetails, &iam.GetAccountAuthorizationDetailsInput{})
+	if r := out.RoleDetailList[0]; r.RolePolicyList == nil || r.AttachedManagedPolicies == nil || r.InstanceProfileList == nil {
+		t.Errorf("a role with nothing is %+v", r)
+	}
+}

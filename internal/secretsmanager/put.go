@@ -26,6 +26,7 @@ const (
 const (
 	current  = "AWSCURRENT"
 	previous = "AWSPREVIOUS"
+	pending  = "AWSPENDING"
 )
 
 // defaultKey is the only key there is: that of the control plane, under the name that AWS's has.
@@ -244,6 +245,9 @@ func (s *Service) put(tx *state.Tx, secret *state.Secret, id string, given value
 		return nil
 	}
 	secret.Stages = maps.Clone(secret.Stages)
+	if slices.Contains(stages, current) && secret.Stages[pending] == secret.Stages[current] {
+		delete(secret.Stages, pending) // its rotation is over
+	}
 	for _, stage := range stages {
 		attach(secret, stage, id)
 	}

@@ -299,7 +299,12 @@ func TestRotation(t *testing.T) {
 	if got := stages(); !reflect.DeepEqual(got, want) {
 		t.Errorf("after the rotation %v, want %v", got, want)
 	}
-	move("AWSPENDING", token(3), nil)
+	w.put("s", "four", 4)
+	want = map[string][]string{*token(3): {"AWSPREVIOUS"}, *token(4): {"AWSCURRENT"}}
+	if got := stages(); !reflect.DeepEqual(got, want) {
+		t.Errorf("after a value put by hand %v, want %v", got, want)
+	}
+	move("AWSCURRENT", token(4), token(3))
 	move("AWSCURRENT", token(3), token(1))
 	want = map[string][]string{*token(1): {"AWSCURRENT"}, *token(3): {"AWSPREVIOUS"}}
 	if got := stages(); !reflect.DeepEqual(got, want) {

@@ -37,6 +37,35 @@ func (d ReasonData) JSON() string {
 	return string(b)
 }
 
+// CompositeData is a composite alarm's StateReasonData.
+type CompositeData struct {
+	TriggeringAlarms []TriggeringAlarm `json:"triggeringAlarms"`
+}
+
+// TriggeringAlarm is an alarm whose change changed a composite one.
+type TriggeringAlarm struct {
+	ARN   string     `json:"arn"`
+	State ChildState `json:"state"`
+}
+
+// ChildState is the state that an alarm changed to.
+type ChildState struct {
+	Value     State  `json:"value"`
+	Timestamp string `json:"timestamp"`
+}
+
+// NewCompositeData returns the StateReasonData of a composite alarm whose state changed because of the underlying alarm arn.
+func NewCompositeData(arn string, child State, at time.Time) CompositeData {
+	text, _ := timestamp(at).MarshalText()
+	return CompositeData{[]TriggeringAlarm{{arn, ChildState{child, string(text)}}}}
+}
+
+// JSON returns the data as DescribeAlarms shows it.
+func (d CompositeData) JSON() string {
+	b, _ := json.Marshal(d) // can't fail: it's all text
+	return string(b)
+}
+
 // timestamp is a time in CloudWatch's JSON format.
 type timestamp time.Time
 

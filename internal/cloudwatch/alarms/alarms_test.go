@@ -276,12 +276,56 @@ func TestCompositeAlarms(t *testing.T) {
 		if !strings.HasPrefix(got, "arn:aws:cloudwatch:r:a:alarm:b transitioned to ALARM at ") {
 			t.Errorf("the reason is %q", got)
 		}
+		was := w.store.View().Alarms.Get("both")
+		child := fmt.Sprintf(`"Timestamp":"%s","Value":"ALARM"`, stamp(new(w.store.View().Alarms.Get("b").Moved())))
+		m := *was
+		m.Owed = &state.OwedActions{}
+		if got := encode(message(&m, Options{}, time.Now())); !strings.Contains(got, `[{"Arn":"arn:aws:cloudwatch:r:a:alarm:b","State":{`+child+`}}]`) {
+			t.Errorf("the message is %s", got)
+		}
 		quiet := composite("quiet", "ALARM(a)", "http://quiet")
 		quiet.Composite.ActionsSuppressor = aws.String("b")
 		w.put(quiet)
 		synctest.Wait()
 		w.expect("a suppressed alarm", w.state("quiet")+w.done(), "ALARM")
 	})
+}
+
+// TestTrigger compares what a message tells of an alarm with what CloudWatch was seen to send: members that an alarm hasn't aren't there.
+func TestTrigger(t *testing.T) {
+	plain := metricAlarm("a", 10)
+	plain.Metric.TreatMissingData = aws.String("ignore")
+	percentile := metricAlarm("b", 60)
+	percentile.Metric.Statistic, percentile.Metric.ExtendedStatistic = "", aws.String("p99")
+	percentile.Metric.Unit, percentile.Metric.DatapointsToAlarm = types.StandardUnitSeconds, aws.Int32(1)
+	math := &state.Alarm{Metric: &types.MetricAlarm{
+		EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0), ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+		Metrics: []types.MetricDataQuery{
+			{Id: aws.String("e"), Expression: aws.String("m*2"), Label: aws.String("twice")},
+			{Id: aws.String("m"), ReturnData: aws.Bool(false), MetricStat: &types.MetricStat{
+				Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m"), Dimensions: []types.Dimension{
+					{Name: aws.String("q"), Value: aws.String("jobs")},
+				}},
+				Period: aws.Int32(60), Stat: aws.String("Sum"),
+			}},
+		},
+	}}
+	for want, a := range map[string]*state.Alarm{
+		`{"ComparisonOperator":"GreaterThanThreshold","Dimensions":[],"EvaluateLowSampleCountPercentile":"","EvaluationPeriods":2,` +
+			`"MetricName":"m","Namespace":"n","Period":10,"Statistic":"AVERAGE","StatisticType":"Statistic","Threshold":75,` +
+			`"TreatMissingData":"ignore","Unit":null}`: plain,
+		`{"ComparisonOperator":"GreaterThanThreshold","DatapointsToAlarm":1,"Dimensions":[],"EvaluateLowSampleCountPercentile":"",` +
+			`"EvaluationPeriods":2,"ExtendedStatistic":"p99","MetricName":"m","Namespace":"n","Period":60,"StatisticType":"ExtendedStatistic",` +
+			`"Threshold":75,"TreatMissingData":"","Unit":"Seconds"}`: percentile,
+		`{"ComparisonOperator":"GreaterThanThreshold","EvaluateLowSampleCountPercentile":"","EvaluationPeriods":1,"Metrics":[` +
+			`{"Expression":"m*2","Id":"e","Label":"twice","ReturnData":true},{"Id":"m","MetricStat":{"Metric":{"Dimensions":` +
+			`[{"name":"q","value":"jobs"}],"MetricName":"m","Namespace":"n"},"Period":60,"Stat":"Sum"},"ReturnData":false}],"Threshold":0,` +
+			`"TreatMissingData":""}`: math,
+	} {
+		if got := encode(trigger(a)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
 }
 
 // An alarm on a band goes off when the metric leaves its usual range, but not before there is enough data to know that.

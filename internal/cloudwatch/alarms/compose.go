@@ -40,7 +40,8 @@ func compositeChanges(view *state.View) []change {
 		}
 		to := rule.Eval(func(name string) alarm.State { return stateOf(view, name) })
 		if types.StateValue(to) != a.Composite.StateValue {
-			changes = append(changes, change{a, state.AlarmState{Value: types.StateValue(to), Reason: compositeReason(view, rule)}})
+			reason, data := compositeReason(view, rule)
+			changes = append(changes, change{a, state.AlarmState{Value: types.StateValue(to), Reason: reason, Data: data}})
 		}
 	}
 	return changes
@@ -61,8 +62,8 @@ func child(view *state.View, name string) *state.Alarm {
 	return view.Alarms.Get(name)
 }
 
-// compositeReason names the alarm in a rule that changed last.
-func compositeReason(view *state.View, rule *alarm.Rule) string {
+// compositeReason names the alarm in a rule that changed last, in words and as StateReasonData.
+func compositeReason(view *state.View, rule *alarm.Rule) (reason, data string) {
 	var last *state.Alarm
 	for _, name := range rule.Children() {
 		if a := child(view, name); a != nil && (last == nil || a.Moved().After(last.Moved())) {
@@ -70,7 +71,8 @@ func compositeReason(view *state.View, rule *alarm.Rule) string {
 		}
 	}
 	if last == nil {
-		return "The rule names no alarm."
+		return "The rule names no alarm.", ""
 	}
-	return alarm.CompositeReason(last.Arn(), alarm.State(last.State().Value), last.Moved())
+	value := alarm.State(last.State().Value)
+	return alarm.CompositeReason(last.Arn(), value, last.Moved()), alarm.NewCompositeData(last.Arn(), value, last.Moved()).JSON()
 }

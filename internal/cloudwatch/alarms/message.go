@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/cloudwatch/alarm"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -39,6 +41,7 @@ func message(a *state.Alarm, opts Options, now time.Time) map[string]any {
 	m["AlarmDescription"] = a.Composite.AlarmDescription
 	m["AlarmConfigurationUpdatedTimestamp"] = stamp(a.Composite.AlarmConfigurationUpdatedTimestamp)
 	m["AlarmRule"] = a.Composite.AlarmRule
+	m["TriggeringChildren"] = children(a)
 	addActions(m, a.Composite.OKActions, a.Composite.AlarmActions, a.Composite.InsufficientDataActions)
 	return m
 }
@@ -49,6 +52,20 @@ func addActions(m map[string]any, ok, alarm, insufficient []string) {
 	m["InsufficientDataActions"] = append([]string{}, insufficient...)
 }
 
+// children returns the alarms whose changes changed a composite alarm: none if its state was set by hand.
+func children(a *state.Alarm) []map[string]any {
+	list := []map[string]any{}
+	var data alarm.CompositeData
+	if json.Unmarshal([]byte(a.State().Data), &data) != nil {
+		return list
+	}
+	for _, t := range data.TriggeringAlarms {
+		state := map[string]any{"Value": t.State.Value, "Timestamp": t.State.Timestamp}
+		list = append(list, map[string]any{"Arn": t.ARN, "State": state})
+	}
+	return list
+}
+
 // stamp formats a time as CloudWatch's messages have it.
 func stamp(t *time.Time) string {
 	if t == nil {
@@ -57,37 +74,76 @@ func stamp(t *time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000-0700")
 }
 
-// trigger describes what a metric alarm watches.
+// trigger describes what a metric alarm watches. It has what the alarm has: consumers look for members, and take null for one.
 func trigger(a *state.Alarm) map[string]any {
 	m := a.Metric
-	dimensions := []map[string]any{}
-	for _, d := range m.Dimensions {
-		dimensions = append(dimensions, map[string]any{"name": d.Name, "value": d.Value})
-	}
-	return map[string]any{
-		"Namespace":          m.Namespace,
-		"MetricName":         m.MetricName,
-		"Dimensions":         dimensions,
-		"StatisticType":      statisticType(m),
-		"Statistic":          strings.ToUpper(string(m.Statistic)),
-		"ExtendedStatistic":  m.ExtendedStatistic,
-		"Unit":               m.Unit,
-		"Period":             m.Period,
+	t := map[string]any{
 		"EvaluationPeriods":  m.EvaluationPeriods,
-		"DatapointsToAlarm":  m.DatapointsToAlarm,
-		"Metrics":            m.Metrics,
 		"ComparisonOperator": m.ComparisonOperator,
 		"Threshold":          m.Threshold,
-		"TreatMissingData":   m.TreatMissingData,
+		"TreatMissingData":   aws.ToString(m.TreatMissingData),
+
+		"EvaluateLowSampleCountPercentile": aws.ToString(m.EvaluateLowSampleCountPercentile),
 	}
+	if m.DatapointsToAlarm != nil {
+		t["DatapointsToAlarm"] = m.DatapointsToAlarm
+	}
+	if len(m.Metrics) > 0 {
+		t["Metrics"] = queries(m.Metrics)
+		return t
+	}
+	t["Period"] = m.Period
+	t["Namespace"] = m.Namespace
+	t["MetricName"] = m.MetricName
+	t["Dimensions"] = dimensions(m.Dimensions)
+	t["Unit"] = unit(m.Unit)
+	if m.ExtendedStatistic != nil {
+		t["StatisticType"] = "ExtendedStatistic"
+		t["ExtendedStatistic"] = m.ExtendedStatistic
+	} else {
+		t["StatisticType"] = "Statistic"
+		t["Statistic"] = strings.ToUpper(string(m.Statistic))
+	}
+	return t
 }
 
-// statisticType returns which of the two members has the statistic.
-func statisticType(m *types.MetricAlarm) string {
-	if m.ExtendedStatistic != nil {
-		return "ExtendedStatistic"
+func dimensions(of []types.Dimension) []map[string]any {
+	list := []map[string]any{}
+	for _, d := range of {
+		list = append(list, map[string]any{"name": d.Name, "value": d.Value})
 	}
-	return "Statistic"
+	return list
+}
+
+// unit returns a unit, or null for none, the one member that is null.
+func unit(u types.StandardUnit) any {
+	if u == "" {
+		return nil
+	}
+	return u
+}
+
+// queries describes the metrics and expressions of an alarm on an expression.
+func queries(of []types.MetricDataQuery) (list []map[string]any) {
+	for _, q := range of {
+		m := map[string]any{"Id": q.Id, "ReturnData": q.ReturnData == nil || *q.ReturnData}
+		if q.Label != nil {
+			m["Label"] = q.Label
+		}
+		if q.Expression != nil {
+			m["Expression"] = q.Expression
+		}
+		if s := q.MetricStat; s != nil {
+			metric := map[string]any{"Namespace": s.Metric.Namespace, "MetricName": s.Metric.MetricName, "Dimensions": dimensions(s.Metric.Dimensions)}
+			stat := map[string]any{"Metric": metric, "Period": s.Period, "Stat": s.Stat}
+			if s.Unit != "" {
+				stat["Unit"] = s.Unit
+			}
+			m["MetricStat"] = stat
+		}
+		list = append(list, m)
+	}
+	return list
 }
 
 func encode(m map[string]any) string {
