@@ -401,7 +401,7 @@ func TestFailureKilledAtEachWrite(t *testing.T) {
 			c.then(w)
 			w.expect(c.want)
 			want := w.summary()
-			for i, rows := range w.wrote[begun:] {
+			for i, rows := range kills(w.wrote[begun:]) {
 				again := newWorld(t, rows)
 				again.settle()
 				if got := again.summary(); got != want {

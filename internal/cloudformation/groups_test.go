@@ -187,7 +187,7 @@ func TestGroupsKilledAtEachWrite(t *testing.T) {
 	w.become("s", strings.Replace(scaled, "Default: p3.2xlarge", "Default: g4dn.xlarge", 1))
 	w.expect(types.StackStatusUpdateComplete)
 	want := rowsOfGroups(w.store.View())
-	for i, rows := range w.wrote {
+	for i, rows := range kills(w.wrote) {
 		again := newWorld(t, rows)
 		if s := again.onlyStack(); s == "" || !again.goesOn(s, types.StackStatusUpdateComplete) {
 			continue

@@ -240,7 +240,7 @@ func TestImportKilledAtEachWrite(t *testing.T) {
 		w.expect(c.want)
 		want := w.summary()
 		tried := 0
-		for i, rows := range w.wrote[from:] {
+		for i, rows := range kills(w.wrote[from:]) {
 			again := newWorld(t, rows)
 			if !again.goesOn(again.onlyStack(), c.want) {
 				continue
@@ -251,7 +251,7 @@ func TestImportKilledAtEachWrite(t *testing.T) {
 				t.Fatalf("killed after write %d of %d:\n%s\n\nwithout:\n%s", i+1, len(w.wrote)-from, got, want)
 			}
 		}
-		if tried < 5 {
+		if tried < 5 / *killsEvery {
 			t.Errorf("only %d kills were tried", tried)
 		}
 	}
@@ -479,7 +479,7 @@ func TestImportExistingKilledAtEachWrite(t *testing.T) {
 		w.expect(status)
 		want := w.summary()
 		tried := 0
-		for i, rows := range w.wrote[from:] {
+		for i, rows := range kills(w.wrote[from:]) {
 			again := newWorld(t, rows)
 			if s := find(again.store.View(), again.onlyStack()); s.InReview() || !s.Busy() {
 				continue
@@ -490,7 +490,7 @@ func TestImportExistingKilledAtEachWrite(t *testing.T) {
 				t.Fatalf("killed after write %d of %d:\n%s\n\nwithout:\n%s", i+1, len(w.wrote)-from, got, want)
 			}
 		}
-		if tried < 10 {
+		if tried < 10 / *killsEvery {
 			t.Errorf("only %d kills were tried", tried)
 		}
 	}

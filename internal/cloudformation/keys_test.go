@@ -168,7 +168,7 @@ func TestKeyedKilled(t *testing.T) {
 		}
 		change(w)
 		want := ends(w)
-		for i, rows := range w.wrote[begun:] {
+		for i, rows := range kills(w.wrote[begun:]) {
 			again := newWorld(t, rows)
 			if again.store.View().Stacks.Len() == 0 {
 				continue // it was killed before anybody heard of the stack

@@ -241,7 +241,7 @@ func TestNestedChangeSetsKilledAtEachWrite(t *testing.T) {
 			w.expect(c.want)
 			want := w.summary()
 			tried := 0
-			for i, rows := range w.wrote[from:] {
+			for i, rows := range kills(w.wrote[from:]) {
 				again := newWorld(t, rows)
 				delete(again.texts, "b one.yml")
 				if s := find(again.store.View(), again.onlyStack()); s.InReview() || !s.Busy() {
@@ -253,7 +253,7 @@ func TestNestedChangeSetsKilledAtEachWrite(t *testing.T) {
 					t.Fatalf("killed after write %d of %d:\n%s\n\nwithout:\n%s", i+1, len(w.wrote)-from, got, want)
 				}
 			}
-			if tried < 10 {
+			if tried < 10 / *killsEvery {
 				t.Errorf("only %d kills were tried", tried)
 			}
 		})

@@ -298,7 +298,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 			if s := find(w.store.View(), w.onlyStack()); s.StackStatus != c.want {
 				t.Fatalf("the stack is %s: %s", s.StackStatus, aws.ToString(s.StackStatusReason))
 			}
-			for i, rows := range w.wrote {
+			for i, rows := range kills(w.wrote) {
 				again := newWorld(t, rows)
 				if s := again.onlyStack(); s == "" || !again.goesOn(s, c.want) {
 					continue // killed before the last operation had begun

@@ -604,7 +604,7 @@ func TestStockedKilled(t *testing.T) {
 		}
 		change(w)
 		want := ends(w.store.View())
-		for i, rows := range w.wrote[begun:] {
+		for i, rows := range kills(w.wrote[begun:]) {
 			again := newWorld(t, rows)
 			if again.store.View().Stacks.Len() == 0 {
 				continue // it was killed before anybody heard of the stack

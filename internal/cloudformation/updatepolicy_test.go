@@ -172,7 +172,7 @@ func TestUpdatePolicy(t *testing.T) {
 			w.become("s", group("g4dn.xlarge", c.policies))
 			w.live()
 			w.expectRolled(c.want, c.told)
-			for _, rows := range w.wrote[before:] {
+			for _, rows := range kills(w.wrote[before:]) {
 				again := newWorld(t, rows)
 				again.live()
 				if again.goesOn(again.onlyStack(), types.StackStatusUpdateComplete) {

@@ -120,7 +120,7 @@ func TestWalledKilled(t *testing.T) {
 	w := newWorld(t, nil)
 	w.create("s", walled)
 	want := ends(w)
-	for i, rows := range w.wrote {
+	for i, rows := range kills(w.wrote) {
 		again := newWorld(t, rows)
 		if again.store.View().Stacks.Len() == 0 {
 			continue // it was killed before anybody heard of the stack

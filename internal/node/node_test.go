@@ -776,7 +776,7 @@ func TestCopiedDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := New(Config{Cluster: "default", DataDir: copied, InstanceType: "p3.8xlarge", Runtime: b, ECS: p, Logs: noLogs{}})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := second.Run(ctx); err == nil || !strings.Contains(err.Error(), "another agent on this machine is the node of "+copied) {
 		t.Errorf("the second agent ends with %v", err)

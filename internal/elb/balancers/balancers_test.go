@@ -166,10 +166,10 @@ func (w *world) process(id, dir string) (stop func()) {
 
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(2 * time.Minute)
 	for !ok() {
 		if time.Now().After(end) {
-			w.t.Fatalf("not within 20 s: %s", what)
+			w.t.Fatalf("not within two minutes: %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -267,7 +267,7 @@ func exchange(t *testing.T, network, address string, query []byte) []byte {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // reading fails, too, then
+	c.SetDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // reading fails, too, then
 	if network == "tcp" {
 		err = writeFrame(c, query)
 	} else {

@@ -84,7 +84,7 @@ type Trials struct {
 	FlipLoses, FileLoses int
 }
 
-var trials = flag.Int("trials", 300, "how often a store's files are damaged")
+var trials = flag.Int("trials", 100, "how often a store's files are damaged; make soak does it 2,000 times")
 
 // Run runs as many trials as the flag says.
 func (tr *Trials) Run(t *testing.T) {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,15 +90,20 @@ func TestAllOutput(t *testing.T) {
 
 // TestLeftBehind: what a program leaves running doesn't keep its session open.
 func TestLeftBehind(t *testing.T) {
-	_, _, _, done := run(t, t.Context(), `trap '' HUP; sleep 3 & exit 0`)
+	_, _, shown, done := run(t, t.Context(), `trap '' HUP; sleep 60 & echo $!; exit 0`)
 	select {
 	case err := <-done:
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(2 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("it waits for what was left behind")
 	}
+	pid, err := strconv.Atoi(strings.TrimSpace(shown.String()))
+	if err != nil {
+		t.Fatalf("the program wrote %q", shown)
+	}
+	syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it ends by itself, too
 }
 
 // TestHangUp: a program whose session is given up gets SIGHUP, and is killed if it takes no notice.
