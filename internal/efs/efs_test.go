@@ -166,28 +166,6 @@ func TestMountTargets(t *testing.T) {
 	}
 }
 
-// TestEmptyLists: clients index the lists of an answer, which EFS always has.
-func TestEmptyLists(t *testing.T) {
-	s, _ := newTestService(t)
-	systems, err := s.DescribeFileSystems(t.Context(), &api.DescribeFileSystemsInput{CreationToken: aws.String("nobody's")})
-	if err != nil || systems.FileSystems == nil {
-		t.Errorf("no file systems are %+v, %v", systems, err)
-	}
-	id := s.newFileSystem(t)
-	points, err := s.DescribeAccessPoints(t.Context(), &api.DescribeAccessPointsInput{})
-	if err != nil || points.AccessPoints == nil {
-		t.Errorf("no access points are %+v, %v", points, err)
-	}
-	targets, err := s.DescribeMountTargets(t.Context(), &api.DescribeMountTargetsInput{FileSystemId: &id})
-	if err != nil || targets.MountTargets == nil {
-		t.Errorf("no mount targets are %+v, %v", targets, err)
-	}
-	tags, err := s.ListTagsForResource(t.Context(), &api.ListTagsForResourceInput{ResourceId: &id})
-	if err != nil || tags.Tags == nil {
-		t.Errorf("no tags are %+v, %v", tags, err)
-	}
-}
-
 func TestAccessPointsAreRefused(t *testing.T) {
 	s, store := newTestService(t)
 	id := s.newFileSystem(t)
