@@ -124,7 +124,7 @@ type Listener struct {
 	Port     int
 	// Served is the port that it really has, where Port isn't free; 0 if it's Port.
 	Served             int           `json:",omitempty"`
-	IdleTimeoutSeconds int           `json:",omitempty"` // for TCP, before the balancer's; tcp.idle_timeout.seconds
+	IdleTimeoutSeconds int           `json:",omitempty"` // for TCP and TLS, before the balancer's, and for UDP; tcp.idle_timeout.seconds
 	MinTLS             string        `json:",omitempty"` // 1.2, which is the default, or 1.3
 	ALPNPolicy         string        `json:",omitempty"` // for TLS
 	Certificates       []Certificate // the first is the default; the others are chosen by the name that a client asks for
