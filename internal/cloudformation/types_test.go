@@ -211,6 +211,7 @@ Resources:
   R: {Type: AWS::SQS::Queue}
 Outputs:
   Name: {Value: !GetAtt T.TopicName}
+  Shown: {Value: !GetAtt T.DisplayName}
 `
 
 // TestTopics: topics with their subscriptions and policies.
@@ -235,6 +236,9 @@ func TestTopics(t *testing.T) {
 	}
 	if got := attributes(topic); got["DisplayName"] != "one" || !strings.Contains(got["Policy"], `"Action":"sns:Publish"`) {
 		t.Errorf("the topic is %v", got)
+	}
+	if got := w.output("Shown"); got != "one" {
+		t.Errorf("the topic's DisplayName is %q", got)
 	}
 	if got := attributes(ids["F"]); got["ContentBasedDeduplication"] != "true" || !strings.HasSuffix(ids["F"], ".fifo") || !strings.Contains(got["Policy"], "sns:Publish") {
 		t.Errorf("the FIFO topic is %v", got)

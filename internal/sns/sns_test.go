@@ -267,6 +267,33 @@ func TestRefusedTopicsAndSubscriptions(t *testing.T) {
 	}
 }
 
+// TestTakenAsRecorded: calls that SNS was seen to take: a topic asked for again with some of its tags, a boolean in any case, and a standard
+// queue for what a FIFO topic can't deliver to a standard queue.
+func TestTakenAsRecorded(t *testing.T) {
+	w := newWorld(t)
+	tags := []types.Tag{{Key: aws.String("a"), Value: aws.String("1")}, {Key: aws.String("b"), Value: aws.String("2")}}
+	again := func(tags ...types.Tag) error {
+		_, err := w.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("t"), Tags: tags})
+		return err
+	}
+	for _, tags := range [][]types.Tag{tags, tags[1:], nil} {
+		if err := again(tags...); err != nil {
+			t.Errorf("with the tags %v it's %v", tags, err)
+		}
+	}
+	for _, other := range []types.Tag{{Key: aws.String("a"), Value: aws.String("2")}, {Key: aws.String("c"), Value: aws.String("1")}} {
+		if got := refusal(again(other)); !strings.Contains(got, "Topic already exists with different tags") {
+			t.Errorf("with another tag it's %q", got)
+		}
+	}
+	sub := w.subscribe(t, w.topic(t, "f.fifo", map[string]string{"FifoTopic": "true"}), "q", map[string]string{
+		"RawMessageDelivery": "True", "RedrivePolicy": `{"deadLetterTargetArn":"` + *queueARN("dead") + `"}`,
+	})
+	if got := w.store.View().Subscriptions.Get(sub).Attributes["RawMessageDelivery"]; got != "true" {
+		t.Errorf("raw delivery is %q", got)
+	}
+}
+
 // TestFanOut: each subscriber gets what its filter lets through, in an envelope with a good signature or raw.
 func TestFanOut(t *testing.T) {
 	for _, version := range []string{"1", "2"} {

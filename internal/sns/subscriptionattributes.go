@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
@@ -54,6 +55,7 @@ func subscription(v *state.View, arn *string) (*state.Subscription, error) {
 func (s *Service) setSubscriptionAttribute(sub *state.Subscription, name, value string) (err error) {
 	switch name {
 	case "RawMessageDelivery":
+		value = strings.ToLower(value) // in any case, as SNS takes it
 		if value != "true" && value != "false" {
 			err = invalid("RawMessageDelivery: Invalid value [%s]. Must be true or false.", value)
 		}
@@ -129,7 +131,7 @@ func (s *Service) parseRedrive(sub *state.Subscription, text string) (queue stri
 		return "", invalid("RedrivePolicy: deadLetterTargetArn is an invalid arn")
 	}
 	switch {
-	case isFIFO(sub.TopicARN) && !isFIFO(p.Queue):
+	case isFIFO(sub.TopicARN) && isFIFO(sub.Endpoint) && !isFIFO(p.Queue):
 		return "", invalid("RedrivePolicy: must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic.")
 	case !isFIFO(sub.TopicARN) && isFIFO(p.Queue):
 		return "", invalid("RedrivePolicy: must use a standard queue as DLQ for a subscription to a standard topic")

@@ -77,16 +77,13 @@ func checkSame(old, asked *state.Topic, attributes map[string]string) error {
 			return invalid("Attributes Reason: Topic already exists with different attributes")
 		}
 	}
-	sorted := func(tags []types.Tag) []types.Tag {
-		sorted := slices.Clone(tags)
-		account.SortBy(sorted, func(t types.Tag) string { return valueOf(t.Key) })
-		return sorted
-	}
-	same := func(a, b types.Tag) bool {
-		return valueOf(a.Key) == valueOf(b.Key) && valueOf(a.Value) == valueOf(b.Value)
-	}
-	if len(asked.Tags) > 0 && !slices.EqualFunc(sorted(old.Tags), sorted(asked.Tags), same) {
-		return invalid("Tags Reason: Topic already exists with different tags")
+	for _, tag := range asked.Tags { // some of its tags are enough
+		has := func(t types.Tag) bool {
+			return valueOf(t.Key) == valueOf(tag.Key) && valueOf(t.Value) == valueOf(tag.Value)
+		}
+		if !slices.ContainsFunc(old.Tags, has) {
+			return invalid("Tags Reason: Topic already exists with different tags")
+		}
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ var _ = add(&kind[*topic]{
 	live:       liveTopic,
 	list:       listTopics,
 	identifier: []string{"TopicArn"},
-	attributes: []string{"TopicArn", "TopicName"},
+	attributes: []string{"TopicArn", "TopicName", "DisplayName"},
 	check: func(t *topic) (faults []string) {
 		if t.DataProtectionPolicy != nil {
 			faults = append(faults, "#/DataProtectionPolicy: Pintle has no data protection policies")
@@ -92,10 +92,13 @@ var _ = add(&kind[*topic]{
 	update: updateTopic,
 	delete: deleteTopic,
 	read: func(ctx context.Context, s Step, arn string, _ *topic) (Made, error) {
-		if err := did[sns.GetTopicAttributesOutput](ctx, s, &sns.GetTopicAttributesInput{TopicArn: &arn}); err != nil {
+		is, err := call.Do[sns.GetTopicAttributesOutput](ctx, s.Services, &sns.GetTopicAttributesInput{TopicArn: &arn})
+		if err != nil {
 			return Made{}, err
 		}
-		return Made{Attributes: map[string]any{"TopicArn": arn, "TopicName": nameOfTopic(arn)}}, nil
+		return Made{Attributes: map[string]any{
+			"TopicArn": arn, "TopicName": nameOfTopic(arn), "DisplayName": is.Attributes["DisplayName"],
+		}}, nil
 	},
 })
 
