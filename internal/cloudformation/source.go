@@ -182,7 +182,7 @@ func checkTypes(t *template.Template, allowed []string) error {
 			unknown = append(unknown, r.Type)
 		}
 		if len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a string) bool { return matches(a, r.Type) }) {
-			return invalid("Resource type %s is not allowed by parameter ResourceTypes %v", r.Type, allowed)
+			return invalid("Resource type %s is not allowed by parameter ResourceTypes [%s]", r.Type, strings.Join(allowed, ", "))
 		}
 	}
 	if len(unknown) == 0 {
