@@ -160,11 +160,20 @@ func (e *Evaluation) object(v *Value) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, none := got.(noValue); !none {
+		if _, none := got.(noValue); !none && !e.isWithout(f.Value) {
 			out[f.Name] = got
 		}
 	}
 	return out, nil
+}
+
+// isWithout reports whether a field's value is that of a parameter which says AWS::NoValue: templates have that as a default, and
+// CloudFormation leaves the field out.
+func (e *Evaluation) isWithout(v *Value) bool {
+	if name, argument := v.call(); name == "Ref" {
+		return e.scope.Parameters[argument.Text] == "AWS::NoValue"
+	}
+	return false
 }
 
 func (e *Evaluation) list(v *Value) (any, error) {

@@ -192,6 +192,7 @@ const functionsHead = `Parameters:
   Env: {Type: String, Default: dev}
   Subnets: {Type: CommaDelimitedList, Default: "a, b,c"}
   None: {Type: CommaDelimitedList, Default: ""}
+  Without: {Type: String, Default: "AWS::NoValue"}
 Mappings:
   Regions:
     us-east-1: {AMI: ami-1, Sizes: [x, y], Count: 3}
@@ -224,6 +225,8 @@ func TestFunctions(t *testing.T) {
 		{"[!Ref AWS::Region, !Ref AWS::Partition, !Ref AWS::URLSuffix, !Ref AWS::StackName, !Ref AWS::StackId]", []any{"us-east-1", "aws", "amazonaws.com", "s", "arn:s"}},
 		{"!Ref AWS::NotificationARNs", []any{"arn:n"}},
 		{"{X: 1, Y: !Ref 'AWS::NoValue'}", map[string]any{"X": json.Number("1")}},
+		{"{X: 1, Y: !Ref Without}", map[string]any{"X": json.Number("1")}},
+		{"{X: AWS::NoValue, Y: !Sub '${Without}'}", map[string]any{"X": "AWS::NoValue", "Y": "AWS::NoValue"}},
 		{"[a, !If [IsProd, b, !Ref 'AWS::NoValue'], c]", []any{"a", "c"}},
 		{"!GetAtt A.Arn", "A's Arn"},
 		{"!GetAtt A.Endpoint.Port", "A's Endpoint.Port"},
