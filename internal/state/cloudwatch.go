@@ -306,7 +306,7 @@ func (d *AnomalyDetector) Key() string {
 	var source any = d.MetricMathAnomalyDetector
 	if s := d.SingleMetricAnomalyDetector; s != nil {
 		sorted := *s
-		sorted.Dimensions = slices.Clone(s.Dimensions)
+		sorted.Dimensions = append([]types.Dimension(nil), s.Dimensions...) // none are nil, as they always were: keys are kept
 		sort.Slice(sorted.Dimensions, func(i, j int) bool { return *sorted.Dimensions[i].Name < *sorted.Dimensions[j].Name })
 		source = sorted
 	}
