@@ -12,6 +12,10 @@ import (
 // of back in mode bridge, which are back.mesh:9090.
 type mesh struct{ *containers }
 
+// meshLogs is where proxies say what they have to.
+const meshLogs = `,"logConfiguration":{"logDriver":"awslogs","options":{"awslogs-group":"/mesh","awslogs-region":"us-east-1","awslogs-stream-prefix":"proxy",` +
+	`"awslogs-create-group":"true"}}`
+
 func (c *containers) startMesh(t *testing.T) *mesh {
 	t.Helper()
 	m := &mesh{c}
@@ -25,7 +29,7 @@ func (c *containers) startMesh(t *testing.T) *mesh {
 		m.register(t, "mesh-"+s.name, asker, `,"portMappings":[{"name":"`+s.name+`","containerPort":80`+s.app+`}],"stopTimeout":1`+
 			`,"environment":[{"name":"WHO","value":"`+s.name+`"}]`, `,"networkMode":"`+s.network+`"`)
 		m.AWS("ecs", "create-service", "--cli-input-json", fmt.Sprintf(`{"serviceName":%q,"taskDefinition":"mesh-%[1]s",%[2]s,`+
-			`"serviceConnectConfiguration":{"enabled":true,"services":[{"portName":%[1]q,%[3]s}]}}`, s.name, s.more, s.endpoint))
+			`"serviceConnectConfiguration":{"enabled":true,"services":[{"portName":%[1]q,%[3]s}]`+meshLogs+`}}`, s.name, s.more, s.endpoint))
 	}
 	m.awaits(t, "back", 2)
 	m.awaits(t, "front", 1)
@@ -81,6 +85,10 @@ func (c *containers) serviceConnect(t *testing.T) {
 	if took := time.Since(from); took > 5*time.Second {
 		t.Errorf("a stopped task is reached for %s", took)
 	}
+	Eventually(t, "front's proxy says so", func() bool {
+		return strings.Contains(m.AWS("logs", "filter-log-events", "--log-group-name", "/mesh", "--log-stream-name-prefix", "proxy/ecs-service-connect-",
+			"--filter-pattern", `"no answer"`, "--query", "events[].message", "--output", "text"), "name=back.mesh:9090")
+	})
 	m.end(t)
 }
 
