@@ -320,6 +320,10 @@ var refusals = []refusal{
 		`"discoveryName":"-"}]}`), "InvalidParameterException", "serviceConnectConfiguration.services.discoveryName"},
 	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true,"namespace":"n","services":[{"portName":"web",` +
 		`"tls":{"issuerCertificateAuthority":{}}}]}`), "UnsupportedFeatureException", "serviceConnectConfiguration.services.tls"},
+	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true,"namespace":"n","logConfiguration":{"logDriver":"splunk"}}`),
+		"UnsupportedFeatureException", "serviceConnectConfiguration.logConfiguration.logDriver"},
+	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true,"namespace":"n","logConfiguration":{"logDriver":"awslogs"}}`),
+		"ClientException", "serviceConnectConfiguration.logConfiguration"},
 	{"CreateService", service(`"monitoring":{"metricConfigurations":[{"metricNames":["CPUUtilization"],"resolutionSeconds":10}]}`),
 		"InvalidParameterException", "resolutionSeconds"},
 	{"CreateService", service(`"monitoring":{"metricConfigurations":[{"metricNames":["GPUUtilization"],"resolutionSeconds":20}]}`),

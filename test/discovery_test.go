@@ -129,7 +129,7 @@ func TestNamesWithoutControlPlane(t *testing.T) {
 	})
 	c := &containers{p, "rootfs:" + rootfs(t)}
 	a, m := c.discover(t), c.startMesh(t)
-	web, api, client := a.at("web"), a.at("api"), m.at("front")[0]
+	web, api, client := a.at("web"), a.at("api"), m.front[0]
 	a.find(t, web, api)
 	Eventually(t, "front reaches back", func() bool { return ask(client, "back.mesh:9090") == "back" })
 	plane.kill()

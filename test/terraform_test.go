@@ -78,7 +78,8 @@ func TestTerraformBalancer(t *testing.T) {
 	}
 }
 
-// TestTerraformDiscovery is TestTerraform for Cloud Map: namespaces, services, an instance, and a service of ECS that registers its task.
+// TestTerraformDiscovery is TestTerraform for Cloud Map: namespaces, services, an instance, and services of ECS that register their tasks or
+// take part in Service Connect.
 func TestTerraformDiscovery(t *testing.T) {
 	t.Parallel()
 	plugins := findTerraform(t)
@@ -88,6 +89,11 @@ func TestTerraformDiscovery(t *testing.T) {
 			return p.AWS("servicediscovery", "discover-instances", "--namespace-name", "corp.local", "--service-name", "web",
 				"--query", "Instances[0].Attributes.ECS_SERVICE_NAME", "--output", "text") == "web"
 		})
+		names := p.AWS("ecs", "describe-services", "--cluster", "mesh", "--services", "server", "--output", "text",
+			"--query", "services[0].deployments[0].serviceConnectResources[].discoveryName")
+		if names != "pages" {
+			t.Errorf("the endpoints of Service Connect: %s", names)
+		}
 	})
 	for what, query := range map[string]string{"list-namespaces": "length(Namespaces)", "list-services": "length(Services)"} {
 		if n := p.AWS("servicediscovery", what, "--query", query, "--output", "text"); n != "0" {

@@ -139,6 +139,9 @@ type Task struct {
 type ServiceConnect struct {
 	Aliases []ConnectAlias   `json:"aliases,omitempty"`
 	Ingress []ConnectIngress `json:"ingress,omitempty"`
+	// Log is where the proxy logs, as the container with a name; nil keeps that on the node.
+	Log       *LogConfig `json:"log,omitempty"`
+	Container string     `json:"container,omitempty"`
 }
 
 // ConnectAlias is a name and a port at which the task's containers reach an endpoint.

@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,15 +32,30 @@ func checkServiceConnect(c *types.ServiceConnectConfiguration) error {
 		{"serviceConnectConfiguration.services.tls", slices.ContainsFunc(c.Services, secured)},
 		{"serviceConnectConfiguration.services.clientAliases.testTrafficRules", slices.ContainsFunc(c.Services, tested)},
 		{"serviceConnectConfiguration.containerConfigurations", len(c.ContainerConfigurations) > 0},
-		{"serviceConnectConfiguration.logConfiguration", c.LogConfiguration != nil},
 		{"serviceConnectConfiguration.accessLogConfiguration", c.AccessLogConfiguration != nil},
 	}); err != nil {
+		return err
+	}
+	if err := checkProxyLogs(c.LogConfiguration); err != nil {
 		return err
 	}
 	if err := serviceconnect.Check(c); err != nil {
 		return invalidParameter("%s.", err)
 	}
 	return nil
+}
+
+// checkProxyLogs checks where the proxies are to log. They have the drivers that Pintle has itself; a container's can be Docker's, or lead
+// to its task's log router.
+func checkProxyLogs(l *types.LogConfiguration) error {
+	const where = "serviceConnectConfiguration.logConfiguration"
+	if err := checkLogs(l, where); err != nil || l == nil {
+		return err
+	}
+	if l.LogDriver != types.LogDriverAwslogs && l.LogDriver != types.LogDriverJsonFile {
+		return unsupported(where+".logDriver: Pintle's proxies log with the drivers awslogs and json-file, not with %s.", l.LogDriver)
+	}
+	return refuseFields([]field{{where + ".secretOptions", len(l.SecretOptions) > 0}})
 }
 
 // serviceConnect returns a service's configuration with its namespace, by default the cluster's.
@@ -138,7 +154,7 @@ func (s *Service) connect(tx *state.Tx, row *state.Service, td *state.TaskDefini
 		return unsupported("serviceConnectConfiguration.services: Pintle doesn't shift the traffic of Service Connect, so "+
 			"deploymentConfiguration.strategy must be ROLLING, not %s.", strategy)
 	}
-	d.Connect = &state.TaskConnect{}
+	d.Connect = &state.TaskConnect{Log: c.LogConfiguration, Attributes: logAttributes(c.LogConfiguration, &td.TaskDefinition)}
 	for _, e := range endpoints {
 		service, err := s.endpointService(tx.View, n, *row.ServiceArn, &e)
 		if err != nil {
@@ -156,6 +172,13 @@ func (s *Service) connect(tx *state.Tx, row *state.Service, td *state.TaskDefini
 		d.Connect.Reaches = append(d.Connect.Reaches, service.ID)
 	}
 	return nil
+}
+
+// logAttributes returns the attributes that an instance needs for what the proxies of a definition's tasks log.
+func logAttributes(l *types.LogConfiguration, td *types.TaskDefinition) []string {
+	n := needs{}
+	n.addLogs(l, td)
+	return slices.Sorted(maps.Keys(n))
 }
 
 // endpointService returns the service of Cloud Map for an endpoint, as it's to be stored: the one that there is, or a new one.

@@ -156,7 +156,13 @@ func TestServiceConnectRefused(t *testing.T) {
 		"no namespace":             {func(c *types.ServiceConnectConfiguration) { c.Namespace = aws.String("none") }, "NamespaceNotFoundException"},
 		"no port":                  {func(c *types.ServiceConnectConfiguration) { first(c).PortName = aws.String("none") }, "portName"},
 		"tls":                      {func(c *types.ServiceConnectConfiguration) { first(c).Tls = &types.ServiceConnectTlsConfiguration{} }, "tls"},
-		"logs":                     {func(c *types.ServiceConnectConfiguration) { c.LogConfiguration = &types.LogConfiguration{} }, "logConfiguration"},
+		"no log driver":            {logging("", nil), "Invalid setting for serviceConnectConfiguration.logConfiguration"},
+		"no log group":             {logging("awslogs", nil), "awslogs-group. There is none for serviceConnectConfiguration.logConfiguration"},
+		"a log option":             {logging("awslogs", map[string]string{"awslogs-group": "g", "x": "y"}), "Log driver awslogs disallows options: x"},
+		"a log driver of Docker's": {logging("syslog", nil), "serviceConnectConfiguration.logConfiguration.logDriver"},
+		"log secrets": {func(c *types.ServiceConnectConfiguration) {
+			c.LogConfiguration = &types.LogConfiguration{LogDriver: "json-file", SecretOptions: []types.Secret{{Name: aws.String("tag")}}}
+		}, "serviceConnectConfiguration.logConfiguration.secretOptions"},
 		"access logs": {func(c *types.ServiceConnectConfiguration) {
 			c.AccessLogConfiguration = &types.ServiceConnectAccessLogConfiguration{}
 		}, "accessLogConfiguration"},
@@ -177,6 +183,48 @@ func TestServiceConnectRefused(t *testing.T) {
 	_, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("a"), TaskDefinition: aws.String("web")})
 	if err == nil || !strings.Contains(err.Error(), "appProtocol") {
 		t.Errorf("another protocol: %v", err)
+	}
+}
+
+func logging(driver types.LogDriver, options map[string]string) func(*types.ServiceConnectConfiguration) {
+	return func(c *types.ServiceConnectConfiguration) {
+		c.LogConfiguration = &types.LogConfiguration{LogDriver: driver, Options: options}
+	}
+}
+
+// TestProxyLogs: a deployment keeps where its proxies log, and what instances need for that, as for a container.
+func TestProxyLogs(t *testing.T) {
+	s, store := newConnected(t)
+	in := web("a")
+	logging("awslogs", map[string]string{"awslogs-group": "/mesh", "awslogs-stream-prefix": "proxy"})(in.ServiceConnectConfiguration)
+	out, err := s.CreateService(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := out.Service.Deployments[0].ServiceConnectConfiguration.LogConfiguration; shown == nil || shown.Options["awslogs-group"] != "/mesh" {
+		t.Errorf("shown: %+v", shown)
+	}
+	connect := func() *state.TaskConnect {
+		return store.View().Services.Get(*out.Service.ServiceArn).Deployments[0].Connect
+	}
+	const driver = "com.amazonaws.ecs.capability.logging-driver.awslogs"
+	if c := connect(); c.Log.LogDriver != "awslogs" || strings.Join(c.Attributes, " ") != driver {
+		t.Errorf("%+v", c)
+	}
+	_, err = s.RegisterTaskDefinition(t.Context(), &ecs.RegisterTaskDefinitionInput{
+		Family: aws.String("web"), ExecutionRoleArn: aws.String("arn:aws:iam::000000000000:role/r"), ContainerDefinitions: []types.ContainerDefinition{{
+			Name: aws.String("main"), Image: aws.String("i"), Memory: aws.Int32(4),
+			PortMappings: []types.PortMapping{{Name: aws.String("http"), ContainerPort: aws.Int32(80), AppProtocol: types.ApplicationProtocolHttp}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("a"), TaskDefinition: aws.String("web")}); err != nil {
+		t.Fatal(err)
+	}
+	if c := connect(); strings.Join(c.Attributes, " ") != driver+" ecs.capability.execution-role-awslogs" {
+		t.Errorf("with an execution role: %+v", c)
 	}
 }
 

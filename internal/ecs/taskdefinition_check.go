@@ -419,7 +419,7 @@ func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) erro
 	if err := checkNetworkMode(td, c); err != nil {
 		return err
 	}
-	return checkLogs(c)
+	return checkLogs(c.LogConfiguration, "container '"+*c.Name+"'")
 }
 
 func checkMemory(td *types.TaskDefinition, c *types.ContainerDefinition) error {

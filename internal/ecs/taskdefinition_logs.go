@@ -36,16 +36,16 @@ const (
 // bufferSize is a size as Docker takes it: a number of bytes, or of a power of 1,024 bytes.
 var bufferSize = regexp.MustCompile(`(?i)^\d+(\.\d+)? ?([kmgtp]i?)?b?$`)
 
-func checkLogs(c *types.ContainerDefinition) error {
-	l := c.LogConfiguration
+// checkLogs checks the log configuration of what is called whose.
+func checkLogs(l *types.LogConfiguration, whose string) error {
 	if l == nil {
 		return nil
 	}
 	if !slices.Contains(l.LogDriver.Values(), l.LogDriver) {
-		return clientError("Invalid setting for container '%s'. Unknown log driver %q.", *c.Name, l.LogDriver)
+		return clientError("Invalid setting for %s. Unknown log driver %q.", whose, l.LogDriver)
 	}
 	if l.LogDriver == types.LogDriverAwslogs && l.Options["awslogs-group"] == "" {
-		return clientError("Log driver awslogs requires options: awslogs-group. Container '%s' names none.", *c.Name)
+		return clientError("Log driver awslogs requires options: awslogs-group. There is none for %s.", whose)
 	}
 	return checkLogOptions(l)
 }

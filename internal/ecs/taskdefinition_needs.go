@@ -136,7 +136,8 @@ func requiredAttributes(td *types.TaskDefinition) []types.Attribute {
 	}
 	for _, c := range td.ContainerDefinitions {
 		n.addContainer(c)
-		n.addLogs(c, aws.ToString(td.ExecutionRoleArn) != "")
+		n.addLogs(c.LogConfiguration, td)
+		n.addRouter(c)
 	}
 	out := []types.Attribute{}
 	for _, name := range slices.Sorted(maps.Keys(n)) {
@@ -189,17 +190,23 @@ func secretStore(s types.Secret) string {
 	return "ssm"
 }
 
-// addLogs adds what a container's logs need.
-func (n needs) addLogs(c types.ContainerDefinition, executionRole bool) {
-	if l := c.LogConfiguration; l != nil {
-		n[dockerCapability+"logging-driver."+string(l.LogDriver)] = true
-		n.addIf(l.LogDriver == types.LogDriverAwslogs && executionRole, capability+"execution-role-awslogs")
-		_, buffer := l.Options["log-driver-buffer-limit"]
-		n.addIf(l.LogDriver == types.LogDriverAwsfirelens && buffer, capability+"logging-driver.awsfirelens.log-driver-buffer-limit")
-		for _, s := range l.SecretOptions {
-			n[capability+"secrets."+secretStore(s)+".bootstrap.log-driver"] = true
-		}
+// addLogs adds what the logs of a container need, or those of the proxy of Service Connect.
+func (n needs) addLogs(l *types.LogConfiguration, td *types.TaskDefinition) {
+	if l == nil {
+		return
 	}
+	n[dockerCapability+"logging-driver."+string(l.LogDriver)] = true
+	hasRole := aws.ToString(td.ExecutionRoleArn) != ""
+	n.addIf(l.LogDriver == types.LogDriverAwslogs && hasRole, capability+"execution-role-awslogs")
+	_, buffer := l.Options["log-driver-buffer-limit"]
+	n.addIf(l.LogDriver == types.LogDriverAwsfirelens && buffer, capability+"logging-driver.awsfirelens.log-driver-buffer-limit")
+	for _, s := range l.SecretOptions {
+		n[capability+"secrets."+secretStore(s)+".bootstrap.log-driver"] = true
+	}
+}
+
+// addRouter adds what a container needs as a log router.
+func (n needs) addRouter(c types.ContainerDefinition) {
 	if f := c.FirelensConfiguration; f != nil {
 		n[capability+"firelens."+string(f.Type)] = true
 		from := f.Options["config-file-type"]

@@ -26,11 +26,12 @@ func (a *Agent) canConnect() bool {
 // startConnect has tasks attended by their proxies.
 func (a *Agent) startConnect(at *attendant) {
 	a.connect = connect.New(connect.Options{
-		Dir:     filepath.Join(a.config.DataDir, "connect"),
-		Program: a.config.Proxy,
-		Names:   a.names,
-		Machine: machineAddress,
-		Log:     a.log,
+		Dir:      filepath.Join(a.config.DataDir, "connect"),
+		Program:  a.config.Proxy,
+		Names:    a.names,
+		Machine:  machineAddress,
+		Log:      a.log,
+		Shippers: a.shippers(),
 	})
 	at.connect = a.connect
 }

@@ -218,14 +218,11 @@ func (a *Agent) Run(ctx context.Context) error {
 
 func (a *Agent) engineOptions(at *attendant) engine.Options {
 	o := engine.Options{
-		Dir:      filepath.Join(a.config.DataDir, "tasks"),
-		Owner:    a.identity.Load().Owner,
-		Runtime:  a.config.Runtime,
-		Reporter: &reporter{a.config.ECS},
-		Shippers: map[string]engine.Shipper{
-			"awslogs":     awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
-			"awsfirelens": forward.New(a.log),
-		},
+		Dir:           filepath.Join(a.config.DataDir, "tasks"),
+		Owner:         a.identity.Load().Owner,
+		Runtime:       a.config.Runtime,
+		Reporter:      &reporter{a.config.ECS},
+		Shippers:      a.shippers(),
 		InstanceID:    a.identity.Load().InstanceID,
 		Environment:   a.environment,
 		CPU:           a.config.CPU,
@@ -274,6 +271,14 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		a.log.Warn("the agent is not root: containers in network mode bridge get no metadata, credentials, or control plane on loopback")
 	}
 	return o
+}
+
+// shippers send output away, by log driver.
+func (a *Agent) shippers() map[string]engine.Shipper {
+	return map[string]engine.Shipper{
+		"awslogs":     awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
+		"awsfirelens": forward.New(a.log),
+	}
 }
 
 // Ready is closed once the node knows all its tasks, including those from before a restart.

@@ -127,6 +127,9 @@ type EndpointAlias struct {
 type TaskConnect struct {
 	Endpoints []TaskEndpoint `json:",omitempty"` // by which others reach it
 	Reaches   []string       `json:",omitempty"` // the ids of Cloud Map's services that it reaches
+	// Log is where its proxy logs, if that isn't on the node alone, and Attributes what an instance needs for that.
+	Log        *ecs.LogConfiguration `json:",omitempty"`
+	Attributes []string              `json:",omitempty"`
 }
 
 // TaskEndpoint is one endpoint of a task.

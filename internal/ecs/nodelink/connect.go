@@ -1,6 +1,8 @@
 package nodelink
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,6 +18,10 @@ func serviceConnect(v *state.View, t *state.Task, td *state.TaskDefinition) *acs
 		return nil
 	}
 	out := &acs.ServiceConnect{}
+	if l := t.Connect.Log; l != nil {
+		out.Container = proxyContainer(t.ServiceArn)
+		out.Log = logConfigOf(l, out.Container, *t.TaskArn)
+	}
 	for _, id := range t.Connect.Reaches {
 		row := v.DiscoveryServices.Get(id)
 		if row == nil || row.Endpoint == nil {
@@ -41,6 +47,14 @@ func serviceConnect(v *state.View, t *state.Task, td *state.TaskDefinition) *acs
 		}
 	}
 	return out
+}
+
+// proxyContainer returns what the container of a service's proxies would be called on AWS, which their log streams have in their names. On AWS
+// its end is random.
+func proxyContainer(service string) string {
+	const random = 5
+	sum := sha256.Sum256([]byte(service))
+	return "ecs-service-connect-" + hex.EncodeToString(sum[:])[:random]
 }
 
 // connectDrain is how long a task that others reach goes on after it has left its endpoints, so that all proxies know before it stops.

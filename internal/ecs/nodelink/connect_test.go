@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	ecs "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery/types"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -36,7 +37,11 @@ func TestEndpointsAreTold(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	w.putEndpoint()
 	task := taskRow("one", "RUNNING", "PENDING")
-	task.Connect = &state.TaskConnect{Reaches: []string{"srv-1", "srv-gone"}}
+	task.ServiceArn = "arn:aws:ecs:us-east-1:000000000000:service/poc/w"
+	task.Connect = &state.TaskConnect{Reaches: []string{"srv-1", "srv-gone"}, Log: &ecs.LogConfiguration{
+		LogDriver: "awslogs",
+		Options:   map[string]string{"awslogs-group": "/mesh", "awslogs-stream-prefix": "proxy"},
+	}}
 	w.put(task)
 	a := w.connectOwn()
 	m := next[*acs.PintleNames](a)
@@ -48,6 +53,10 @@ func TestEndpointsAreTold(t *testing.T) {
 	}
 	p := next[*acs.PayloadMessage](a)
 	got := p.Tasks[0].ServiceConnect
+	options := map[string]string{"awslogs-group": "/mesh", "awslogs-stream": "proxy/ecs-service-connect-3decb/one"}
+	if want := (&acs.LogConfig{Type: "awslogs", Config: options}); got == nil || !reflect.DeepEqual(got.Log, want) {
+		t.Errorf("it logs to %+v", got.Log)
+	}
 	alias := acs.ConnectAlias{
 		Name: "www", Port: 80, Protocol: "http", RequestSeconds: new(int32(3)), Endpoint: "srv-1",
 	}

@@ -81,9 +81,14 @@ func logConfig(c types.ContainerDefinition, t *acs.Task) *acs.LogConfig {
 	if c.LogConfiguration == nil {
 		return &acs.LogConfig{Type: "json-file"}
 	}
-	out := &acs.LogConfig{Type: string(c.LogConfiguration.LogDriver), Config: c.LogConfiguration.Options}
-	if usesDriver(c, types.LogDriverAwslogs) {
-		out.Config = streamOptions(out.Config, *c.Name, t.Arn)
+	return logConfigOf(c.LogConfiguration, *c.Name, t.Arn)
+}
+
+// logConfigOf returns the log driver and the options of a container with a name.
+func logConfigOf(l *types.LogConfiguration, container, taskArn string) *acs.LogConfig {
+	out := &acs.LogConfig{Type: string(l.LogDriver), Config: l.Options}
+	if l.LogDriver == types.LogDriverAwslogs {
+		out.Config = streamOptions(out.Config, container, taskArn)
 	}
 	return out
 }

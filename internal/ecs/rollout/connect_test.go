@@ -95,6 +95,26 @@ func TestTasksAtEndpoints(t *testing.T) {
 	})
 }
 
+// TestProxyLogsNeedADriver: tasks go where their proxies' log driver is.
+func TestProxyLogsNeedADriver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.connects(1)
+		w.define("v1", namedPort)
+		w.create(1, connected, func(in *awsecs.CreateServiceInput) {
+			in.ServiceConnectConfiguration.LogConfiguration = &types.LogConfiguration{
+				LogDriver: types.LogDriverAwslogs,
+				Options:   map[string]string{"awslogs-group": "/mesh"},
+			}
+		})
+		expect(t, w.after(time.Minute), 0, 0, 1, inProgress)
+		w.node(
+			types.Attribute{Name: aws.String("pintle.service-connect")},
+			types.Attribute{Name: aws.String("com.amazonaws.ecs.capability.logging-driver.awslogs")},
+		)
+		expect(t, w.after(time.Hour), 1, 0, 1, completed)
+	})
+}
+
 // TestRollBackOfEndpoints: a deployment that fails leaves what clients are told as it was.
 func TestRollBackOfEndpoints(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -58,7 +58,7 @@ func (l *Launch) request() Request {
 		CapacityProvider: l.CapacityProvider,
 		Exec:             l.Exec,
 		Volumes:          l.Volumes,
-		Connect:          l.Connect != nil,
+		Connect:          l.Connect,
 	}
 }
 
@@ -214,7 +214,7 @@ func requestOf(td *state.TaskDefinition, t *state.Task) Request {
 		CapacityProvider: aws.ToString(t.CapacityProviderName),
 		Exec:             t.EnableExecuteCommand,
 		Volumes:          t.Volumes,
-		Connect:          t.Connect != nil,
+		Connect:          t.Connect,
 		TaskArn:          *t.TaskArn,
 	}
 }

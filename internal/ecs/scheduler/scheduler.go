@@ -158,7 +158,7 @@ type Request struct {
 	CapacityProvider string
 	Exec             bool // commands can be executed in the task
 	Volumes          []state.TaskVolume
-	Connect          bool // it takes part in Service Connect
+	Connect          *state.TaskConnect // how it takes part in Service Connect, or nil
 	// TaskArn is the task's, if it waits. Room may be kept for it.
 	TaskArn string
 }
@@ -260,8 +260,10 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	for _, v := range r.Volumes {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: makesVolumes(v)})
 	}
-	if r.Connect {
-		req.Attributes = append(req.Attributes, placement.Attribute{Name: connects})
+	if r.Connect != nil {
+		for _, name := range append([]string{connects}, r.Connect.Attributes...) {
+			req.Attributes = append(req.Attributes, placement.Attribute{Name: name})
+		}
 	}
 	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: memberOfProvider(p)})

@@ -160,7 +160,7 @@ func source(p *printed, options map[string]string) *engine.LogSource {
 		TaskArn:   "arn:aws:ecs:us-east-1:0:task/default/t1",
 		Container: "c",
 		ID:        "t1-c",
-		Runtime:   p,
+		Output:    p,
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/connect/traffic"
+	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/nameserver"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	Machine func() netip.Addr  // an address by which tasks reach the machine, if it is known by its loopback alone
 	Start   func(*Start) error // starts a proxy; nil starts a process
 	Log     *slog.Logger
+	// Shippers send what proxies say, by log driver; what others get stays on the node.
+	Shippers map[string]engine.Shipper
 }
 
 // Proxies are the proxies of a node.
@@ -108,14 +111,20 @@ func planOf(c *acs.ServiceConnect) *plan {
 	for _, i := range c.Ingress {
 		id := "ingress " + strconv.Itoa(int(i.Port))
 		p.ports = append(p.ports, i.Port)
-		p.listeners = append(p.listeners, traffic.Listener{Endpoint: id})
+		p.listeners = append(p.listeners, traffic.Listener{Name: id, Endpoint: id})
 		p.fixed[id] = []traffic.Target{{Address: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), i.ContainerPort).String()}}
 	}
 	return p
 }
 
 func listenerOf(a *acs.ConnectAlias) traffic.Listener {
-	l := traffic.Listener{Protocol: a.Protocol, Endpoint: a.Endpoint, Idle: defaultIdle, Request: defaultRequest}
+	l := traffic.Listener{
+		Name:     fmt.Sprint(a.Name, ":", a.Port),
+		Protocol: a.Protocol,
+		Endpoint: a.Endpoint,
+		Idle:     defaultIdle,
+		Request:  defaultRequest,
+	}
 	if a.Protocol == "" {
 		l.Idle, l.Request = defaultIdleTCP, 0
 	}
@@ -159,7 +168,14 @@ func (p *Proxies) Attend(netns string, t *acs.Task, container string) (end, leav
 		return nothing, nothing, nil
 	}
 	name := nameOf(t.Arn, container)
-	x := &proxy{proxies: p, netns: netns, task: t, dir: filepath.Join(p.opts.Dir, name), plan: planOf(t.ServiceConnect)}
+	x := &proxy{
+		proxies:   p,
+		netns:     netns,
+		task:      t,
+		container: container,
+		dir:       filepath.Join(p.opts.Dir, name),
+		plan:      planOf(t.ServiceConnect),
+	}
 	if err := x.begin(); err != nil {
 		return nil, nil, fmt.Errorf("the proxy of Service Connect: %w", err)
 	}
@@ -169,14 +185,24 @@ func (p *Proxies) Attend(netns string, t *acs.Task, container string) (end, leav
 	ctx, cancel := context.WithCancel(context.Background())
 	var following sync.WaitGroup
 	following.Go(func() { x.follow(ctx) })
-	leave = func() {
+	shipped, stopShipping := x.ship()
+	forget := func() {
 		cancel()
 		following.Wait()
 		p.mu.Lock()
 		delete(p.open, name)
 		p.mu.Unlock()
 	}
-	return func() { leave(); x.end() }, leave, nil
+	leave = func() {
+		stopShipping()
+		forget()
+	}
+	end = func() {
+		forget()
+		x.end(shipped)
+		stopShipping()
+	}
+	return end, leave, nil
 }
 
 // nameOf returns the name of a proxy's directory.
@@ -200,7 +226,7 @@ func (p *Proxies) Sweep(isThere func(task string) bool) {
 		x := p.open[e.Name()]
 		p.mu.Unlock()
 		if x == nil && !isThere(task) {
-			(&proxy{proxies: p, dir: filepath.Join(p.opts.Dir, e.Name())}).end()
+			(&proxy{proxies: p, dir: filepath.Join(p.opts.Dir, e.Name())}).end(func() {})
 		}
 	}
 }

@@ -65,10 +65,10 @@ func TestPlan(t *testing.T) {
 		Ingress: []acs.ConnectIngress{{Port: 8081, ContainerPort: 80}},
 	})
 	want := []traffic.Listener{
-		{Protocol: "http", Endpoint: "srv-1", Idle: 5 * time.Minute, Request: 15 * time.Second},
-		{Endpoint: "srv-2", Idle: time.Hour},
-		{Protocol: "grpc", Endpoint: "srv-1"},
-		{Endpoint: "ingress 8081"},
+		{Name: "a:80", Protocol: "http", Endpoint: "srv-1", Idle: 5 * time.Minute, Request: 15 * time.Second},
+		{Name: "a:6379", Endpoint: "srv-2", Idle: time.Hour},
+		{Name: "b:80", Protocol: "grpc", Endpoint: "srv-1"},
+		{Name: "ingress 8081", Endpoint: "ingress 8081"},
 	}
 	if !reflect.DeepEqual(p.listeners, want) || len(p.aliases) != 3 || len(p.of) != 3 || strings.Join(p.endpoints, " ") != "srv-1 srv-2" ||
 		p.aliases[2].String() != "127.255.0.2:80" || p.fixed["ingress 8081"][0].Address != "127.0.0.1:80" {
@@ -171,6 +171,7 @@ func (w *world) attend(p *Proxies) (end, leave func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.until("the process is seen", func() bool { return w.process() != 0 }) // its command line isn't there at once
 	return end, leave
 }
 

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +46,11 @@ func Main() error {
 	for n := range sockets {
 		sockets[n] = os.NewFile(uintptr(first+n), "socket")
 	}
-	return carry(&i, sockets, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	log := slog.New(slog.NewTextHandler(&boundedLog{file: os.Stderr}, nil))
+	if i.Container != "" {
+		log = log.With("container", i.Container)
+	}
+	return carry(&i, sockets, log)
 }
 
 // dropPrivileges makes the process one that may do nothing on the machine.
@@ -77,9 +82,10 @@ func carry(i *Instruction, sockets []*os.File, log *slog.Logger) error {
 	var serving sync.WaitGroup
 	for n, what := range i.Listeners {
 		serve := p.Open(listeners[1+n], what)
+		log.Info("listening", "name", what.Name, "protocol", cmp.Or(what.Protocol, "tcp"))
 		serving.Go(func() {
 			if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
-				log.Error("a listener has ended", "error", err)
+				log.Error("a listener has ended", "name", what.Name, "error", err)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,8 +28,10 @@ type proxy struct {
 	proxies *Proxies
 	netns   string
 	task    *acs.Task
-	dir     string
-	plan    *plan
+	// container is whose network namespace it is, or "" if it's the task's.
+	container string
+	dir       string
+	plan      *plan
 }
 
 // Start is what a proxy is started with.
@@ -42,6 +45,7 @@ type Start struct {
 
 // Instruction is what a proxy is told when it begins.
 type Instruction struct {
+	Container string // whose it is, if each container of the task has one
 	Listeners []traffic.Listener
 	Targets   map[string][]traffic.Target
 }
@@ -51,6 +55,7 @@ const (
 	socketFile = "socket"
 	logFile    = "log"
 	netnsFile  = "netns"
+	cursorFile = "cursor" // how far the log is shipped
 )
 
 // askTime is how long a proxy may take to answer the agent.
@@ -69,7 +74,7 @@ func (x *proxy) begin() error {
 	if string(before) == here && x.tell(ctx, targets) == nil {
 		return nil
 	}
-	x.end() // it's in the namespace of a container that was made anew
+	x.stop() // it's in the namespace of a container that was made anew
 	return x.start()
 }
 
@@ -82,12 +87,12 @@ func identity(netns string) (string, error) {
 	return fmt.Sprint(s.Dev, " ", s.Ino), nil
 }
 
-// start starts a process. Connections to its sockets wait until it's ready.
+// start starts a process. Connections to its sockets wait until it's ready. What an earlier one has said stays in the log.
 func (x *proxy) start() error {
-	if err := os.RemoveAll(x.dir); err != nil {
+	if err := os.MkdirAll(x.dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(x.dir, 0o700); err != nil {
+	if err := os.Remove(filepath.Join(x.dir, socketFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	here, err := identity(x.netns)
@@ -98,7 +103,7 @@ func (x *proxy) start() error {
 		return err
 	}
 	targets, _ := x.proxies.targets(x.plan)
-	input, err := json.Marshal(Instruction{x.plan.listeners, targets})
+	input, err := json.Marshal(Instruction{x.container, x.plan.listeners, targets})
 	if err != nil {
 		return err
 	}
@@ -221,17 +226,28 @@ func (x *proxy) counts(ctx context.Context) (counts []traffic.Count, err error) 
 	return counts, x.ask(ctx, http.MethodPost, countsPath, nil, &counts)
 }
 
-// end ends the process, and removes its directory.
-func (x *proxy) end() {
+// stop ends the process, and reports whether it has ended.
+func (x *proxy) stop() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	if c, err := x.dial(ctx); err == nil { // else it has ended
-		c.Close()
-		if err := x.ask(ctx, http.MethodPost, endPath, nil, nil); err != nil {
-			x.proxies.opts.Log.Error("a proxy of Service Connect doesn't end", "proxy", filepath.Base(x.dir), "error", err)
-			return
-		}
+	c, err := x.dial(ctx)
+	if err != nil {
+		return true
 	}
+	c.Close()
+	if err := x.ask(ctx, http.MethodPost, endPath, nil, nil); err != nil {
+		x.proxies.opts.Log.Error("a proxy of Service Connect doesn't end", "proxy", filepath.Base(x.dir), "error", err)
+		return false
+	}
+	return true
+}
+
+// end ends the process, and removes its directory once its log was shipped.
+func (x *proxy) end(shipped func()) {
+	if !x.stop() {
+		return
+	}
+	shipped()
 	if err := os.RemoveAll(x.dir); err != nil {
 		x.proxies.opts.Log.Error("cannot remove a proxy's files", "error", err)
 	}

@@ -867,6 +867,41 @@ func TestOutputIsShippedBeforeTheEndIsReported(t *testing.T) {
 	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
 }
 
+// TestProxyLogIsPrepared: a container doesn't start beside a proxy for Service Connect whose log has nowhere to go.
+func TestProxyLogIsPrepared(t *testing.T) {
+	s := &strict{groups: map[string]bool{"there": true}}
+	alone(t, func(t *testing.T, a *agent) {
+		for group, want := range map[string]string{
+			"there": "",
+			"none":  "ResourceInitializationError: failed to initialize logging driver: no group none for ecs-service-connect-1",
+		} {
+			task := newFakeTask(group, box("a", "exit:0"))
+			task.ServiceConnect = &acs.ServiceConnect{
+				Container: "ecs-service-connect-1",
+				Log:       &acs.LogConfig{Type: "awslogs", Config: map[string]string{"awslogs-group": group}},
+			}
+			a.take(t, task)
+			later(time.Minute)
+			if got := a.last(task.Arn); got.Status != "STOPPED" || got.Containers[0].Reason != want {
+				t.Errorf("%s: %+v", group, got)
+			}
+		}
+	}, func(o *Options) { o.Shippers = map[string]Shipper{"awslogs": s} })
+}
+
+// strict is a log driver that needs its group.
+type strict struct {
+	shipper
+	groups map[string]bool
+}
+
+func (s *strict) Prepare(_ context.Context, c *LogSource) (string, error) {
+	if group := c.Options["awslogs-group"]; !s.groups[group] {
+		return "", fmt.Errorf("no group %s for %s", group, c.Container)
+	}
+	return "", nil
+}
+
 // troubled is a log driver that fails at first, as all do while a container engine restarts.
 type troubled struct {
 	shipper

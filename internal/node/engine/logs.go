@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -28,8 +29,13 @@ type LogSource struct {
 	TaskArn   string
 	Container string
 	ID        string // the runtime's
-	Runtime   runtime.Runtime
+	Output    Output
 	Socket    string // of the task's log router
+}
+
+// Output has what containers have said, as each runtime.Runtime does.
+type Output interface {
+	Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error
 }
 
 // Follow reads the output from the cursor on, and up to most lines ahead of who takes them. lines is closed at the output's end, or when ctx
@@ -39,7 +45,7 @@ func (s *LogSource) Follow(ctx context.Context, cursor string, most int) (lines 
 	ended := make(chan error, 1)
 	go func() {
 		defer close(out)
-		ended <- s.Runtime.Logs(ctx, s.ID, cursor, true, func(l runtime.Line) error {
+		ended <- s.Output.Logs(ctx, s.ID, cursor, true, func(l runtime.Line) error {
 			select {
 			case out <- l:
 				return nil
@@ -60,17 +66,33 @@ func (t *task) logSource(c *acs.Container) *LogSource {
 	_, id := t.container(c.Name)
 	return &LogSource{
 		Driver: config.Type, Options: config.Config, TaskArn: t.arn(),
-		Container: c.Name, ID: id, Runtime: t.engine.opts.Runtime, Socket: filepath.Join(t.routerSocket(), "fluent.sock"),
+		Container: c.Name, ID: id, Output: t.engine.opts.Runtime, Socket: filepath.Join(t.routerSocket(), "fluent.sock"),
 	}
 }
 
-// prepareLogs checks that the container's output has somewhere to go.
-func (t *task) prepareLogs(ctx context.Context, c *acs.Container) (note string, err error) {
-	source := t.logSource(c)
-	if source == nil {
-		return "", nil
+// ProxyLog describes what a task's proxy for Service Connect says, or returns nil if that stays on the node.
+func ProxyLog(t *acs.Task) *LogSource {
+	if t.ServiceConnect == nil || t.ServiceConnect.Log == nil {
+		return nil
 	}
-	return t.engine.opts.Shippers[source.Driver].Prepare(ctx, source)
+	log, name := t.ServiceConnect.Log, t.ServiceConnect.Container
+	id := t.Arn[strings.LastIndexByte(t.Arn, '/')+1:] + "-" + name
+	return &LogSource{Driver: log.Type, Options: log.Config, TaskArn: t.Arn, Container: name, ID: id}
+}
+
+// prepareLogs checks that the output of the container, and of the proxy beside it, has somewhere to go.
+func (t *task) prepareLogs(ctx context.Context, c *acs.Container) (note string, err error) {
+	for _, source := range []*LogSource{t.logSource(c), ProxyLog(new(t.payload()))} {
+		if source == nil || t.engine.opts.Shippers[source.Driver] == nil {
+			continue
+		}
+		also, err := t.engine.opts.Shippers[source.Driver].Prepare(ctx, source)
+		if err != nil {
+			return "", err
+		}
+		note = joinNotes(note, also)
+	}
+	return note, nil
 }
 
 // startShipping ships a container's output from the saved cursor on, once what was begun before a restart has come to its end.

@@ -35,7 +35,7 @@ func (o *output) Logs(_ context.Context, _, _ string, _ bool, emit func(runtime.
 
 func source(t *testing.T, lines ...runtime.Line) *engine.LogSource {
 	return &engine.LogSource{
-		TaskArn: "arn/task", Container: "web", ID: "task-web", Runtime: &output{lines: lines},
+		TaskArn: "arn/task", Container: "web", ID: "task-web", Output: &output{lines: lines},
 		Socket: filepath.Join(t.TempDir(), strings.Repeat("long", 30), "fluent.sock"),
 	}
 }

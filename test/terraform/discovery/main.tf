@@ -82,3 +82,68 @@ resource "aws_ecs_service" "web" {
     container_port = 80
   }
 }
+
+# Services of Service Connect, in the namespace that is their cluster's default one, and in one of their own.
+resource "aws_ecs_cluster" "mesh" {
+  name = "mesh"
+  service_connect_defaults {
+    namespace = aws_service_discovery_http_namespace.plain.arn
+  }
+}
+
+resource "aws_ecs_task_definition" "named" {
+  family = "named"
+  container_definitions = jsonencode([{
+    name         = "main"
+    image        = "busybox"
+    memory       = 64
+    essential    = true
+    portMappings = [{ name = "http", containerPort = 80, appProtocol = "http" }]
+  }])
+}
+
+resource "aws_cloudwatch_log_group" "mesh" {
+  name = "/mesh"
+}
+
+resource "aws_ecs_service" "server" {
+  name            = "server"
+  cluster         = aws_ecs_cluster.mesh.arn
+  task_definition = aws_ecs_task_definition.named.arn
+  desired_count   = 0
+  service_connect_configuration {
+    enabled = true
+    log_configuration {
+      log_driver = "awslogs"
+      options = {
+        awslogs-group         = aws_cloudwatch_log_group.mesh.name
+        awslogs-region        = "us-east-1"
+        awslogs-stream-prefix = "proxy"
+      }
+    }
+    service {
+      port_name      = "http"
+      discovery_name = "pages"
+      client_alias {
+        dns_name = "pages"
+        port     = 80
+      }
+      timeout {
+        idle_timeout_seconds        = 60
+        per_request_timeout_seconds = 5
+      }
+    }
+  }
+}
+
+resource "aws_ecs_service" "client" {
+  name            = "client"
+  cluster         = aws_ecs_cluster.mesh.arn
+  task_definition = aws_ecs_task_definition.named.arn
+  desired_count   = 0
+  service_connect_configuration {
+    enabled   = true
+    namespace = aws_service_discovery_http_namespace.plain.arn
+  }
+  depends_on = [aws_ecs_service.server]
+}

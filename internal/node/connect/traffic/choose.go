@@ -13,13 +13,16 @@ const (
 // record is what is remembered of a target.
 type record struct {
 	failures int       // in a row
-	until    time.Time // when it's asked again
+	until    time.Time // when it's asked again; zero if it wasn't left out, or has not failed since
 }
 
 // after returns the record after one more request or connection.
 func (r record) after(failed bool, now time.Time) record {
 	if !failed {
 		r.failures = 0
+		if !now.Before(r.until) {
+			r.until = time.Time{}
+		}
 		return r
 	}
 	if r.failures++; r.failures >= maxFailures {

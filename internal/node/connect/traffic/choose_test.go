@@ -29,6 +29,24 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestRecordTakenBack: a target that was left out is taken back by its first success after that.
+func TestRecordTakenBack(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var r record
+	for range maxFailures {
+		r = r.after(true, now)
+	}
+	if r = r.after(false, now.Add(ejection-1)); r.until.IsZero() {
+		t.Error("it's taken back too early")
+	}
+	if r = r.after(true, now.Add(ejection)); r.until.IsZero() {
+		t.Error("it's taken back by a failure")
+	}
+	if r = r.after(false, now.Add(ejection)); !r.until.IsZero() {
+		t.Error("it isn't taken back")
+	}
+}
+
 func TestChoose(t *testing.T) {
 	good, sick, out, tried := standing{}, standing{unhealthy: true}, standing{ejected: true}, standing{tried: true}
 	for name, c := range map[string]struct {

@@ -130,11 +130,40 @@ func (t *target) isEjected(now time.Time) bool {
 	return now.Before(t.record.until)
 }
 
-// note notes how a request or connection went, and returns whether the target is left out from now on.
-func (t *target) note(failed bool, now time.Time) (ejected bool) {
+// note notes how a request or connection went, and says if the target is left out or taken back.
+func (d *door) note(t *target, failed bool) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	before := t.record
-	t.record = before.after(failed, now)
-	return t.record.until.After(before.until)
+	t.record = before.after(failed, time.Now())
+	after := t.record
+	t.mu.Unlock()
+	switch log := d.proxy.opts.Log.With("task", t.address, "name", d.Name); {
+	case after.until.After(before.until):
+		log.Warn("a task is left out for a while, because it fails")
+	case after.until.IsZero() && !before.until.IsZero():
+		log.Info("a task that was left out is taken back")
+	}
+}
+
+// failures are requests and connections that no task took, since that was said last.
+type failures struct {
+	mu    sync.Mutex
+	said  time.Time
+	count int
+}
+
+// sayEvery is how often a listener says that something fails, at most.
+const sayEvery = 10 * time.Second
+
+// fail says that a request or a connection has failed, together with those since it was said last.
+func (d *door) fail(reason string) {
+	f := &d.failures
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count++
+	if time.Since(f.said) < sayEvery {
+		return
+	}
+	d.proxy.opts.Log.Warn("no answer", "name", d.Name, "reason", reason, "failures", f.count)
+	f.said, f.count = time.Now(), 0
 }

@@ -112,7 +112,7 @@ func (d *door) handler(next http.Handler) http.Handler {
 // maxTries is how many targets a request may be offered to: AWS's proxies retry twice.
 const maxTries = 3
 
-var errNoTarget = errors.New("no target")
+var errNoTarget = errors.New("there is no task")
 
 // RoundTrip implements http.RoundTripper: it sends a request to a target. Another one gets it if the first wasn't reached, or if the
 // request may be sent twice and wasn't answered.
@@ -154,9 +154,7 @@ func (d *door) send(x *exchange, t *target, r *http.Request, body *heldBody) (*h
 	begun := time.Now()
 	resp, err := transport.RoundTrip(out)
 	failed := err != nil && !errors.Is(err, context.Canceled) || x.timedOut.Load() || err == nil && resp.StatusCode >= 500
-	if t.note(failed, time.Now()) {
-		d.proxy.opts.Log.Warn("a task is left out for a while, because it fails", "task", t.address, "endpoint", d.Endpoint)
-	}
+	d.note(t, failed)
 	if err != nil {
 		return nil, err
 	}
@@ -207,11 +205,11 @@ func (d *door) failed(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case x.timedOut.Load():
 		code = http.StatusGatewayTimeout
+		d.fail("it took longer than " + d.Request.String())
 	case r.Context().Err() != nil:
 		return // the client is gone
-	case errors.Is(err, errNoTarget):
 	default:
-		d.proxy.opts.Log.Debug("no answer", "endpoint", d.Endpoint, "error", err)
+		d.fail(err.Error())
 	}
 	if isGRPC(r) {
 		w.Header().Set("Content-Type", "application/grpc")

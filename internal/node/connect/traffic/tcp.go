@@ -69,20 +69,21 @@ func onDone(done <-chan struct{}, stop func()) (cancel func()) {
 // dial connects to a target, or to another one if it isn't reached: nothing was sent yet. It returns nil if none is.
 func (d *door) dial() net.Conn {
 	var tried []*target
+	last := errNoTarget
 	for range maxTries {
 		t := d.endpoint.pick(tried)
 		if t == nil {
-			return nil
+			break
 		}
 		c, err := d.proxy.opts.Dial(d.ctx, "tcp", t.address)
-		if t.note(err != nil, time.Now()) {
-			d.proxy.opts.Log.Warn("a task is left out for a while, because it fails", "task", t.address, "endpoint", d.Endpoint)
-		}
+		d.note(t, err != nil)
 		if err == nil {
 			return c
 		}
+		last = err
 		tried = append(tried, t)
 	}
+	d.fail(last.Error())
 	return nil
 }
 

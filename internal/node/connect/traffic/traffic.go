@@ -17,6 +17,7 @@ import (
 
 // Listener says what comes in at a socket, and where it goes.
 type Listener struct {
+	Name     string        // what it's called where something is said of it
 	Protocol string        // http, http2, grpc or, if it's empty, TCP
 	Idle     time.Duration // how long a connection may be idle; 0 is for ever
 	Request  time.Duration // how long a request may take; 0 is for ever
@@ -51,6 +52,7 @@ type door struct {
 	endpoint *endpoint
 	counter  *counter
 	server   *http.Server // nil for TCP
+	failures failures
 
 	ctx    context.Context // until the door is closed
 	cancel context.CancelFunc

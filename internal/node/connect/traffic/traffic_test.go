@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -161,6 +162,35 @@ func TestLeftOut(t *testing.T) {
 	if ask(t, "GET", at, ""); asked.Load() != maxFailures+1 {
 		t.Error("the only target isn't asked")
 	}
+}
+
+// TestWhatIsSaid: the proxy says whom it leaves out and takes back, and what fails, but not each time.
+func TestWhatIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		p := New(Options{Log: slog.New(slog.NewTextHandler(&said, nil))})
+		d := &door{Listener: Listener{Name: "www:80"}, proxy: p}
+		x := &target{address: "192.0.2.1:80"}
+		for range maxFailures + 1 {
+			d.note(x, true)
+			d.fail("refused")
+		}
+		time.Sleep(ejection)
+		d.note(x, false)
+		d.note(x, false)
+		d.fail("refused")
+		for text, want := range map[string]int{
+			`msg="a task is left out for a while, because it fails" task=192.0.2.1:80 name=www:80`: 1,
+			`msg="a task that was left out is taken back" task=192.0.2.1:80 name=www:80`:           1,
+			`msg="no answer" name=www:80 reason=refused failures=1`:                                1,
+			`msg="no answer" name=www:80 reason=refused failures=6`:                                1,
+			"\n": 4,
+		} {
+			if got := strings.Count(said.String(), text); got != want {
+				t.Errorf("%d times %s in\n%s", got, text, &said)
+			}
+		}
+	})
 }
 
 // TestUnhealthy: the control plane says who is unhealthy.
