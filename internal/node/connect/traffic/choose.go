@@ -22,6 +22,9 @@ func (r record) after(failed bool, now time.Time) record {
 		r.failures = 0
 		return r
 	}
+	if now.Before(r.until) {
+		return r // what was under way fails, too
+	}
 	if r.failures++; r.failures >= maxFailures {
 		r.failures = 0
 		r.until = now.Add(ejection)
