@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/peers"
 	"github.com/pintle/pintle/internal/node/runtime"
@@ -92,4 +94,13 @@ func (a *Agent) viaControlPlane() (*runtime.Via, error) {
 		via.Through = a.peers.Through
 	}
 	return via, nil
+}
+
+// freeBytes returns how much is free on a directory's disk.
+func freeBytes(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * s.Bsize, nil
 }

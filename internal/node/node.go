@@ -236,6 +236,7 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		Keep:          a.config.Keep,
 		Pull:          a.config.Pull,
 		ImageBudget:   a.config.ImageBudget,
+		Free:          func() (int64, error) { return freeBytes(a.config.DataDir) },
 		Log:           a.log,
 	}
 	if a.config.Parameters != nil || a.config.SecretValues != nil {

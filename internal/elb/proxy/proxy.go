@@ -59,7 +59,7 @@ type Proxy struct {
 	work    sync.WaitGroup
 	clients *clients
 	flows   *clients // of datagrams
-	ends    sync.Map // the flows' own addresses towards their targets
+	ends    sync.Map // network load balancers' own addresses towards their targets: of connections, and of flows of datagrams
 	reverse *httputil.ReverseProxy
 	cookies atomic.Pointer[cookies]
 

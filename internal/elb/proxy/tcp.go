@@ -41,12 +41,18 @@ func (d *door) passThrough(client net.Conn, r *route) {
 		flow.Duration = time.Since(flow.Start)
 		d.proxy.Observer.Flow(flow)
 	}()
+	if d.proxy.isOwnEnd(client) {
+		return
+	}
 	t, server := d.connect(pool, from.Addr(), func(t *target) (net.Conn, error) { return d.dialFor(client, t, pool.group) })
 	if t == nil {
 		return
 	}
 	defer t.end()
-	defer server.Close()
+	defer d.proxy.closeOwn(server)
+	if d.proxy.isOwnEnd(client) { // it's known only once its dial has returned, which may be after the connection came here
+		return
+	}
 	flow.Target = t.Target
 	var quiet quiet
 	quiet.touch()
@@ -56,12 +62,26 @@ func (d *door) passThrough(client net.Conn, r *route) {
 	back.Wait()
 }
 
+// isOwnEnd reports whether a client is the proxy itself, on behalf of another client: if a target is a listener of this process, a connection would
+// go round for ever. (An application load balancer's requests go round until they came a long way, which their headers tell.)
+func (p *Proxy) isOwnEnd(client net.Conn) bool {
+	_, isOwn := p.ends.Load(endOf(client.RemoteAddr()))
+	return isOwn
+}
+
+// closeOwn closes a connection to a target.
+func (p *Proxy) closeOwn(server net.Conn) {
+	p.ends.Delete(endOf(server.LocalAddr()))
+	server.Close() //nolint:errcheck // it's gone either way
+}
+
 // dialFor connects to a target on behalf of a client: with the header of the PROXY protocol and by TLS, if the group is for that.
 func (d *door) dialFor(client net.Conn, t *target, g *routing.Group) (net.Conn, error) {
 	c, err := t.dial(d.proxy.ctx)
 	if err != nil {
 		return nil, err
 	}
+	d.proxy.ends.Store(endOf(c.LocalAddr()), true)
 	c.SetDeadline(time.Now().Add(dialTimeout)) //nolint:errcheck // the next line tells
 	if g.Attributes.ProxyProtocol {
 		_, err = c.Write(proxyHeader(addressOf(client.RemoteAddr()), addressOf(client.LocalAddr())))
@@ -76,7 +96,7 @@ func (d *door) dialFor(client net.Conn, t *target, g *routing.Group) (net.Conn, 
 		c = inner
 	}
 	if err != nil {
-		c.Close() //nolint:errcheck // it's of no use
+		d.proxy.closeOwn(c)
 		return nil, err
 	}
 	return c, c.SetDeadline(time.Time{})

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -251,5 +252,41 @@ func TestHostileToTLS(t *testing.T) {
 	eventually(t, "none is left", func() bool { return p.clients.count() == 0 })
 	if len(saw.flows) != 0 {
 		t.Errorf("%+v", saw.flows)
+	}
+}
+
+// TestConnectionsGoRoundOnce: a listener that is its own target, by TCP or TLS, ends a client's connection, which takes no room of others.
+func TestConnectionsGoRoundOnce(t *testing.T) {
+	for _, protocol := range []string{routing.TCP, routing.TLS} {
+		p, _ := start(t, Config{Connections: 200})
+		port := freePort(t)
+		at := fmt.Sprint("127.0.0.1:", port)
+		b := one(port, protocol, routing.Group{Protocol: protocol, Targets: []routing.Target{targetOf("itself", at)}})
+		if protocol == routing.TLS {
+			key, _ := certificate(t, "itself")
+			b.Balancers[0].Listeners[0].Certificates = []routing.Certificate{key}
+		}
+		set(t, p, b)
+		settle(t, p, 1)
+		for range 5 {
+			c, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if protocol == routing.TLS {
+				c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+			}
+			fmt.Fprint(c, "x")
+			c.SetReadDeadline(time.Now().Add(patient))
+			if _, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) || p.clients.count() > 50 {
+				t.Errorf("%s goes round: %v, %d connections", protocol, err, p.clients.count())
+			}
+			c.Close()
+		}
+		eventually(t, "all are forgotten", func() bool {
+			left := 0
+			p.ends.Range(func(any, any) bool { left++; return true })
+			return left == 0
+		})
 	}
 }

@@ -102,7 +102,7 @@ func (g *gate) flow(from netip.AddrPort) *datagrams {
 // begin begins a flow. Only accept calls it, so there is one of a client at a time. None begins with a flow's own end: if a target is a listener of
 // this process, a datagram would go round for ever.
 func (g *gate) begin(from netip.AddrPort) *datagrams {
-	if _, isOwn := g.proxy.ends.Load(plain(from)); isOwn {
+	if _, isOwn := g.proxy.ends.Load(end{"udp", plain(from)}); isOwn {
 		return nil
 	}
 	f := &datagrams{gate: g, client: from}
@@ -149,20 +149,24 @@ func (f *datagrams) connect() bool {
 	if f.target == nil {
 		return false
 	}
-	f.gate.proxy.ends.Store(ownEnd(f.server), true)
+	f.gate.proxy.ends.Store(endOf(f.server.LocalAddr()), true)
 	f.tell = Flow{
 		Balancer: r.balancer.ARN, Listener: r.listener.ARN, Group: pool.group.ARN, Target: f.target.Target, Client: f.client, Start: time.Now(),
 	}
 	return true
 }
 
-// ownEnd returns the address that a flow's target sees.
-func ownEnd(server net.Conn) netip.AddrPort {
-	udp, ok := server.LocalAddr().(*net.UDPAddr)
-	if !ok {
-		return netip.AddrPort{}
+// end is one end of a connection or a flow. Those of both networks may have the same address.
+type end struct {
+	network string
+	address netip.AddrPort
+}
+
+func endOf(a net.Addr) end {
+	if udp, ok := a.(*net.UDPAddr); ok {
+		return end{"udp", plain(udp.AddrPort())}
 	}
-	return plain(udp.AddrPort())
+	return end{"tcp", plain(addressOf(a))}
 }
 
 // plain is an address as it's compared: sockets for both kinds of addresses show IPv4 within IPv6.
@@ -237,7 +241,7 @@ func (f *datagrams) end() {
 	if over {
 		return
 	}
-	f.gate.proxy.ends.Delete(ownEnd(f.server))
+	f.gate.proxy.ends.Delete(endOf(f.server.LocalAddr()))
 	f.server.Close() //nolint:errcheck // it's gone either way
 	f.gate.proxy.flows.forget(&f.caller)
 	f.target.end()

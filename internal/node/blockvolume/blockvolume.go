@@ -122,8 +122,8 @@ func (v *Volumes) Attach(r Request, name string) error {
 	if err := v.create(r, dir); err != nil {
 		return err
 	}
-	var kept Request
-	if err := file.ReadJSON(filepath.Join(dir, recordFile), &kept); err != nil {
+	kept, err := readRecord(dir)
+	if err != nil {
 		return err
 	}
 	return mount(filepath.Join(dir, imageFile), kept.FileSystem, v.Path(name))
@@ -200,7 +200,8 @@ func commandFor(fileSystem string) []string {
 	return nil
 }
 
-// Release takes a task's volumes from it. What isn't to be kept is deleted.
+// Release takes a task's volumes from it. What isn't to be kept is deleted. What can't be told, since its record is damaged, is kept under another
+// name than its own, as the error says.
 func (v *Volumes) Release(task string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -212,10 +213,10 @@ func (v *Volumes) Release(task string) error {
 	for _, volume := range volumes {
 		err = errors.Join(err, v.release(filepath.Join(dir, volume.Name())))
 	}
-	if err != nil {
-		return err
+	if removeErr := os.Remove(dir); err == nil {
+		return removeErr
 	}
-	return os.Remove(dir)
+	return err
 }
 
 // release unmounts a volume before anything else, and removes its mount point as a directory: whatever goes wrong, nothing inside it is removed.
@@ -227,7 +228,8 @@ func (v *Volumes) release(dir string) error {
 	if err := syscall.Rmdir(at); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return &os.PathError{Op: "rmdir", Path: at, Err: err}
 	}
-	if err := v.keep(dir); err != nil {
+	damage, err := v.keep(dir)
+	if err != nil {
 		return err
 	}
 	for _, name := range []string{imageFile, file.Unfinished + imageFile, recordFile} {
@@ -235,37 +237,51 @@ func (v *Volumes) release(dir string) error {
 			return err
 		}
 	}
-	return os.RemoveAll(dir)
+	return errors.Join(damage, os.RemoveAll(dir))
 }
 
-// keep moves the file of a volume that is to be kept to the others.
-func (v *Volumes) keep(dir string) error {
-	var r Request
-	err := file.ReadJSON(filepath.Join(dir, recordFile), &r)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // the agent was killed before it made anything
+// keep moves the file of a volume that is to be kept to the others. Damage is what is to be said of one that can't be told.
+func (v *Volumes) keep(dir string) (damage, err error) {
+	image := filepath.Join(dir, imageFile)
+	if _, err := os.Stat(image); errors.Is(err, os.ErrNotExist) {
+		return nil, nil // it was moved, or never made
 	}
-	if err != nil || !r.Keep {
-		return err
+	r, damage := readRecord(dir)
+	if damage == nil && !r.Keep {
+		return nil, nil
 	}
-	err = os.Rename(filepath.Join(dir, imageFile), filepath.Join(v.kept(), r.ID))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // it was moved, or never made
+	to := r.ID
+	if damage != nil {
+		to = filepath.Base(filepath.Dir(dir)) + "." + filepath.Base(dir)
+		damage = fmt.Errorf("%w: nobody knows whether the volume was to be kept, so it is: look at %s, and delete it if it's of no use", damage,
+			filepath.Join(v.kept(), to))
 	}
-	return errors.Join(err, file.SyncDir(v.kept()))
+	return damage, errors.Join(os.Rename(image, filepath.Join(v.kept(), to)), file.SyncDir(v.kept()))
 }
 
-// dontKeep has a volume that a task has deleted with the task. The caller holds mu.
+// readRecord reads the record of a volume whose image is there.
+func readRecord(dir string) (r Request, err error) {
+	path := filepath.Join(dir, recordFile)
+	err = file.ReadJSON(path, &r)
+	if err == nil && (!filepath.IsLocal(r.ID) || filepath.Base(r.ID) != r.ID) {
+		err = errors.New("it names no volume")
+	}
+	if err != nil {
+		return Request{}, fmt.Errorf("the record %s is damaged: %w", path, err)
+	}
+	return r, nil
+}
+
+// dontKeep has a volume that a task has deleted with the task. Damaged records are nobody's: what they are of is kept. The caller holds mu.
 func (v *Volumes) dontKeep(id string) error {
-	records, err := file.Glob(v.attached(), "*/*/"+recordFile)
-	for _, path := range records {
-		var r Request
-		readErr := file.ReadJSON(path, &r)
-		if r.ID == id && r.Keep {
-			r.Keep = false
-			readErr = file.WriteJSON(path, r, true)
+	volumes, err := file.Glob(v.attached(), "*/*")
+	for _, dir := range volumes {
+		r, damage := readRecord(dir)
+		if damage != nil || r.ID != id || !r.Keep {
+			continue
 		}
-		err = errors.Join(err, readErr)
+		r.Keep = false
+		err = errors.Join(err, file.WriteJSON(filepath.Join(dir, recordFile), r, true))
 	}
 	return err
 }

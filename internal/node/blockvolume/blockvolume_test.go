@@ -177,3 +177,34 @@ func TestRefused(t *testing.T) {
 		t.Error("it deletes what is no volume")
 	}
 }
+
+// TestDamagedRecord: a volume whose record is damaged or gone is released, and kept, since nobody knows whether it was to be. Others are deleted
+// meanwhile, and a task's other volumes go as they are to.
+func TestDamagedRecord(t *testing.T) {
+	for _, text := range []string{"", "{", "\x00\x00\x00\x00", "{}", `{"ID":"../../x","Keep":true}`, "gone"} {
+		v := open(t)
+		other := volume
+		other.ID = "vol-2"
+		if err := errors.Join(v.Attach(volume, "task/data"), v.Attach(other, "task/more")); err != nil {
+			t.Fatal(err)
+		}
+		record := filepath.Join(v.attached(), "task/data", recordFile)
+		err := os.WriteFile(record, []byte(text), 0o600)
+		if text == "gone" {
+			err = os.Remove(record)
+		}
+		if err := errors.Join(err, v.Delete("vol-3")); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := v.Release("task"); err == nil || !strings.Contains(err.Error(), "volume.json is damaged") || !strings.Contains(err.Error(), "kept/task.data") {
+			t.Errorf("%q: %v", text, err)
+		}
+		kept, err := os.ReadDir(v.kept())
+		if err != nil || len(kept) != 1 || kept[0].Name() != "task.data" {
+			t.Errorf("%q: %v, %v", text, kept, err)
+		}
+		if err := v.Release("task"); err != nil {
+			t.Errorf("%q, once more: %v", text, err)
+		}
+	}
+}

@@ -27,12 +27,13 @@ import (
 
 // Options are what the proxies of a node need.
 type Options struct {
-	Dir     string             // a directory for each proxy is made in it
-	Program []string           // the command line of a proxy
-	Names   *nameserver.Names  // where the endpoints' tasks are
-	Machine func() netip.Addr  // an address by which tasks reach the machine, if it is known by its loopback alone
-	Start   func(*Start) error // starts a proxy; nil starts a process
-	Log     *slog.Logger
+	Dir      string             // a directory for each proxy is made in it
+	Program  []string           // the command line of a proxy
+	Names    *nameserver.Names  // where the endpoints' tasks are
+	Machine  func() netip.Addr  // an address by which tasks reach the machine, if it is known by its loopback alone
+	Start    func(*Start) error // starts a proxy; nil starts a process
+	Patience time.Duration      // how long a proxy may take to answer; 30 s if 0
+	Log      *slog.Logger
 	// Shippers send what proxies say, by log driver; what others get stays on the node.
 	Shippers map[string]engine.Shipper
 }

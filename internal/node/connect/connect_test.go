@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -256,6 +257,41 @@ func TestLife(t *testing.T) {
 	w.until("it's started again", func() bool { return w.get(alias) == "two" && w.process() != id })
 	end()
 	w.until("it has ended", func() bool { return w.process() == 0 })
+	if left, _ := os.ReadDir(w.dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestHung: a proxy that doesn't answer is killed, whether another is started in its place or it's to end, by this agent or the next.
+func TestHung(t *testing.T) {
+	w := newWorld(t)
+	w.serve(7000, "one")
+	w.move(7000)
+	p := w.proxies()
+	p.opts.Patience = 100 * time.Millisecond
+	end, _ := w.attend(p)
+	stop := func() (id int) {
+		id = w.process()
+		if err := syscall.Kill(id, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		w.until("all of it stops", func() bool {
+			threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", id))
+			return err == nil && !slices.ContainsFunc(threads, func(path string) bool {
+				b, err := os.ReadFile(path)
+				return err == nil && !strings.Contains(string(b), "\nState:\tT")
+			})
+		})
+		return id
+	}
+	id := stop()
+	w.move(7001)
+	w.move(7000)
+	w.until("it's killed", func() bool { return syscall.Kill(id, 0) != nil })
+	w.until("another takes its place", func() bool { return w.get(alias) == "one" })
+	id = stop()
+	end()
+	w.until("it's killed at its end", func() bool { return syscall.Kill(id, 0) != nil })
 	if left, _ := os.ReadDir(w.dir); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}

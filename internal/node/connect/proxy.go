@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,8 +20,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/connect/traffic"
 	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
 // proxy is the agent's end of one proxy.
@@ -50,21 +53,24 @@ type Instruction struct {
 	Targets   map[string][]traffic.Target
 }
 
-// The files of a proxy's directory: the socket by which it's asked, its log, and which network namespace it's in.
+// The files of a proxy's directory: the socket by which it's asked, its log, which network namespace it's in, and which process it is.
 const (
-	socketFile = "socket"
-	logFile    = "log"
-	netnsFile  = "netns"
-	cursorFile = "cursor" // how far the log is shipped
+	socketFile  = "socket"
+	logFile     = "log"
+	netnsFile   = "netns"
+	processFile = "process"
+	cursorFile  = "cursor" // how far the log is shipped
 )
 
-// askTime is how long a proxy may take to answer the agent.
-const askTime = 5 * time.Second
+// How long a proxy may take to answer the agent, on a machine that is busy, and to end. One that takes longer is killed.
+const (
+	patience = 30 * time.Second
+	endTime  = 5 * time.Second
+)
 
 // begin finds the proxy of an earlier agent, or starts one.
 func (x *proxy) begin() error {
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
-	defer cancel()
+	ctx := context.Background()
 	here, err := identity(x.netns)
 	if err != nil {
 		return err
@@ -89,6 +95,7 @@ func identity(netns string) (string, error) {
 
 // start starts a process. Connections to its sockets wait until it's ready. What an earlier one has said stays in the log.
 func (x *proxy) start() error {
+	x.kill()
 	if err := os.MkdirAll(x.dir, 0o700); err != nil {
 		return err
 	}
@@ -128,7 +135,7 @@ func (x *proxy) start() error {
 	sockets = append([]*os.File{control}, sockets...)
 	do := x.proxies.opts.Start
 	if do == nil {
-		do = startProcess
+		do = x.startProcess
 	}
 	return do(&Start{
 		NetNS:   x.netns,
@@ -140,7 +147,7 @@ func (x *proxy) start() error {
 }
 
 // startProcess starts a proxy's process, detached from this one.
-func startProcess(s *Start) error {
+func (x *proxy) startProcess(s *Start) error {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.Args[0] = "pintle"
 	cmd.Dir = "/"
@@ -153,7 +160,38 @@ func startProcess(s *Start) error {
 		return err
 	}
 	go cmd.Wait() //nolint:errcheck // only to reap it; the socket tells of its end
-	return nil
+	p, err := identify(cmd.Process.Pid)
+	if err != nil {
+		return nil // it has ended, as the socket tells
+	}
+	return file.WriteJSON(filepath.Join(x.dir, processFile), p, false)
+}
+
+// process is a process, told from others that had its id before.
+type process struct {
+	PID       int
+	StartTime uint64
+}
+
+func identify(pid int) (process, error) {
+	at, err := program.StartTime(pid)
+	return process{pid, at}, err
+}
+
+// kill ends the process that may still be there, and doesn't answer: it holds its connections, and what memory they take.
+func (x *proxy) kill() {
+	var was process
+	if file.ReadJSON(filepath.Join(x.dir, processFile), &was) != nil || was.PID <= 1 {
+		return
+	}
+	p, err := os.FindProcess(was.PID) // from now on this is one process, whatever becomes of its id
+	if err != nil {
+		return
+	}
+	defer p.Release() //nolint:errcheck // it's only forgotten
+	if now, err := identify(was.PID); err == nil && now == was {
+		p.Kill() //nolint:errcheck // it may have ended by itself
+	}
 }
 
 // at calls do with a path of the control socket that is short enough for one, however long the directory's is.
@@ -190,7 +228,7 @@ func (x *proxy) dial(ctx context.Context) (c net.Conn, err error) {
 
 // ask asks the proxy, over a connection for this question.
 func (x *proxy) ask(ctx context.Context, method, path string, question, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(x.proxies.opts.Patience, patience))
 	defer cancel()
 	body, err := json.Marshal(question)
 	if err != nil {
@@ -226,27 +264,18 @@ func (x *proxy) counts(ctx context.Context) (counts []traffic.Count, err error) 
 	return counts, x.ask(ctx, http.MethodPost, countsPath, nil, &counts)
 }
 
-// stop ends the process, and reports whether it has ended.
-func (x *proxy) stop() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+// stop ends the process.
+func (x *proxy) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
-	c, err := x.dial(ctx)
-	if err != nil {
-		return true
-	}
-	c.Close()
 	if err := x.ask(ctx, http.MethodPost, endPath, nil, nil); err != nil {
-		x.proxies.opts.Log.Error("a proxy of Service Connect doesn't end", "proxy", filepath.Base(x.dir), "error", err)
-		return false
+		x.kill() // it doesn't answer, unless it has ended
 	}
-	return true
 }
 
 // end ends the process, and removes its directory once its log was shipped.
 func (x *proxy) end(shipped func()) {
-	if !x.stop() {
-		return
-	}
+	x.stop()
 	shipped()
 	if err := os.RemoveAll(x.dir); err != nil {
 		x.proxies.opts.Log.Error("cannot remove a proxy's files", "error", err)

@@ -80,7 +80,9 @@ type Options struct {
 	Pull PullBehavior
 	// ImageBudget is how many bytes images may take on the disk before those go that weren't used for longest; 0 means no limit.
 	ImageBudget int64
-	Log         *slog.Logger
+	// Free returns how many bytes are free on the disk that images come to; nil leaves it to them to fill it.
+	Free func() (int64, error)
+	Log  *slog.Logger
 }
 
 // Engine runs a node's tasks.

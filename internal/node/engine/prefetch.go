@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,8 @@ const (
 	prefetchPause = 10 * time.Minute
 	// prefetchTimeout is how long an image may take. Meanwhile no image is removed, lest one go for what may itself go at the end.
 	prefetchTimeout = 30 * time.Minute
+	// prefetchSpare is how much of the disk stays free: an image may unpack to far more than it came as.
+	prefetchSpare = 2 << 30
 	// tooLargePause is how long one isn't that had to go again, for its bytes had come.
 	tooLargePause = 24 * time.Hour
 )
@@ -101,6 +104,7 @@ func (e *Engine) prefetch(ctx context.Context) {
 var (
 	errNoRoom   = errors.New("images take as much as their budget is")
 	errTooLarge = errors.New("with it, images take more than their budget is")
+	errFills    = fmt.Errorf("%w: it fills the disk", errTooLarge)
 )
 
 // prefetchImage pulls an image that isn't here. If there's more than the budget then, it goes again: nothing else goes for it.
@@ -131,7 +135,12 @@ func (e *Engine) prefetchImage(ctx context.Context, image acs.PrefetchImage) err
 	e.prefetcher.pulling.Store(true)
 	defer e.prefetcher.pulling.Store(false)
 	err = within(ctx, prefetchTimeout, "prefetched", func(ctx context.Context) error {
+		ctx, end := e.whileRoom(ctx)
+		defer end()
 		_, err := e.opts.Runtime.Pull(ctx, image.Image, auth)
+		if err != nil && errors.Is(context.Cause(ctx), errFills) {
+			return errFills
+		}
 		return err
 	})
 	if err != nil {
@@ -144,6 +153,29 @@ func (e *Engine) prefetchImage(ctx context.Context, image acs.PrefetchImage) err
 		return err
 	}
 	return errors.Join(errTooLarge, e.images.takeBack(image.Image, used, func() error { return keeper.RemoveImage(ctx, image.Image) }))
+}
+
+// whileRoom returns a context that ends when the disk fills.
+func (e *Engine) whileRoom(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if e.opts.Free == nil {
+		return ctx, func() { cancel(nil) }
+	}
+	go func() {
+		look := time.NewTicker(time.Second)
+		defer look.Stop()
+		for {
+			if free, err := e.opts.Free(); err == nil && free < prefetchSpare {
+				cancel(errFills)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // nodeAuth returns the credentials that the node has for a registry.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,4 +93,24 @@ func TestPrefetchedImageInUse(t *testing.T) {
 			t.Error("its image was taken from a task")
 		}
 	}, func(o *Options) { o.ImageBudget = 1 })
+}
+
+// TestPrefetchEndsOnAFullDisk: an image that fills the disk as it's unpacked comes no further, and isn't tried again soon.
+func TestPrefetchEndsOnAFullDisk(t *testing.T) {
+	var free atomic.Int64
+	free.Store(prefetchSpare)
+	alone(t, func(t *testing.T, a *agent) {
+		a.engine.Prefetch(prefetched("slowpull@10m"))
+		later(time.Minute)
+		free.Add(-1)
+		later(2 * time.Second)
+		free.Store(100 * prefetchSpare)
+		a.engine.Prefetch(prefetched("slowpull@10m", "small"))
+		later(time.Hour)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.stored["slowpull@10m"] || !a.stored["small"] {
+			t.Errorf("here are %v", a.stored)
+		}
+	}, func(o *Options) { o.Free = func() (int64, error) { return free.Load(), nil } })
 }

@@ -4,8 +4,10 @@
 package filesystem
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -139,21 +141,42 @@ func create(system *os.Root, path string, c Creation) error {
 			}
 			continue
 		}
-		unfinished := filepath.Join(parent, fmt.Sprintf("%s%d", file.Unfinished, os.Getpid()))
-		err := errors.Join(
-			system.RemoveAll(unfinished), system.Mkdir(unfinished, 0o700), system.Lchown(unfinished, c.UID, c.GID), system.Chmod(unfinished, c.Mode),
-		)
-		if err != nil {
+		unfinished := filepath.Join(parent, file.Unfinished+rand.Text())
+		if err := system.Mkdir(unfinished, 0o700); err != nil {
 			return err
 		}
-		if err := system.Rename(unfinished, at); err != nil {
-			system.Remove(unfinished) //nolint:errcheck // it's nobody's
-			if !errors.Is(err, os.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
-				return err // else another node has made it, and it's in use
-			}
+		err := give(system, unfinished, c)
+		if err == nil {
+			err = system.Rename(unfinished, at)
+		}
+		if err == nil {
+			continue
+		}
+		system.Remove(unfinished) //nolint:errcheck // it's nobody's
+		if !errors.Is(err, os.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+			return err // else another node has made it, and it's in use
 		}
 	}
 	return nil
+}
+
+// give gives a new directory its owner and its mode. Tasks may write where it is, and put something else in its place: what is there is opened
+// once, and must be as new.
+func give(system *os.Root, path string, c Creation) error {
+	dir, err := system.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // it was only read
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	owner := int(info.Sys().(*syscall.Stat_t).Uid) // the agent, unless NFS makes all users one
+	if _, err := dir.ReadDir(1); !errors.Is(err, io.EOF) || owner != os.Geteuid() && owner != c.UID || info.Mode().Perm() != 0o700 {
+		return errors.New("something else was put in its place")
+	}
+	return errors.Join(dir.Chown(c.UID, c.GID), dir.Chmod(c.Mode))
 }
 
 // attach mounts an open directory at a path. Neither setuid programs nor devices count there.

@@ -2,10 +2,12 @@ package filesystem
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -141,5 +143,54 @@ func owned(t *testing.T, path string, uid, gid uint32, mode os.FileMode) {
 	s := info.Sys().(*syscall.Stat_t)
 	if s.Uid != uid || s.Gid != gid || info.Mode().Perm() != mode {
 		t.Errorf("%s is %d:%d, %v; want %d:%d, %v", filepath.Base(path), s.Uid, s.Gid, info.Mode().Perm(), uid, gid, mode)
+	}
+}
+
+// TestSwapped: a task that puts something else in the place of a directory that is being made changes nothing of that.
+func TestSwapped(t *testing.T) {
+	m := world(t)
+	dir := m.root + "/fs-1"
+	system, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer system.Close()
+	err = errors.Join(os.Mkdir(dir+"/victim", 0o700), os.WriteFile(dir+"/victim/f", nil, 0o600), os.Symlink("victim", dir+"/link"),
+		os.Mkdir(dir+"/theirs", 0o700), os.Chown(dir+"/theirs", 1001, 1001), os.Mkdir(dir+"/open", 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"link", "victim", "theirs", "open", "victim/f"} {
+		if err := give(system, at, Creation{1000, 1000, 0o777}); err == nil {
+			t.Errorf("%s is given away", at)
+		}
+	}
+	owned(t, dir+"/victim", 0, 0, 0o700)
+	owned(t, dir+"/victim/f", 0, 0, 0o600)
+	owned(t, dir+"/open", 0, 0, 0o755)
+}
+
+// TestAtOnce: tasks that begin at once make their directories in one place.
+func TestAtOnce(t *testing.T) {
+	m := world(t)
+	var making sync.WaitGroup
+	for i := range 50 {
+		making.Go(func() {
+			r := Request{FileSystem: "fs-1", Directory: fmt.Sprint("/home/", i%10), Create: &Creation{1000, 1000, 0o750}}
+			d, err := m.open(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			d.Close()
+		})
+	}
+	making.Wait()
+	left, err := os.ReadDir(m.root + "/fs-1/home")
+	if err != nil || len(left) != 10 {
+		t.Errorf("there are %v, %v", left, err)
+	}
+	for i := range 10 {
+		owned(t, fmt.Sprint(m.root, "/fs-1/home/", i), 1000, 1000, 0o750)
 	}
 }

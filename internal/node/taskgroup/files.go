@@ -3,7 +3,6 @@ package taskgroup
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -91,11 +90,10 @@ func (l Limits) v2() (out []setting) {
 	return out
 }
 
-// weight converts shares, 2 to 262144 and usually 1024, into a weight, 1 to 10000 and usually 100, as containerd does: by a curve
-// through these three points.
+// weight converts shares, 2 to 262144 and usually 1024, into a weight, 1 to 10000, along a line, as runc 1.1 does, which Debian has; later ones
+// have a curve. systemd's slices and the kernel's files have the same, so that a task weighs the same against its neighbours either way.
 func weight(shares int64) int64 {
-	l := math.Log2(float64(min(max(shares, 2), 262144)))
-	return int64(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34)))
+	return 1 + (min(max(shares, 2), 262144)-2)*9999/262142
 }
 
 // write writes into a file of the kernel's, which is there or not.

@@ -79,8 +79,8 @@ func (g *Groups) Create(ctx context.Context, task string, l Limits) (parent stri
 // createSlice makes a slice with limits. They hold until the slice is deleted, or the machine boots.
 func (g *Groups) createSlice(ctx context.Context, name string, l Limits) error {
 	args := []string{"set-property", "--runtime", name, "CPUAccounting=true", "MemoryAccounting=true"}
-	if l.CPUShares > 0 { // as runc converts the weight
-		args = append(args, "CPUWeight="+strconv.FormatInt(1+(max(l.CPUShares, 2)-2)*9999/262142, 10))
+	if l.CPUShares > 0 {
+		args = append(args, "CPUWeight="+strconv.FormatInt(weight(l.CPUShares), 10))
 	}
 	if l.CPUQuotaMilli > 0 {
 		args = append(args, fmt.Sprintf("CPUQuota=%d.%d%%", l.CPUQuotaMilli/10, l.CPUQuotaMilli%10))

@@ -106,7 +106,7 @@ func TestSecondVersion(t *testing.T) {
 	if err := createV2(root, path("a"), Limits{CPUShares: 1024, CPUQuotaMilli: 1505, MemoryBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"+cpu +memory", "+cpu +memory", "100", "150500 100000", "1048576"} {
+	for i, want := range []string{"+cpu +memory", "+cpu +memory", "39", "150500 100000", "1048576"} {
 		if b, err := os.ReadFile(filepath.Join(root, files[i])); err != nil || string(b) != want {
 			t.Errorf("%s says %q, %v, not %q", files[i], b, err, want)
 		}
@@ -122,11 +122,22 @@ func TestSecondVersion(t *testing.T) {
 	}
 }
 
-// TestWeight: shares of the first version are weights of the second by a curve whose ends and middle are the kernel's.
+// TestWeight: shares of the first version are weights of the second as runc 1.1 converts them, in systemd's slices as in the kernel's files.
 func TestWeight(t *testing.T) {
-	for shares, want := range map[int64]int64{1: 1, 2: 1, 1024: 100, 262144: 10000, 1 << 20: 10000} {
+	for shares, want := range map[int64]int64{1: 1, 2: 1, 512: 20, 1024: 39, 262144: 10000, 1 << 20: 10000} {
 		if got := weight(shares); got != want {
 			t.Errorf("%d shares weigh %d, not %d", shares, got, want)
+		}
+		if files := (Limits{CPUShares: shares}).v2(); files[0] != (setting{"cpu.weight", want}) {
+			t.Errorf("%d shares are %v", shares, files)
+		}
+		var slice string
+		g := &Groups{systemd: true, run: func(_ context.Context, args ...string) error {
+			slice += strings.Join(args, " ")
+			return nil
+		}}
+		if _, err := g.Create(t.Context(), "a", Limits{CPUShares: shares}); err != nil || !strings.Contains(slice, "CPUWeight="+strconv.FormatInt(want, 10)) {
+			t.Errorf("%d shares are %q, %v", shares, slice, err)
 		}
 	}
 }

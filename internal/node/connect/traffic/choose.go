@@ -25,6 +25,9 @@ func (r record) after(failed bool, now time.Time) record {
 		}
 		return r
 	}
+	if now.Before(r.until) {
+		return r // what was under way fails, too
+	}
 	if r.failures++; r.failures >= maxFailures {
 		r.failures = 0
 		r.until = now.Add(ejection)

@@ -31,6 +31,11 @@ func (d *door) newServer() *http.Server {
 		IdleTimeout:       d.Idle,
 		ReadHeaderTimeout: d.Idle,
 		MaxHeaderBytes:    maxHeader,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          128,
+			MaxReceiveBufferPerConnection: 256 << 10,
+			MaxReceiveBufferPerStream:     128 << 10,
+		},
 		ConnState: func(_ net.Conn, s http.ConnState) {
 			switch s {
 			case http.StateNew:
@@ -87,6 +92,11 @@ func (d *door) handler(next http.Handler) http.Handler {
 			return
 		}
 		x := &exchange{door: d, start: time.Now()}
+		if !d.proxy.requests.enter() {
+			refuse(w, r, http.StatusServiceUnavailable)
+			return
+		}
+		defer d.proxy.requests.leave()
 		ctx, cancel := context.WithCancel(context.WithValue(r.Context(), exchangeKey{}, x))
 		defer cancel()
 		if d.Request > 0 {
@@ -211,6 +221,11 @@ func (d *door) failed(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		d.fail(err.Error())
 	}
+	refuse(w, r, code)
+}
+
+// refuse answers a request in place of a target.
+func refuse(w http.ResponseWriter, r *http.Request, code int) {
 	if isGRPC(r) {
 		w.Header().Set("Content-Type", "application/grpc")
 		w.Header().Set("Grpc-Status", grpcStatus[code])

@@ -4,6 +4,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -34,11 +35,18 @@ type Target struct {
 type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) // nil dials
 	Log  *slog.Logger
+	Most int // the most connections of clients, and the most requests, at once; defaultMost if 0
 }
+
+// defaultMost bounds the memory that a task's containers can make its proxy take, which no limit of theirs counts.
+const defaultMost = 2000
 
 // Proxy passes traffic on.
 type Proxy struct {
 	opts Options
+
+	connections room
+	requests    room
 
 	mu        sync.Mutex
 	endpoints map[string]*endpoint
@@ -64,7 +72,13 @@ func New(o Options) *Proxy {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
-	return &Proxy{opts: o, endpoints: map[string]*endpoint{}}
+	most := int64(cmp.Or(o.Most, defaultMost))
+	return &Proxy{
+		opts:        o,
+		connections: room{most: most, what: "connections", log: o.Log},
+		requests:    room{most: most, what: "requests", log: o.Log},
+		endpoints:   map[string]*endpoint{},
+	}
 }
 
 // dialTimeout is how long a connection to a target may take to open.
@@ -86,6 +100,7 @@ func (p *Proxy) Open(l net.Listener, what Listener) (serve func() error) {
 	defer p.mu.Unlock()
 	d := &door{Listener: what, proxy: p, endpoint: p.endpointLocked(what.Endpoint), counter: &counter{}}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	l = &bounded{l, &p.connections}
 	context.AfterFunc(d.ctx, func() { l.Close() })
 	p.doors = append(p.doors, d)
 	if what.Protocol == "" {

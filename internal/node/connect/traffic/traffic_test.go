@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,13 @@ import (
 // open serves a listener of a new proxy, and returns its address.
 func open(t *testing.T, what Listener) (*Proxy, string) {
 	t.Helper()
-	p := New(Options{Log: slog.New(slog.DiscardHandler)})
+	return openFor(t, what, 0)
+}
+
+// openFor is open with so much room.
+func openFor(t *testing.T, what Listener, most int) (*Proxy, string) {
+	t.Helper()
+	p := New(Options{Log: slog.New(slog.DiscardHandler), Most: most})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -414,5 +421,97 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, resp, err)
 		}
 		c.Close()
+	}
+}
+
+// TestRoom: connections and requests are bounded, those of HTTP/2 too, and others come in once some have ended.
+func TestRoom(t *testing.T) {
+	const most = 5
+	for _, protocol := range []string{"http", ""} {
+		p, at := openFor(t, Listener{Protocol: protocol, Idle: time.Hour}, most)
+		set(p, serve(t, named("a")))
+		var open []net.Conn
+		for range most + 1 {
+			c, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			open = append(open, c)
+		}
+		if _, err := io.ReadAll(open[most]); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%q: one too many ends with %v", protocol, err)
+		}
+		for _, c := range open {
+			c.Close()
+		}
+		for end := time.Now().Add(time.Minute); p.connections.taken.Load() > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%q: %d connections are left", protocol, p.connections.taken.Load())
+			}
+		}
+		if code, body := ask(t, "GET", at, ""); code != http.StatusOK || body != "a" {
+			t.Errorf("%q: then %d %s", protocol, code, body)
+		}
+	}
+}
+
+func TestRoomOfRequests(t *testing.T) {
+	const most = 5
+	p, at := openFor(t, Listener{Protocol: "http2"}, most)
+	arrived, leave := make(chan bool), make(chan bool)
+	set(p, serve(t, func(http.ResponseWriter, *http.Request) { arrived <- true; <-leave }))
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	defer client.CloseIdleConnections()
+	get := func() int {
+		resp, err := client.Get("http://" + at)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	codes := make(chan int, most)
+	for range most {
+		go func() { codes <- get() }()
+		<-arrived
+	}
+	if code := get(); code != http.StatusServiceUnavailable {
+		t.Error("one too many: ", code)
+	}
+	close(leave)
+	for range most {
+		if code := <-codes; code != http.StatusOK {
+			t.Error(code)
+		}
+	}
+	go func() { <-arrived }()
+	if code := get(); code != http.StatusOK {
+		t.Error("then ", code)
+	}
+}
+
+// TestLeftOutOnce: a target that is left out isn't anew, and the log isn't told again, because what was under way there fails as well.
+func TestLeftOutOnce(t *testing.T) {
+	now := time.Now()
+	var r record
+	ejections := 0
+	for i := range 100 {
+		before := r
+		if r = r.after(true, now.Add(time.Duration(i)*time.Millisecond)); r.until.After(before.until) {
+			ejections++
+		}
+	}
+	if ejections != 1 || r.failures != 0 {
+		t.Errorf("%d ejections, %+v", ejections, r)
+	}
+	for range maxFailures {
+		r = r.after(true, now.Add(2*ejection))
+	}
+	if want := now.Add(3 * ejection); !r.until.Equal(want) {
+		t.Errorf("later: until %v, not %v", r.until, want)
 	}
 }
