@@ -465,7 +465,8 @@ func TestNetworkAttributes(t *testing.T) {
 	w.has(set("UDP", "preserve_client_ip.enabled", "true"), "InvalidConfigurationRequest: The value 'true' of attribute 'preserve_client_ip.enabled' is not supported")
 	v := w.store.View()
 	g := configuration.Group(v.TargetGroups.Get(*groups["TLS"]))
-	if u := configuration.Group(v.TargetGroups.Get(*groups["UDP"])); !g.Attributes.ProxyProtocol || u.Attributes.Stickiness.Type != routing.BySource {
+	u := configuration.Group(v.TargetGroups.Get(*groups["UDP"]))
+	if !g.Attributes.ProxyProtocol || g.Terminates() || u.Attributes.Stickiness.Type != routing.BySource || !u.Terminates() {
 		t.Errorf("%+v\n%+v", g, u)
 	}
 }

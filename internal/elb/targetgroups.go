@@ -127,6 +127,9 @@ func (s *Service) newTargetGroup(in *api.CreateTargetGroupInput) (*state.TargetG
 		},
 		Tags: in.Tags,
 	}
+	if slices.Contains(routing.Networks(string(in.Protocol)), "udp") { // AWS: "For new UDP/TCP_UDP target groups the default is true"
+		row.Attributes = map[string]string{"deregistration_delay.connection_termination.enabled": "true"}
+	}
 	if !routing.IsNetwork(string(in.Protocol)) && row.ProtocolVersion == nil {
 		row.ProtocolVersion = aws.String(routing.HTTP1)
 	}

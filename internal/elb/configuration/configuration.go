@@ -246,6 +246,7 @@ func Group(row *state.TargetGroup) routing.Group {
 	g.Attributes.Algorithm = row.Attributes["load_balancing.algorithm.type"]
 	g.Attributes.SlowStartSeconds = number("slow_start.duration_seconds")
 	g.Attributes.ProxyProtocol = row.Attributes["proxy_protocol_v2.enabled"] == "true"
+	g.Attributes.ConnectionTermination = row.Attributes["deregistration_delay.connection_termination.enabled"] == "true"
 	if row.Attributes["deregistration_delay.timeout_seconds"] != "" {
 		g.Attributes.DeregistrationDelaySeconds = new(number("deregistration_delay.timeout_seconds"))
 	}

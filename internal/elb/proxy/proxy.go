@@ -210,7 +210,7 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
 	used := routing.Used(b)
 	kept := map[*target]bool{}
 	pools := map[string]*pool{}
-	leave := map[*target]int{}
+	var leave []*target
 	for i := range b.Groups {
 		g := &b.Groups[i]
 		next := &pool{group: g, turn: new(atomic.Uint64)}
@@ -225,7 +225,7 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
 			}
 			t.set(g, used[g.ARN])
 			if config.Draining {
-				leave[t] = g.DeregistrationSeconds()
+				leave = append(leave, t)
 			}
 			kept[t] = true
 			next.targets = append(next.targets, t)
@@ -236,14 +236,14 @@ func (p *Proxy) setPoolsLocked(b *routing.Balancers) (retire func()) {
 		for _, t := range old.targets {
 			if !kept[t] {
 				p.leaving[t] = true
-				leave[t] = old.group.DeregistrationSeconds()
+				leave = append(leave, t)
 			}
 		}
 	}
 	p.pools = pools
 	return func() {
-		for t, seconds := range leave {
-			t.retire(seconds)
+		for _, t := range leave {
+			t.retire()
 		}
 	}
 }

@@ -198,30 +198,38 @@ func (t *target) end() {
 	}
 }
 
-// retire lets the target's requests end. After that, or after the delay, what is left is cut.
-func (t *target) retire(seconds int) {
+// retire lets the target's requests end, for as long as its group's delay.
+func (t *target) retire() {
 	if t.draining.Swap(true) {
 		return
 	}
 	t.stop()
 	t.mu.Lock()
 	t.health = routing.Deregistering()
+	g := t.config
 	t.mu.Unlock()
 	t.proxy.work.Go(func() {
 		defer close(t.gone)
-		defer t.cut()
-		over := time.NewTimer(time.Duration(seconds) * time.Second)
-		defer over.Stop()
-		for t.outstanding.Load() > 0 {
-			select {
-			case <-t.idle:
-			case <-over.C:
-				return
-			case <-t.proxy.ctx.Done():
-				return
-			}
+		if t.empties(time.Duration(g.DeregistrationSeconds())*time.Second) || g.Terminates() {
+			t.cut()
 		}
 	})
+}
+
+// empties waits for the end of what is under way, and reports whether that came in time. The end of the proxy ends it, too.
+func (t *target) empties(delay time.Duration) bool {
+	over := time.NewTimer(delay)
+	defer over.Stop()
+	for t.outstanding.Load() > 0 {
+		select {
+		case <-t.idle:
+		case <-over.C:
+			return false
+		case <-t.proxy.ctx.Done():
+			return true
+		}
+	}
+	return true
 }
 
 // cut closes all connections.

@@ -290,3 +290,60 @@ func TestConnectionsGoRoundOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestConnectionTermination: what is open to a target that was deregistered ends with the delay only if its group says so.
+func TestConnectionTermination(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go echoAll(l)
+	a := targetOf("a", l.Addr().String())
+	for _, terminates := range []bool{false, true} {
+		p, _ := start(t, Config{})
+		port, delay := freePort(t), 1
+		group := func(targets ...routing.Target) routing.Balancers {
+			return one(port, routing.TCP, routing.Group{Protocol: routing.TCP, Targets: targets, Attributes: routing.GroupAttributes{
+				DeregistrationDelaySeconds: &delay, ConnectionTermination: terminates,
+			}})
+		}
+		set(t, p, group(a))
+		settle(t, p, 1)
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		said := make([]byte, 1)
+		says := func() error {
+			if _, err := c.Write([]byte("x")); err != nil {
+				return err
+			}
+			_, err := io.ReadFull(c, said)
+			return err
+		}
+		if err := says(); err != nil {
+			t.Fatal(err)
+		}
+		set(t, p, group())
+		eventually(t, "the delay is over", func() bool { return len(p.Health()) == 0 })
+		if err := says(); (err != nil) != terminates {
+			t.Errorf("terminates %v: %v", terminates, err)
+		}
+	}
+}
+
+// echoAll answers what comes on connections with the same.
+func echoAll(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			io.Copy(c, c) //nolint:errcheck // a test
+		}()
+	}
+}

@@ -266,7 +266,11 @@ type GroupAttributes struct {
 	DeregistrationDelaySeconds *int // deregistration_delay.timeout_seconds; 300 if nil
 	SlowStartSeconds           int  // slow_start.duration_seconds; 0 for none
 	ProxyProtocol              bool // proxy_protocol_v2.enabled
+	ConnectionTermination      bool // deregistration_delay.connection_termination.enabled, of network load balancers
 }
+
+// Terminates reports whether connections to a target that leaves are cut when its time is over. Application load balancers always do that.
+func (g *Group) Terminates() bool { return !g.IsNetwork() || g.Attributes.ConnectionTermination }
 
 // DeregistrationSeconds returns how long requests may take to end at a target that leaves.
 func (g *Group) DeregistrationSeconds() int {

@@ -147,3 +147,75 @@ resource "aws_autoscaling_policy" "requests" {
     }
   }
 }
+
+# A network load balancer, whose target groups keep every default that the provider sends, or say what they want.
+resource "aws_lb" "games" {
+  name               = "games"
+  load_balancer_type = "network"
+  subnets            = slice(sort(data.aws_subnets.default.ids), 0, 2)
+}
+
+resource "aws_acm_certificate" "games" {
+  certificate_body = file("${path.module}/certificate.pem")
+  private_key      = file("${path.module}/key.pem")
+}
+
+resource "aws_lb_target_group" "games" {
+  for_each    = toset(["TCP", "UDP", "TCP_UDP", "TLS"])
+  name        = "games-${lower(replace(each.key, "_", "-"))}"
+  port        = 7000
+  protocol    = each.key
+  target_type = "ip"
+  vpc_id      = data.aws_vpc.default.id
+  health_check {
+    protocol = "TCP"
+    port     = 7001
+  }
+}
+
+resource "aws_lb_target_group" "told" {
+  name                   = "told"
+  port                   = 7000
+  protocol               = "TCP"
+  vpc_id                 = data.aws_vpc.default.id
+  proxy_protocol_v2      = true
+  connection_termination = true
+  deregistration_delay   = 20
+  health_check {
+    protocol            = "HTTP"
+    path                = "/health"
+    matcher             = "200-299"
+    interval            = 10
+    timeout             = 5
+    healthy_threshold   = 2
+    unhealthy_threshold = 2
+  }
+  stickiness {
+    type = "source_ip"
+  }
+}
+
+resource "aws_lb_listener" "games" {
+  for_each          = { TCP = 7000, UDP = 7001, TCP_UDP = 7002 }
+  load_balancer_arn = aws_lb.games.arn
+  port              = each.value
+  protocol          = each.key
+  default_action {
+    type             = "forward"
+    target_group_arn = aws_lb_target_group.games[each.key].arn
+  }
+}
+
+resource "aws_lb_listener" "secret" {
+  for_each          = { TLS = 7443, TCP = 7444 } # what leads to groups of which protocol
+  load_balancer_arn = aws_lb.games.arn
+  port              = each.value
+  protocol          = "TLS"
+  certificate_arn   = aws_acm_certificate.games.arn
+  ssl_policy        = "ELBSecurityPolicy-TLS13-1-2-2021-06"
+  alpn_policy       = each.key == "TLS" ? "HTTP2Preferred" : "None"
+  default_action {
+    type             = "forward"
+    target_group_arn = each.key == "TLS" ? aws_lb_target_group.games["TLS"].arn : aws_lb_target_group.told.arn
+  }
+}

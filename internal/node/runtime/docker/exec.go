@@ -44,10 +44,10 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 		attached.Close()
 	})
 	defer stop()
-	if e.Resize != nil {
+	if e.Tty {
 		ended := make(chan struct{})
 		defer close(ended)
-		go r.resize(made.ID, e.Resize, ended)
+		go r.resize(made.ID, e.Size, e.Resize, ended)
 	}
 	if e.Stdin != nil {
 		go func() {
@@ -65,17 +65,19 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 	return done.ExitCode, err
 }
 
-// resize makes a command's terminal as large as its user's.
-func (r *Runtime) resize(exec string, sizes <-chan runtime.Size, ended <-chan struct{}) {
+// resize makes a command's terminal as large as its user's. Engines before version 23 don't know the size that a command begins with.
+func (r *Runtime) resize(exec string, size runtime.Size, sizes <-chan runtime.Size, ended <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for {
+		if size != (runtime.Size{}) {
+			o := client.ExecResizeOptions{Height: uint(size.Rows), Width: uint(size.Cols)}
+			r.api.ExecResize(ctx, exec, o) //nolint:errcheck // the command may have ended
+		}
 		select {
 		case <-ended:
 			return
-		case size := <-sizes:
-			o := client.ExecResizeOptions{Height: uint(size.Rows), Width: uint(size.Cols)}
-			r.api.ExecResize(ctx, exec, o) //nolint:errcheck // the command may have ended
+		case size = <-sizes:
 		}
 	}
 }

@@ -582,13 +582,19 @@ func (s *suite) terminals(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
-		code, err := s.rt.Exec(ctx, id, runtime.Exec{Command: []string{"/bin/sh", "-c", "echo again; sleep 555"}, Stdin: in, Stdout: &shown, Tty: true})
+		code, err := s.rt.Exec(ctx, id, runtime.Exec{
+			Command: []string{"/bin/sh", "-c", "while :; do stty size; sleep 0.1; done"},
+			Stdin:   in,
+			Stdout:  &shown,
+			Tty:     true,
+			Size:    runtime.Size{Cols: 77, Rows: 22},
+		})
 		if err == nil {
 			t.Errorf("a session that was given up ended with %d", code)
 		}
 		done <- code
 	}()
-	shown.await(t, "again")
+	shown.await(t, "22 77")
 	stop()
 	<-done
 }
