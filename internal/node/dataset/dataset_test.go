@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,15 +54,28 @@ var written = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func (b *bucket) ListObjectsV2(_ context.Context, in *s3.ListObjectsV2Input, _ ...func(*s3.Options)) (*s3.ListObjectsV2Output, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := &s3.ListObjectsV2Output{}
+	out := &s3.ListObjectsV2Output{EncodingType: in.EncodingType}
 	for _, key := range slices.Sorted(maps.Keys(b.objects)) {
 		if strings.HasPrefix(key, *in.Prefix) {
 			out.Contents = append(out.Contents, types.Object{
-				Key: aws.String(key), ETag: aws.String(b.etag(key)), Size: aws.Int64(int64(len(b.objects[key]))), LastModified: &written,
+				Key: aws.String(listed(key, in.EncodingType)), ETag: aws.String(b.etag(key)), Size: aws.Int64(int64(len(b.objects[key]))), LastModified: &written,
 			})
 		}
 	}
 	return out, nil
+}
+
+// listed is a key as a list in XML shows it, which has no control characters unless they are encoded.
+func listed(key string, encoding types.EncodingType) string {
+	if encoding == types.EncodingTypeUrl {
+		return url.QueryEscape(key)
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '\uFFFD'
+		}
+		return r
+	}, key)
 }
 
 func status(code int) error {
@@ -174,6 +188,20 @@ func TestParse(t *testing.T) {
 		if got, err := Parse(uri); got != want || (err == nil) != (want != Source{}) {
 			t.Errorf("%s is %v, %v; want %v", uri, got, err, want)
 		}
+	}
+}
+
+// TestAnyName: keys that XML can't hold, or that look encoded, are names like others.
+func TestAnyName(t *testing.T) {
+	want := map[string]string{"red\x1b[31m": "1", "a+b c%20d": "2", "\u00e4/\x01": "3"}
+	objects := map[string]string{}
+	for name, text := range want {
+		objects["m/"+name] = text
+	}
+	c := open(t, t.TempDir(), 0)
+	provide(t, c, newBucket(objects), Source{"b", "m/"}, "me/t/v")
+	if got := read(t, c.Path("me/t/v")); !maps.Equal(got, want) {
+		t.Errorf("the directory has %q, want %q", got, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
 // object is an object as a listing has it.
@@ -54,21 +56,27 @@ func (o *object) locate(s Source) error {
 	return nil
 }
 
-// list lists what a source has.
+// list lists what a source has. Keys come encoded, since XML has no control characters.
 func list(ctx context.Context, client Client, s Source) (all []object, err error) {
-	pages := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: &s.Bucket, Prefix: &s.Prefix})
+	pages := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: &s.Bucket, Prefix: &s.Prefix, EncodingType: types.EncodingTypeUrl})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", s, err)
 		}
 		for _, o := range page.Contents {
-			if aws.ToString(o.Key) == s.Prefix && aws.ToInt64(o.Size) == 0 { // the directory itself
+			key := aws.ToString(o.Key)
+			if page.EncodingType == types.EncodingTypeUrl { // else the server doesn't know of it
+				if key, err = url.QueryUnescape(key); err != nil {
+					return nil, fmt.Errorf("list %s: %w", s, err)
+				}
+			}
+			if key == s.Prefix && aws.ToInt64(o.Size) == 0 { // the directory itself
 				continue
 			}
 			all = append(all, object{
 				bucket:   s.Bucket,
-				key:      aws.ToString(o.Key),
+				key:      key,
 				etag:     aws.ToString(o.ETag),
 				size:     aws.ToInt64(o.Size),
 				modified: aws.ToTime(o.LastModified).Truncate(time.Second), // what GetObject tells, too
