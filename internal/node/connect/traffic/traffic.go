@@ -126,10 +126,10 @@ func (p *Proxy) Close() error {
 	p.mu.Unlock()
 	var errs []error
 	for _, d := range doors {
-		d.cancel()
 		if d.server != nil {
-			errs = append(errs, d.server.Close())
+			errs = append(errs, d.server.Close()) // first, so that it knows why its listener ends
 		}
+		d.cancel()
 		d.open.Wait()
 	}
 	for _, e := range p.endpoints {
