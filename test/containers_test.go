@@ -3,6 +3,7 @@ package test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -47,9 +48,17 @@ func dockerdIn(t *testing.T, netns string) (host string) {
 		cmd.Wait()                          //nolint:errcheck // it was told to
 		os.RemoveAll(dir)
 	})
-	Eventually(t, "the Docker Engine's start", func() bool {
-		_, err := os.Stat(dir + "/s")
-		return err == nil
+	Eventually(t, "the Docker Engine's answer", func() bool { // it makes its socket before it answers there
+		c, err := net.Dial("unix", dir+"/s")
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(5 * time.Second)) //nolint:errcheck // a test
+		answer := make([]byte, len("HTTP/1.0 200"))
+		_, err = fmt.Fprint(c, "GET /_ping HTTP/1.0\r\n\r\n")
+		_, readErr := io.ReadFull(c, answer)
+		return err == nil && readErr == nil && strings.HasSuffix(string(answer), " 200")
 	})
 	return host
 }

@@ -72,7 +72,7 @@ func TestTerraformBalancer(t *testing.T) {
 		if len(where) != 2 || where[0] != "active" {
 			t.Errorf("it is %v", where)
 		}
-	})
+	}, "certificates="+newCertificate(t))
 	if n := p.AWS("elbv2", "describe-target-groups", "--query", "length(TargetGroups)", "--output", "text"); n != "0" {
 		t.Errorf("%s target groups are left", n)
 	}
@@ -113,8 +113,9 @@ func findTerraform(t *testing.T) string {
 	return plugins
 }
 
-// applyAndDestroy applies a folder's configuration, plans it again without a difference, after a SIGKILL too, and destroys it.
-func applyAndDestroy(p *Pintle, plugins, folder string, check func()) {
+// applyAndDestroy applies a folder's configuration, plans it again without a difference, after a SIGKILL too, and destroys it. Its variables
+// are of the form NAME=VALUE.
+func applyAndDestroy(p *Pintle, plugins, folder string, check func(), variables ...string) {
 	p.t.Helper()
 	dir := p.t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
@@ -124,6 +125,9 @@ func applyAndDestroy(p *Pintle, plugins, folder string, check func()) {
 		p.t.Helper()
 		cmd := p.Command("terraform", append([]string{"-chdir=" + dir}, args...)...)
 		cmd.Env = append(cmd.Env, "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
+		for _, v := range variables {
+			cmd.Env = append(cmd.Env, "TF_VAR_"+v)
+		}
 		b, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) {

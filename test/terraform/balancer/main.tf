@@ -155,9 +155,13 @@ resource "aws_lb" "games" {
   subnets            = slice(sort(data.aws_subnets.default.ids), 0, 2)
 }
 
+variable "certificates" {
+  description = "Directory with certificate.pem and key.pem."
+}
+
 resource "aws_acm_certificate" "games" {
-  certificate_body = file("${path.module}/certificate.pem")
-  private_key      = file("${path.module}/key.pem")
+  certificate_body = file("${var.certificates}/certificate.pem")
+  private_key      = file("${var.certificates}/key.pem")
 }
 
 resource "aws_lb_target_group" "games" {
