@@ -38,6 +38,7 @@ var ground = map[string]rule{
 	"sqlitefile":   {[]string{"file", "disk"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
 	"store":        {[]string{"store", "groupcommit", "file", "disk", "sqlitefile"}, "the engine knows no rows"},
+	"twoway":       {nil, "load balancers and nodes use it"},
 	"vault":        {[]string{"vault", "file"}, "it encrypts for services and knows none of them"},
 	"wal":          {[]string{"wal", "file", "disk"}, "it keeps bytes for stores and knows none of them"},
 	"wire":         {[]string{"wire", "checksum", "disk"}, "HTTP becomes calls without knowing what they do"},
@@ -79,7 +80,7 @@ var above = map[string]rule{
 		},
 		"it is plane with a clock that jumps, so it steps the loops itself",
 	},
-	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext", "exposition"}, "it speaks to any ECS, so it knows nothing of this one"},
+	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext", "exposition", "twoway"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {[]string{"exposition"}, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},
 }

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"github.com/pintle/pintle/internal/twoway"
 )
 
 // clients are the connections of a proxy's clients, or their flows of datagrams, by the place that they come from, so that nobody's keep others
@@ -159,7 +161,7 @@ func (c *clientConn) Close() error {
 }
 
 // CloseWrite ends one direction.
-func (c *clientConn) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *clientConn) CloseWrite() error { return twoway.CloseWrite(c.Conn) }
 
 // noteState follows whether a connection has a request, as the ConnState of an http.Server.
 func noteState(nc net.Conn, state http.ConnState) {

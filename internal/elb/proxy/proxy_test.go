@@ -721,19 +721,10 @@ func TestTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				text, _ := io.ReadAll(c)   // until the client has ended its direction
-				c.Write(append(text, '!')) //nolint:errcheck // a test
-			}()
-		}
-	}()
+	go serveAll(l, func(c net.Conn) {
+		text, _ := io.ReadAll(c)   // until the client has ended its direction
+		c.Write(append(text, '!')) //nolint:errcheck // a test
+	})
 	p, saw := start(t, Config{})
 	port := freePort(t)
 	set(t, p, one(port, routing.TCP, routing.Group{

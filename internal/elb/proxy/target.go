@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/elb/routing"
+	"github.com/pintle/pintle/internal/twoway"
 )
 
 // pool is a group with its targets at the moment. It is never changed.
@@ -291,11 +292,4 @@ func (c *targetConn) SyscallConn() (syscall.RawConn, error) {
 }
 
 // CloseWrite ends one direction.
-func (c *targetConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-func closeWrite(c net.Conn) error {
-	if w, ok := c.(interface{ CloseWrite() error }); ok {
-		return w.CloseWrite()
-	}
-	return c.Close()
-}
+func (c *targetConn) CloseWrite() error { return twoway.CloseWrite(c.Conn) }

@@ -3,16 +3,12 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/internal/elb/routing"
+	"github.com/pintle/pintle/internal/twoway"
 )
 
 // passThrough carries a connection of a network load balancer to a target.
@@ -54,12 +50,7 @@ func (d *door) passThrough(client net.Conn, r *route) {
 		return
 	}
 	flow.Target = t.Target
-	var quiet quiet
-	quiet.touch()
-	var back sync.WaitGroup
-	back.Go(func() { flow.Sent = quiet.carry(client, server, r.idle()) })
-	flow.Received = quiet.carry(server, client, r.idle())
-	back.Wait()
+	flow.Received, flow.Sent = twoway.Carry(client, server, r.idle())
 }
 
 // isOwnEnd reports whether a client is the proxy itself, on behalf of another client: if a target is a listener of this process, a connection would
@@ -100,43 +91,4 @@ func (d *door) dialFor(client net.Conn, t *target, g *routing.Group) (net.Conn, 
 		return nil, err
 	}
 	return c, c.SetDeadline(time.Time{})
-}
-
-// quiet knows when something last passed on a connection, in either direction.
-type quiet struct{ last atomic.Int64 }
-
-func (q *quiet) touch() { q.last.Store(time.Now().UnixNano()) }
-
-func (q *quiet) since() time.Time { return time.Unix(0, q.last.Load()) }
-
-// carry copies one direction until its end, and ends that on the other side. If both directions were idle for too long, or one is broken,
-// both connections are closed.
-func (q *quiet) carry(to, from net.Conn, idle time.Duration) (total int64) {
-	buffer := buffers.Get()
-	defer buffers.Put(buffer)
-	for {
-		from.SetReadDeadline(q.since().Add(idle)) //nolint:errcheck // the read tells
-		n, err := from.Read(buffer)
-		if n > 0 {
-			q.touch()
-			to.SetWriteDeadline(time.Now().Add(idle)) //nolint:errcheck // the write tells
-			if _, err := to.Write(buffer[:n]); err != nil {
-				break
-			}
-			total += int64(n)
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(q.since()) < idle {
-			continue // the other direction is busy
-		}
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, io.EOF) && closeWrite(to) == nil {
-			return total
-		}
-		break
-	}
-	to.Close()   //nolint:errcheck // it's gone either way
-	from.Close() //nolint:errcheck // as above
-	return total
 }

@@ -95,19 +95,12 @@ func TestProxyProtocol(t *testing.T) {
 
 // serveHeaders answers five bytes with what the header before them says.
 func serveHeaders(l net.Listener, commands chan<- byte) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer c.Close()
-			command, from, to, err := readHeader(c)
-			commands <- command
-			text, _ := io.ReadAll(io.LimitReader(c, 5))
-			fmt.Fprint(c, from, " ", to, " ", string(text), " ", err)
-		}()
-	}
+	serveAll(l, func(c net.Conn) {
+		command, from, to, err := readHeader(c)
+		commands <- command
+		text, _ := io.ReadAll(io.LimitReader(c, 5))
+		fmt.Fprint(c, from, " ", to, " ", string(text), " ", err)
+	})
 }
 
 // TestTLSListener: certificates by name, protocols by policy, and targets by TCP or by TLS that hear of the protocol.
@@ -181,23 +174,16 @@ func TestTLSListener(t *testing.T) {
 
 // serveProtocol tells clients by which protocol they have come.
 func serveProtocol(l net.Listener) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
+	serveAll(l, func(c net.Conn) {
+		text, _ := io.ReadAll(io.LimitReader(c, 2))
+		protocol := "plain"
+		if s, ok := c.(*tls.Conn); ok {
+			protocol = protocolOf(s)
 		}
-		go func() {
-			defer c.Close()
-			text, _ := io.ReadAll(io.LimitReader(c, 2))
-			protocol := "plain"
-			if s, ok := c.(*tls.Conn); ok {
-				protocol = protocolOf(s)
-			}
-			if string(text) == "hi" {
-				io.WriteString(c, protocol) //nolint:errcheck // a test
-			}
-		}()
-	}
+		if string(text) == "hi" {
+			io.WriteString(c, protocol) //nolint:errcheck // a test
+		}
+	})
 }
 
 func protocolOf(c *tls.Conn) string {
@@ -334,8 +320,8 @@ func TestConnectionTermination(t *testing.T) {
 	}
 }
 
-// echoAll answers what comes on connections with the same.
-func echoAll(l net.Listener) {
+// serveAll serves each connection of a listener by itself, until that is closed.
+func serveAll(l net.Listener, serve func(net.Conn)) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -343,7 +329,14 @@ func echoAll(l net.Listener) {
 		}
 		go func() {
 			defer c.Close()
-			io.Copy(c, c) //nolint:errcheck // a test
+			serve(c)
 		}()
 	}
+}
+
+// echoAll answers what comes on connections with the same.
+func echoAll(l net.Listener) {
+	serveAll(l, func(c net.Conn) {
+		io.Copy(c, c) //nolint:errcheck // a test
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/elb/routing"
+	"github.com/pintle/pintle/internal/twoway"
 )
 
 // gate is an open port for datagrams. Those from one address and port are a flow, which stays with its target.
@@ -33,7 +34,7 @@ type datagrams struct {
 	client   netip.AddrPort
 	target   *target
 	server   net.Conn
-	quiet    quiet
+	quiet    twoway.Quiet
 	received atomic.Int64 // bytes from the client
 	sent     atomic.Int64
 	over     bool // guarded by the gate's mu
@@ -109,7 +110,7 @@ func (g *gate) begin(from netip.AddrPort) *datagrams {
 	f.idle.Store(true)
 	f.from = placeOfIP(from.Addr())
 	f.cut = f.end
-	f.quiet.touch()
+	f.quiet.Touch()
 	if !f.connect() {
 		return nil
 	}
@@ -191,7 +192,7 @@ func (f *datagrams) isStranded() bool {
 
 // pass sends a client's datagram to the target. If nobody listens there, the next one begins a flow anew.
 func (f *datagrams) pass(b []byte) {
-	f.quiet.touch()
+	f.quiet.Touch()
 	if f.sent.Load() > 0 {
 		f.idle.Store(false)
 	}
@@ -212,9 +213,9 @@ func (f *datagrams) answer() {
 	}
 	for {
 		idle := f.gate.idle()
-		f.server.SetReadDeadline(f.quiet.since().Add(idle)) //nolint:errcheck // the read tells
+		f.server.SetReadDeadline(f.quiet.Since().Add(idle)) //nolint:errcheck // the read tells
 		err := receive(raw, f.reply)
-		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(f.quiet.since()) < idle {
+		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(f.quiet.Since()) < idle {
 			continue // the client goes on
 		}
 		if err != nil {
@@ -224,7 +225,7 @@ func (f *datagrams) answer() {
 }
 
 func (f *datagrams) reply(b []byte) {
-	f.quiet.touch()
+	f.quiet.Touch()
 	n, _ := f.gate.socket.WriteToUDPAddrPort(b, f.client) //nolint:errcheck // datagrams may be lost
 	f.sent.Add(int64(n))
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pintle/pintle/internal/twoway"
 )
 
 // room is for so many at once.
@@ -66,4 +68,4 @@ func (g *guest) Close() error {
 }
 
 // CloseWrite ends one direction.
-func (g *guest) CloseWrite() error { return closeWrite(g.Conn) }
+func (g *guest) CloseWrite() error { return twoway.CloseWrite(g.Conn) }

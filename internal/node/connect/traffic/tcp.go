@@ -1,13 +1,12 @@
 package traffic
 
 import (
+	"context"
 	"errors"
-	"io"
 	"net"
-	"os"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/pintle/pintle/internal/twoway"
 )
 
 // acceptTCP passes connections on until the listener is closed.
@@ -42,28 +41,9 @@ func (d *door) pass(client net.Conn) int64 {
 		return 0
 	}
 	defer server.Close()
-	stop := func() { client.Close(); server.Close() }
-	defer onDone(d.ctx.Done(), stop)()
-	f := &flow{idle: d.Idle}
-	f.touch()
-	var back sync.WaitGroup
-	back.Go(func() { f.carry(client, server) })
-	f.carry(server, client)
-	back.Wait()
-	return f.size.Load()
-}
-
-// onDone calls stop once done is closed, unless what it returns was called before.
-func onDone(done <-chan struct{}, stop func()) (cancel func()) {
-	over := make(chan struct{})
-	go func() {
-		select {
-		case <-done:
-			stop()
-		case <-over:
-		}
-	}()
-	return func() { close(over) }
+	defer context.AfterFunc(d.ctx, func() { client.Close(); server.Close() })()
+	sent, received := twoway.Carry(client, server, d.Idle)
+	return sent + received
 }
 
 // dial connects to a target, or to another one if it isn't reached: nothing was sent yet. It returns nil if none is.
@@ -85,55 +65,4 @@ func (d *door) dial() net.Conn {
 	}
 	d.fail(last.Error())
 	return nil
-}
-
-// flow is what passes between two connections.
-type flow struct {
-	idle time.Duration
-	last atomic.Int64 // when something has passed, in either direction
-	size atomic.Int64
-}
-
-func (f *flow) touch() { f.last.Store(time.Now().UnixNano()) }
-
-// buffers are lent to connections.
-var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
-
-// carry copies one direction until its end, and ends that on the other side. If both directions were idle for too long, or one is broken,
-// both connections are closed.
-func (f *flow) carry(to, from net.Conn) {
-	buffer := buffers.Get().(*[32 << 10]byte)
-	defer buffers.Put(buffer)
-	for {
-		if f.idle > 0 {
-			from.SetReadDeadline(time.Unix(0, f.last.Load()).Add(f.idle)) //nolint:errcheck // the read tells
-		}
-		n, err := from.Read(buffer[:])
-		if n > 0 {
-			f.touch()
-			f.size.Add(int64(n))
-			if _, err := to.Write(buffer[:n]); err != nil {
-				break
-			}
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, f.last.Load())) < f.idle {
-			continue // the other direction is busy
-		}
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, io.EOF) && closeWrite(to) == nil {
-			return
-		}
-		break
-	}
-	to.Close()
-	from.Close()
-}
-
-func closeWrite(c net.Conn) error {
-	if w, ok := c.(interface{ CloseWrite() error }); ok {
-		return w.CloseWrite()
-	}
-	return c.Close()
 }
