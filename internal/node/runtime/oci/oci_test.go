@@ -302,10 +302,11 @@ func TestPrivileged(t *testing.T) {
 	checkOutput(t, r, spec, "all\nsees the devices\n1\n")
 }
 
-func TestContainerEndsWithKilledShim(t *testing.T) {
-	r := newRuntime(t)
-	spec := &runtime.Spec{
-		ID:         unique("lost"),
+// sleeping starts a container that does nothing, and returns its directory, too.
+func sleeping(t *testing.T, r *Runtime, name string) (spec *runtime.Spec, dir string) {
+	t.Helper()
+	spec = &runtime.Spec{
+		ID:         unique(name),
 		Owner:      "me",
 		Image:      busybox(t, r),
 		Entrypoint: []string{"/bin/sleep", "600"},
@@ -316,6 +317,12 @@ func TestContainerEndsWithKilledShim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return spec, dir
+}
+
+func TestContainerEndsWithKilledShim(t *testing.T) {
+	r := newRuntime(t)
+	spec, dir := sleeping(t, r, "lost")
 	st, _, err := shim.ReadState(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -382,18 +389,7 @@ func TestInterruptedCreate(t *testing.T) {
 // TestStopOfADamagedContainer: a container is stopped though the file is damaged that names its process.
 func TestStopOfADamagedContainer(t *testing.T) {
 	r := newRuntime(t)
-	spec := &runtime.Spec{
-		ID:         unique("damaged"),
-		Owner:      "me",
-		Image:      busybox(t, r),
-		Entrypoint: []string{"/bin/sleep", "600"},
-		Network:    runtime.Network{Mode: "none"},
-	}
-	start(t, r, spec)
-	dir, err := r.containers.Find(spec.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	spec, dir := sleeping(t, r, "damaged")
 	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
