@@ -5,11 +5,13 @@
 package transparent
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,25 +23,34 @@ import (
 
 // Options configure a StandIn.
 type Options struct {
-	Dir     string      // for the authority
-	Plane   string      // the control plane's host and port
-	TLS     *tls.Config // how to connect there; nil is without TLS
-	Trusted string      // authorities in PEM that clients are to trust besides, such as the control plane's
+	Dir      string      // for the authority
+	Endpoint string      // the control plane's URL
+	TLS      *tls.Config // how to connect there if that's by HTTPS; nil trusts the system's authorities
+	Trusted  string      // authorities in PEM that clients are to trust besides, such as the control plane's
 }
 
 // StandIn takes connections for AWS.
 type StandIn struct {
 	opts      Options
+	plane     string // host and port
+	secure    bool
 	authority *certificate.Authority
 }
 
 // Open opens the authority, makes it the first time, and writes the files that clients read.
 func Open(o Options) (*StandIn, error) {
+	u, err := url.Parse(o.Endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Path != "" && u.Path != "/" {
+		return nil, fmt.Errorf("the control plane's URL is %q; what's for AWS can be led to one of the form http://HOST:PORT or https://HOST:PORT", o.Endpoint)
+	}
 	authority, err := certificate.OpenFor(o.Dir, awsname.Domain, awsname.Served, time.Now)
 	if err != nil {
 		return nil, err
 	}
-	s := &StandIn{opts: o, authority: authority}
+	s := &StandIn{opts: o, authority: authority, plane: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80")), secure: u.Scheme == "https"}
+	if s.secure {
+		s.plane = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443"))
+	}
 	return s, s.write()
 }
 
@@ -115,18 +126,24 @@ func (s *StandIn) config(name string) *tls.Config {
 
 // dial connects to the control plane.
 func (s *StandIn) dial(ctx context.Context) (net.Conn, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", s.opts.Plane)
-	if err != nil || s.opts.TLS == nil {
-		return c, err
+	if !s.secure {
+		return new(net.Dialer).DialContext(ctx, "tcp", s.plane)
 	}
-	config := s.opts.TLS.Clone()
-	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(s.opts.Plane)
+	return (&tls.Dialer{Config: s.PlaneTLS()}).DialContext(ctx, "tcp", s.plane)
+}
+
+// Plane returns the control plane's host and port.
+func (s *StandIn) Plane() string { return s.plane }
+
+// PlaneTLS returns how to connect to the control plane, or nil if that's without TLS. What is inside is HTTP/1.1.
+func (s *StandIn) PlaneTLS() *tls.Config {
+	if !s.secure {
+		return nil
 	}
-	config.NextProtos = nil // what is inside is HTTP/1.1
-	secure := tls.Client(c, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("the control plane at %s: %w", s.opts.Plane, errors.Join(err, c.Close()))
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.opts.TLS != nil {
+		config = s.opts.TLS.Clone()
 	}
-	return secure, nil
+	config.NextProtos = nil
+	return config
 }

@@ -43,7 +43,7 @@ func newWorld(t *testing.T, secure bool) *world {
 	}
 	t.Cleanup(w.plane.Close)
 	var err error
-	w.StandIn, err = Open(Options{Dir: t.TempDir(), Plane: w.plane.Listener.Addr().String(), TLS: trusts, Trusted: "no certificate"})
+	w.StandIn, err = Open(Options{Dir: t.TempDir(), Endpoint: w.plane.URL, TLS: trusts, Trusted: "no certificate"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,5 +198,14 @@ func TestFiles(t *testing.T) {
 	}
 	if public := machineAuthorities(); public != "" && !strings.Contains(public, "BEGIN CERTIFICATE") {
 		t.Error("the machine's authorities aren't in PEM")
+	}
+}
+
+// TestEndpoints: without a control plane whose address is known nothing is led there.
+func TestEndpoints(t *testing.T) {
+	for _, endpoint := range []string{"", "localhost:4566", "ftp://localhost", "http://localhost/path", "http://"} {
+		if _, err := Open(Options{Dir: t.TempDir(), Endpoint: endpoint}); err == nil {
+			t.Errorf("%q was taken", endpoint)
+		}
 	}
 }
