@@ -24,7 +24,7 @@ func (a *Agent) startNames(at *attendant) (err error) {
 		a.log.Error("cannot read the names of Cloud Map; the control plane tells them again", "error", err)
 	}
 	at.names = nameserver.NewServer(a.names, nameserver.Options{ResolvConf: "/etc/resolv.conf", Machine: machineAddress, AWS: a.awsNames()})
-	at.inUse = a.answersNames
+	at.inUse = func() bool { return a.stoodIn || a.answersNames() }
 	if a.config.DNS == "" {
 		return nil
 	}

@@ -118,6 +118,7 @@ type Agent struct {
 	engine   *engine.Engine
 	metadata net.Addr
 	standIn  *transparent.StandIn // nil without Transparent
+	stoodIn  bool                 // an earlier agent of the node did, whose containers may go on asking here for names
 	proxy    net.Addr             // of AWS's hosts, for tasks in the machine's network
 	address  string               // the machine's, towards the control plane
 	sampler  *sampler

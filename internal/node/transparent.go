@@ -31,13 +31,16 @@ const authorities = "/etc/pintle/aws"
 
 // startTransparent opens what stands in for AWS. Tasks that share the machine's network have a proxy.
 func (a *Agent) startTransparent(at *attendant) error {
+	dir := filepath.Join(a.config.DataDir, "aws")
 	if a.config.Transparent == nil {
+		_, err := os.Stat(dir)
+		a.stoodIn = err == nil
 		return nil
 	}
 	if a.config.Runtime.Name() != "process" && os.Geteuid() != 0 {
 		return errors.New("--transparent: only root can answer names inside containers' networks")
 	}
-	o := transparent.Options{Dir: filepath.Join(a.config.DataDir, "aws"), Endpoint: a.config.Endpoint, TLS: a.config.Authority.TLS}
+	o := transparent.Options{Dir: dir, Endpoint: a.config.Endpoint, TLS: a.config.Authority.TLS}
 	if path := a.config.Authority.Path; path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -100,6 +100,7 @@ func Environment(public string) map[string]string {
 	bundle := filepath.Join(public, BundleFile)
 	return map[string]string{
 		"AWS_CA_BUNDLE":       bundle,
+		"CURL_CA_BUNDLE":      bundle,
 		"SSL_CERT_FILE":       bundle,
 		"REQUESTS_CA_BUNDLE":  bundle,
 		"NODE_EXTRA_CA_CERTS": filepath.Join(public, AuthorityFile),
