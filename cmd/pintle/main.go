@@ -71,6 +71,7 @@ func newRoot() *cobra.Command {
 		new(balancersCmd).verb(),
 		newToken(),
 		new(envCmd).verb(),
+		new(proxyCmd).verb(),
 		new(checkCmd).verb(),
 		newVerb("coverage", "Print which operations of each AWS service are implemented.", noArguments, coverage),
 		newVerb("version", "Print the version.", noArguments, printVersion),

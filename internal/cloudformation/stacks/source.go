@@ -57,7 +57,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 		return l.unseal(r.Stack, secretsOf(r), r.Secrets)
 	}
 	scope.Parameters, scope.Ref, scope.Attribute = values, src.ref, src.attribute
-	scope.Import = func(name string) (any, error) { return src.imported(v, *s.StackId, name) }
+	scope.Import = func(name string) (any, error) { return src.imported(v, s, name) }
 	if src.Evaluation, err = t.Evaluate(scope); err != nil {
 		return nil, err
 	}
@@ -156,11 +156,14 @@ func (src *source) shownAttribute(name, attribute string) (any, error) {
 	return got, err
 }
 
-// imported returns what another stack exports.
-func (src *source) imported(v *state.View, stack, name string) (any, error) {
+// imported returns what another stack exports. That may come until a new stack is made.
+func (src *source) imported(v *state.View, s *state.Stack, name string) (any, error) {
 	src.imports[name] = true
-	if other, out := Export(v, name); other != nil && *other.StackId != stack {
+	if other, out := Export(v, name); other != nil && *other.StackId != *s.StackId {
 		return *out.OutputValue, nil
+	}
+	if s.StackStatus == "" || s.StackStatus == types.StackStatusReviewInProgress {
+		return template.Unknown{}, nil
 	}
 	return nil, &Late{"No export named " + name + " found"}
 }

@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"encoding/base64"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -126,12 +128,12 @@ func (q *request) decodeHeaders(m *codec.Member, field reflect.Value) {
 	all := map[string]string{}
 	for name, values := range q.query {
 		if rest, ok := strings.CutPrefix(strings.ToLower(name), m.Place.Name); ok {
-			all[rest] = strings.Join(values, ",")
+			all[rest] = decodeWords(strings.Join(values, ","))
 		}
 	}
 	for name, values := range q.Header {
 		if rest, ok := strings.CutPrefix(strings.ToLower(name), m.Place.Name); ok {
-			all[rest] = strings.Join(values, ",")
+			all[rest] = decodeWords(strings.Join(values, ","))
 		}
 	}
 	if len(all) > 0 {
@@ -183,7 +185,7 @@ func (q *request) encode(out reflect.Value) error {
 			payload = m
 		case model.InHeaders:
 			for _, key := range codec.SortedKeys(field) {
-				h[m.Place.Name+key.String()] = []string{headerSafe.Replace(field.MapIndex(key).String())} // not canonical: clients take the name from it
+				h[m.Place.Name+key.String()] = []string{encodeWord(field.MapIndex(key).String())} // not canonical: clients take the name from it
 			}
 		case model.InHeader:
 			if text := headerText(m.Shape, field); text != "" {
@@ -247,3 +249,22 @@ func headerText(sh *codec.Shape, v reflect.Value) string {
 
 // headerSafe removes what would end a header's line.
 var headerSafe = strings.NewReplacer("\r", " ", "\n", " ")
+
+// encodeWord returns a value of metadata as a header has it: what isn't ASCII is an encoded word of RFC 2047.
+func encodeWord(text string) string {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return "=?UTF-8?B?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
+		}
+	}
+	return headerSafe.Replace(text)
+}
+
+// decodeWords returns the value that a header's encoded words stand for. Those that nobody can read stay as they are.
+func decodeWords(text string) string {
+	decoded, err := new(mime.WordDecoder).DecodeHeader(text)
+	if err != nil {
+		return text
+	}
+	return decoded
+}
