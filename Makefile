@@ -26,6 +26,7 @@ build: ## build bin/pintle, bin/pintle-shim and the examples' programs
 	@$(GO_BUILD) -o bin/pintle-shim ./cmd/pintle-shim $(PROGRESS)
 	@echo building bin/gpu-training
 	@$(GO_BUILD) -o bin/gpu-training ./examples/2-gpu-training/train $(PROGRESS)
+	@$(GO_BUILD) -o bin/recommend ./examples/1-recommender/recommend $(PROGRESS)
 
 demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to its logs
 	./examples/demo.sh

@@ -55,6 +55,7 @@ func newRoot() *cobra.Command {
 		new(machineCmd).verb(),
 		new(runCmd).verb(),
 		new(psCmd).verb(),
+		new(whyCmd).verb(),
 		new(logsCmd).verb(),
 		new(execCmd).verb(),
 		new(stopCmd).verb(),

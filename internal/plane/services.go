@@ -243,6 +243,7 @@ func (p *Plane) mount() (err error) {
 		Verifier:   p.verifier,
 		Writable:   p.writable,
 		Failing:    p.failing,
+		Now:        p.now,
 		Region:     p.options.Region,
 		Endpoint:   p.endpointFor,
 		Enrollment: p.enrollment,
