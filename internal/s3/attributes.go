@@ -142,6 +142,10 @@ func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*
 
 // GetObjectAttributes is S3's operation.
 func (s *Service) GetObjectAttributes(ctx context.Context, in *s3.GetObjectAttributesInput) (*s3.GetObjectAttributesOutput, error) {
+	if len(in.ObjectAttributes) == 0 {
+		return nil, invalidArgument("x-amz-object-attributes", "",
+			"The x-amz-object-attributes header specifying the attributes to be retrieved is either missing or empty")
+	}
 	o, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err

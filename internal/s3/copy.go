@@ -20,6 +20,9 @@ import (
 
 // parseSource parses x-amz-copy-source: an escaped bucket/key, with an optional version.
 func parseSource(text string) (bucket, key string, version *string, err error) {
+	if text == "" {
+		return "", "", nil, invalidArgument("x-amz-copy-source", "", "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+	}
 	path, query, _ := strings.Cut(text, "?versionId=")
 	if query != "" {
 		version = &query

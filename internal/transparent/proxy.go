@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pintle/pintle/internal/awsname"
@@ -111,7 +113,7 @@ func (p *Proxy) connect(ctx context.Context, c net.Conn, r *http.Request) (from,
 	case awsname.Served(name) && port == "443":
 		to, err = p.dial(ctx)
 	case p.Passes(name):
-		to, err = new(net.Dialer).DialContext(ctx, "tcp", r.Host)
+		to, err = (&net.Dialer{Control: refuseLinkLocal}).DialContext(ctx, "tcp", r.Host)
 	default:
 		return nil, nil, &refusal{http.StatusForbidden, "Pintle has no service at " + r.Host + ", and nobody said that such names lead on"}
 	}
@@ -132,4 +134,13 @@ func (p *Proxy) connect(ctx context.Context, c net.Conn, r *http.Request) (from,
 		return nil, nil, nil
 	}
 	return inner, to, nil
+}
+
+// refuseLinkLocal keeps clients from what only this process may ask: a machine's metadata may be closed to its other users.
+func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err == nil && (at.Addr().Unmap().IsLinkLocalUnicast() || at.Addr().IsUnspecified()) {
+		err = fmt.Errorf("%s is an address that the proxy doesn't connect to", at.Addr())
+	}
+	return err
 }

@@ -82,9 +82,21 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 		return nil // S3 takes max-parts= for none
 	}
 	if err := codec.SetText(m.Shape, field, text); err != nil {
-		return refusal.New("InvalidArgument", "Provided %s is not valid: %q.", m.Place.Name, text)
+		return misread(m, text)
 	}
 	return nil
+}
+
+// misread is the error of a parameter or a header that isn't of its type, in S3's words.
+func misread(m *codec.Member, text string) error {
+	name, why := m.Place.Name, "Provided "+m.Place.Name+" is not valid"
+	switch {
+	case name == "partNumber":
+		why = "Part number must be an integer between 1 and 10000, inclusive"
+	case isNumber(m.Shape):
+		why = "Provided " + name + " not an integer or within integer range"
+	}
+	return invalidField(name, text, "%s", why)
 }
 
 // mayBeSignedInURL reports whether a presigned URL may have a header as a parameter. A condition there must not be lost. A body's

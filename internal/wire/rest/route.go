@@ -104,7 +104,7 @@ func metBy(r *model.Route, q *http.Request, t target) bool {
 		}
 	}
 	for _, name := range r.Headers {
-		if q.Header.Get(name) == "" {
+		if len(q.Header.Values(name)) == 0 { // an empty one is the operation's to refuse
 			return false
 		}
 	}
