@@ -54,7 +54,8 @@ type Options struct {
 	SimulatedGPUs bool
 	// Groups binds the containers of a task together; nil if the node can't.
 	Groups Groups
-	// Networks makes networks for awsvpc tasks; nil if the node has none. Those of plain processes have the machine's Address instead.
+	// Networks makes networks for awsvpc tasks; nil if the node has none. Those of plain processes have the machine's Address
+	// instead, or where that is loopback one of loopback's own.
 	// Connected is called for each.
 	Networks  Networks
 	Address   string
