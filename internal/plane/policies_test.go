@@ -35,6 +35,9 @@ import (
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go"
 
+	permissions "github.com/pintle/pintle/internal/iam"
+	"github.com/pintle/pintle/internal/iam/authorize"
+	"github.com/pintle/pintle/internal/iam/policy"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -693,6 +696,32 @@ func TestStackRole(t *testing.T) {
 	}
 	if _, err := stacks.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: aws.String("with-role")}); code(err) != "ValidationError" {
 		t.Errorf("a role that is gone: %v", err)
+	}
+}
+
+// TestScalersOwnRole: the role that is linked to Application Auto Scaling may be passed to it before it's there, and to nobody else.
+func TestScalersOwnRole(t *testing.T) {
+	g := gate{plane: serveSigned(t)}
+	const arn = "arn:aws:iam::000000000000:role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService"
+	all, err := policy.Parse(policy.Identity, `{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "iam:PassRole", "Resource": "*"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := policy.Principal{ARN: roleARNs + "deployer", Role: roleARNs + "deployer"}
+	who := permissions.Permissions{Principal: as, Policies: policy.Policies{Identity: []*policy.Policy{all}}}
+	for _, c := range []struct {
+		role, to string
+		want     policy.Effect
+	}{
+		{arn, "application-autoscaling.amazonaws.com", policy.Allowed},
+		{arn, "ecs-tasks.amazonaws.com", policy.Decision{}.Effect},
+		{strings.Replace(arn, "ecs.application-autoscaling", "ecs-tasks", 1), "ecs-tasks.amazonaws.com", policy.Decision{}.Effect},
+		{roleARNs + "none", "application-autoscaling.amazonaws.com", policy.Decision{}.Effect},
+	} {
+		n := authorize.Need{Action: "iam:PassRole", Resource: c.role, PassedTo: c.to}
+		if got := g.decide(t.Context(), n, who, policy.Context{}).Effect; got != c.want {
+			t.Errorf("%s to %s: %v", c.role, c.to, got)
+		}
 	}
 }
 

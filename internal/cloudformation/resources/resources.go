@@ -342,7 +342,7 @@ func (k *resource) Delete(ctx context.Context, s Step, id string, properties map
 	switch {
 	case isMissing(err):
 		return nil
-	case hasCode(err, "DependencyViolation") && s.Account.Now().Sub(s.Since) < maxDependent:
+	case (hasCode(err, "DependencyViolation") || hasCode(err, "ResourceInUseException")) && s.Account.Now().Sub(s.Since) < maxDependent:
 		return ErrPending // what depends on it may be on its way out, without the template saying so
 	}
 	return err
