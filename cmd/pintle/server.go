@@ -234,6 +234,8 @@ func (f serverFlags) options() (plane.Options, error) {
 			Program: f.FleetProgram,
 			Most:    f.FleetMost,
 			Agent:   f.FleetAgent,
+
+			Authority: f.authority(),
 		},
 		Balancer: plane.BalancerOptions{
 			Local:     f.Balancer == "local",

@@ -161,7 +161,13 @@ func (p *Plane) buildStacks() {
 		Endpoint:     p.Endpoint(),
 		RunsUserData: p.options.Fleet.Kind == "command",
 	})
-	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
+	opts := cloudformation.Options{Account: owner, Objects: p.s3(), Services: p}
+	if p.verifier != nil || p.options.EnforceIAM {
+		opts.Assume = func(role string) (call.Identity, error) {
+			return p.IAM.ServiceSession(role, "cloudformation.amazonaws.com", "AWSCloudFormation")
+		}
+	}
+	p.CloudFormation = cloudformation.New(p.State, p.stacks, opts)
 	p.requests = requests.New(p.State, requests.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
 }

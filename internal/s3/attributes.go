@@ -29,6 +29,8 @@ type attributes struct {
 	Checksum           sum               `json:",omitzero"`
 	UploadID           string            `json:",omitzero"` // of the multipart upload that made the object
 	Lock               *lock             `json:",omitzero"` // of the customer's key that encrypts the object, nil if none does
+	// Encryption is what answers report if no customer's key encrypts the object; "" is AES256.
+	Encryption types.ServerSideEncryption `json:",omitzero"`
 
 	key *customerKey // of the lock, during the call that has it
 }

@@ -118,7 +118,11 @@ func (src *source) ref(name string) any {
 
 // attribute returns an attribute of a resource.
 func (src *source) attribute(name, attribute string) (any, error) {
-	known := resources.AttributeOf(resources.Lookup(src.Resource(name).Type), attribute)
+	kind := resources.Lookup(src.Resource(name).Type)
+	if kind == nil {
+		return template.Unknown{}, nil // it isn't made, or the template is refused for it
+	}
+	known := resources.AttributeOf(kind, attribute)
 	if known == "" {
 		return nil, template.Errorf("Template error: resource %s does not support attribute type %s in Fn::GetAtt", name, attribute)
 	}
