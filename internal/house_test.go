@@ -58,6 +58,7 @@ var loans = map[string][]loan{
 
 // noAPI are streets without an api.go of their own.
 var noAPI = map[string]string{
+	"events":  "its language of patterns is SNS's, too",
 	"scaling": "it's the maths of both Auto Scaling services",
 }
 

@@ -1,4 +1,4 @@
-package filterpolicy
+package eventpattern
 
 import (
 	"encoding/json"
@@ -25,48 +25,48 @@ func matchesOne(conditions []condition, values []any) bool {
 }
 
 // parseCondition reads a condition.
-func parseCondition(rule any) (condition, error) {
+func (d Dialect) parseCondition(rule any) (condition, error) {
 	switch r := rule.(type) {
 	case []any:
-		return condition{}, refuse("Match value must be String, number, true, false, or null")
+		return condition{}, d.Refuse("Match value must be String, number, true, false, or null")
 	case map[string]any:
 		if len(r) != 1 {
-			return condition{}, refuse("Only one key allowed in match expression")
+			return condition{}, d.Refuse("Only one key allowed in match expression")
 		}
 		for operator, operand := range r {
-			return parseOperator(operator, operand)
+			return d.parseOperator(operator, operand)
 		}
 	}
 	return condition{matches: func(v any) bool { return v == rule }}, nil
 }
 
-func parseOperator(operator string, operand any) (c condition, err error) {
+func (d Dialect) parseOperator(operator string, operand any) (c condition, err error) {
 	switch operator {
 	case "exists":
 		exists, isBool := operand.(bool)
 		if !isBool {
-			return c, refuse("exists match pattern must be either true or false.")
+			return c, d.Refuse("exists match pattern must be either true or false.")
 		}
 		return condition{absent: !exists, matches: func(any) bool { return true }}, nil
 	case "prefix", "suffix", "equals-ignore-case", "wildcard":
-		c.matches, err = parseText(operator, operand)
+		c.matches, err = d.parseText(operator, operand)
 	case "anything-but":
-		c.matches, err = parseAnythingBut(operand)
+		c.matches, err = d.parseAnythingBut(operand)
 	case "numeric":
-		c.matches, err = parseNumeric(operand)
+		c.matches, err = d.parseNumeric(operand)
 	case "cidr":
-		c.matches, err = parseCIDR(operand)
+		c.matches, err = d.parseCIDR(operand)
 	default:
-		err = refuse("Unrecognized match type %s", operator)
+		err = d.Refuse("Unrecognized match type %s", operator)
 	}
 	return c, err
 }
 
 // parseText reads the operators on texts.
-func parseText(operator string, operand any) (func(any) bool, error) {
+func (d Dialect) parseText(operator string, operand any) (func(any) bool, error) {
 	text, isText := operand.(string)
 	if !isText {
-		return nil, refuse("%s match pattern must be a string", operator)
+		return nil, d.Refuse("%s match pattern must be a string", operator)
 	}
 	matches := func(s string) bool { return strings.EqualFold(s, text) }
 	switch operator {
@@ -75,7 +75,7 @@ func parseText(operator string, operand any) (func(any) bool, error) {
 	case "suffix":
 		matches = func(s string) bool { return strings.HasSuffix(s, text) }
 	case "wildcard":
-		parts, err := parseWildcard(text)
+		parts, err := d.parseWildcard(text)
 		if err != nil {
 			return nil, err
 		}
@@ -88,18 +88,18 @@ func parseText(operator string, operand any) (func(any) bool, error) {
 }
 
 // parseWildcard returns the texts between the asterisks of a pattern. A backslash makes an asterisk or a backslash a plain character.
-func parseWildcard(pattern string) (parts []string, err error) {
+func (d Dialect) parseWildcard(pattern string) (parts []string, err error) {
 	var part strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		switch pattern[i] {
 		case '\\':
 			if i++; i == len(pattern) || pattern[i] != '*' && pattern[i] != '\\' {
-				return nil, refuse("Invalid escape character at pos %d", i-1)
+				return nil, d.Refuse("Invalid escape character at pos %d", i-1)
 			}
 			part.WriteByte(pattern[i])
 		case '*':
 			if i > 0 && part.Len() == 0 && len(parts) > 0 {
-				return nil, refuse("Consecutive wildcard characters at pos %d", i-1)
+				return nil, d.Refuse("Consecutive wildcard characters at pos %d", i-1)
 			}
 			parts = append(parts, part.String())
 			part.Reset()
@@ -131,17 +131,17 @@ func matchesParts(parts []string, s string) bool {
 }
 
 // parseAnythingBut reads anything-but: a value, a list of values, or a prefix.
-func parseAnythingBut(operand any) (func(any) bool, error) {
+func (d Dialect) parseAnythingBut(operand any) (func(any) bool, error) {
 	switch o := operand.(type) {
 	case map[string]any:
 		if len(o) != 1 {
-			return nil, refuse("Only one key allowed in match expression")
+			return nil, d.Refuse("Only one key allowed in match expression")
 		}
 		for operator, inner := range o {
 			if operator != "prefix" {
-				return nil, refuse("Unsupported anything-but pattern: %s", operator)
+				return nil, d.Refuse("Unsupported anything-but pattern: %s", operator)
 			}
-			has, err := parseText(operator, inner)
+			has, err := d.parseText(operator, inner)
 			if err != nil {
 				return nil, err
 			}
@@ -150,16 +150,16 @@ func parseAnythingBut(operand any) (func(any) bool, error) {
 	case []any:
 		for _, v := range o {
 			if !isTextOrNumber(v) {
-				return nil, refuse("Inside anything but list, either all values are number or string, mixed type is not supported")
+				return nil, d.Refuse("Inside anything but list, either all values are number or string, mixed type is not supported")
 			}
 		}
 		if len(o) == 0 {
-			return nil, refuse("Empty arrays are not allowed")
+			return nil, d.Refuse("Empty arrays are not allowed")
 		}
 		return func(v any) bool { return v != nil && !slices.Contains(o, v) }, nil
 	}
 	if !isTextOrNumber(operand) {
-		return nil, refuse("Value of anything-but must be an array or single string/number value.")
+		return nil, d.Refuse("Value of anything-but must be an array or single string/number value.")
 	}
 	return func(v any) bool { return v != nil && v != operand }, nil
 }
@@ -173,22 +173,22 @@ func isTextOrNumber(v any) bool {
 }
 
 // parseNumeric reads a comparison with a number, or a range between two.
-func parseNumeric(operand any) (func(any) bool, error) {
+func (d Dialect) parseNumeric(operand any) (func(any) bool, error) {
 	terms, isList := operand.([]any)
 	if !isList {
-		return nil, refuse("Value of numeric must be an array.")
+		return nil, d.Refuse("Value of numeric must be an array.")
 	}
 	if len(terms) == 0 {
-		return nil, refuse("Invalid member in numeric match: ]")
+		return nil, d.Refuse("Invalid member in numeric match: ]")
 	}
 	operator, isText := terms[0].(string)
 	if !isText {
-		return nil, refuse("Invalid member in numeric match: %s", written(terms[0]))
+		return nil, d.Refuse("Invalid member in numeric match: %s", written(terms[0]))
 	}
 	if !slices.Contains([]string{"<", "<=", "=", ">", ">="}, operator) {
-		return nil, refuse("Unrecognized numeric range operator: %s", operator)
+		return nil, d.Refuse("Unrecognized numeric range operator: %s", operator)
 	}
-	first, err := numberAfter(operator, terms[1:])
+	first, err := d.numberAfter(operator, terms[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -197,9 +197,9 @@ func parseNumeric(operand any) (func(any) bool, error) {
 		return onNumbers(lower), nil
 	}
 	if operator != ">" && operator != ">=" {
-		return nil, refuse("Too many elements in numeric expression")
+		return nil, d.Refuse("Too many elements in numeric expression")
 	}
-	upper, err := parseUpper(first, terms[2:])
+	upper, err := d.parseUpper(first, terms[2:])
 	if err != nil {
 		return nil, err
 	}
@@ -207,29 +207,29 @@ func parseNumeric(operand any) (func(any) bool, error) {
 }
 
 // parseUpper reads the upper end of a range.
-func parseUpper(bottom float64, terms []any) (func(float64) bool, error) {
+func (d Dialect) parseUpper(bottom float64, terms []any) (func(float64) bool, error) {
 	operator, isText := terms[0].(string)
 	if !isText {
-		return nil, refuse("Bad value in numeric range: %s", written(terms[0]))
+		return nil, d.Refuse("Bad value in numeric range: %s", written(terms[0]))
 	}
 	if operator != "<" && operator != "<=" {
-		return nil, refuse("Bad numeric range operator: %s", operator)
+		return nil, d.Refuse("Bad numeric range operator: %s", operator)
 	}
-	top, err := numberAfter(operator, terms[1:])
+	top, err := d.numberAfter(operator, terms[1:])
 	if err != nil {
 		return nil, err
 	}
 	if top <= bottom {
-		return nil, refuse("Bottom must be less than top")
+		return nil, d.Refuse("Bottom must be less than top")
 	}
 	if len(terms) > 2 {
-		return nil, refuse("Too many terms in numeric range expression")
+		return nil, d.Refuse("Too many terms in numeric range expression")
 	}
 	return comparison(operator, top), nil
 }
 
 // numberAfter returns the number that follows an operator.
-func numberAfter(operator string, terms []any) (float64, error) {
+func (d Dialect) numberAfter(operator string, terms []any) (float64, error) {
 	if len(terms) > 0 {
 		if n, isNumber := terms[0].(float64); isNumber {
 			return n, nil
@@ -238,7 +238,7 @@ func numberAfter(operator string, terms []any) (float64, error) {
 	if operator == "=" {
 		operator = "equals"
 	}
-	return 0, refuse("Value of %s must be numeric", operator)
+	return 0, d.Refuse("Value of %s must be numeric", operator)
 }
 
 func comparison(operator string, with float64) func(float64) bool {
@@ -271,33 +271,27 @@ func written(v any) string {
 	return string(b)
 }
 
-// parseNumber reads a number as JSON has it.
-func parseNumber(text string) (float64, bool) {
-	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	return n, err == nil && n == n
-}
-
 // parseCIDR reads a block of addresses.
-func parseCIDR(operand any) (func(any) bool, error) {
+func (d Dialect) parseCIDR(operand any) (func(any) bool, error) {
 	text, isText := operand.(string)
 	if !isText {
-		return nil, refuse("prefix match pattern must be a string") // SNS's word for it
+		return nil, d.Refuse("prefix match pattern must be a string") // SNS's word for it
 	}
 	address, bits, found := strings.Cut(text, "/")
 	if !found || strings.Contains(bits, "/") {
-		return nil, refuse("Malformed CIDR, one '/' required")
+		return nil, d.Refuse("Malformed CIDR, one '/' required")
 	}
 	n, err := strconv.Atoi(bits)
 	if err != nil {
-		return nil, refuse("Malformed CIDR, mask bits must be an integer")
+		return nil, d.Refuse("Malformed CIDR, mask bits must be an integer")
 	}
 	ip, err := netip.ParseAddr(address)
 	if err != nil || ip.Zone() != "" {
-		return nil, refuse("Nonstandard IP address: %s", address)
+		return nil, d.Refuse("Nonstandard IP address: %s", address)
 	}
 	block, err := ip.Prefix(n)
 	if err != nil {
-		return nil, refuse("Malformed CIDR, mask bits must not be %d", n)
+		return nil, d.Refuse("Malformed CIDR, mask bits must not be %d", n)
 	}
 	return func(v any) bool {
 		s, _ := v.(string)
