@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // condition is one of those of which a property must meet one: a value, or an operator with its operands.
 type condition struct {
 	absent  bool           // the property must not be there
 	matches func(any) bool // of a value; nil for absence
+	text    *string        // the only text that matches, or nil
 }
 
 // matchesOne reports whether one of a property's values meets one of the conditions. A property that isn't there has none.
@@ -37,7 +39,11 @@ func (d Dialect) parseCondition(rule any) (condition, error) {
 			return d.parseOperator(operator, operand)
 		}
 	}
-	return condition{matches: func(v any) bool { return v == rule }}, nil
+	c := condition{matches: func(v any) bool { return same(v, rule) }}
+	if text, isText := rule.(string); isText {
+		c.text = &text
+	}
+	return c, nil
 }
 
 func (d Dialect) parseOperator(operator string, operand any) (c condition, err error) {
@@ -64,6 +70,9 @@ func (d Dialect) parseOperator(operator string, operand any) (c condition, err e
 
 // parseText reads the operators on texts.
 func (d Dialect) parseText(operator string, operand any) (func(any) bool, error) {
+	if inner, isObject := operand.(map[string]any); isObject && !d.Narrow && (operator == "prefix" || operator == "suffix") {
+		return d.parseAnyCase(operator, inner)
+	}
 	text, isText := operand.(string)
 	if !isText {
 		return nil, d.Refuse("%s match pattern must be a string", operator)
@@ -87,6 +96,36 @@ func (d Dialect) parseText(operator string, operand any) (func(any) bool, error)
 	}, nil
 }
 
+// parseAnyCase reads a prefix or a suffix that may have any case.
+func (d Dialect) parseAnyCase(operator string, operand map[string]any) (func(any) bool, error) {
+	text, isText := operand["equals-ignore-case"].(string)
+	if len(operand) != 1 || !isText {
+		return nil, d.Refuse("%s match pattern must be a string", operator)
+	}
+	return func(v any) bool {
+		s, isText := v.(string)
+		switch {
+		case !isText || utf8.RuneCountInString(s) < utf8.RuneCountInString(text):
+			return false
+		case operator == "prefix":
+			return strings.EqualFold(firstRunes(s, utf8.RuneCountInString(text)), text)
+		}
+		first := firstRunes(s, utf8.RuneCountInString(s)-utf8.RuneCountInString(text))
+		return strings.EqualFold(s[len(first):], text)
+	}, nil
+}
+
+// firstRunes returns the first n characters of a text that has as many.
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
 // parseWildcard returns the texts between the asterisks of a pattern. A backslash makes an asterisk or a backslash a plain character.
 func (d Dialect) parseWildcard(pattern string) (parts []string, err error) {
 	var part strings.Builder
@@ -94,12 +133,12 @@ func (d Dialect) parseWildcard(pattern string) (parts []string, err error) {
 		switch pattern[i] {
 		case '\\':
 			if i++; i == len(pattern) || pattern[i] != '*' && pattern[i] != '\\' {
-				return nil, d.Refuse("Invalid escape character at pos %d", i-1)
+				return nil, d.Refuse("Invalid escape character at pos %d", d.place(i-1))
 			}
 			part.WriteByte(pattern[i])
 		case '*':
 			if i > 0 && part.Len() == 0 && len(parts) > 0 {
-				return nil, d.Refuse("Consecutive wildcard characters at pos %d", i-1)
+				return nil, d.Refuse("Consecutive wildcard characters at pos %d", d.place(i-1))
 			}
 			parts = append(parts, part.String())
 			part.Reset()
@@ -108,6 +147,14 @@ func (d Dialect) parseWildcard(pattern string) (parts []string, err error) {
 		}
 	}
 	return append(parts, part.String()), nil
+}
+
+// place returns where a character stands, as errors say it: EventBridge counts the quotation mark before the text.
+func (d Dialect) place(i int) int {
+	if d.Narrow {
+		return i
+	}
+	return i + 1
 }
 
 // matchesParts reports whether a text consists of the parts with anything in between. The first place of a part is as good as any other.
@@ -130,7 +177,7 @@ func matchesParts(parts []string, s string) bool {
 	return true
 }
 
-// parseAnythingBut reads anything-but: a value, a list of values, or a prefix.
+// parseAnythingBut reads anything-but: a value, a list of values, or an operator on texts.
 func (d Dialect) parseAnythingBut(operand any) (func(any) bool, error) {
 	switch o := operand.(type) {
 	case map[string]any:
@@ -138,35 +185,84 @@ func (d Dialect) parseAnythingBut(operand any) (func(any) bool, error) {
 			return nil, d.Refuse("Only one key allowed in match expression")
 		}
 		for operator, inner := range o {
-			if operator != "prefix" {
-				return nil, d.Refuse("Unsupported anything-but pattern: %s", operator)
-			}
-			has, err := d.parseText(operator, inner)
-			if err != nil {
-				return nil, err
-			}
-			return func(v any) bool { return v != nil && !has(v) }, nil
+			return d.parseAnythingButText(operator, inner)
 		}
 	case []any:
 		for _, v := range o {
-			if !isTextOrNumber(v) {
+			switch {
+			case isTextOrNumber(v):
+			case d.Narrow:
 				return nil, d.Refuse("Inside anything but list, either all values are number or string, mixed type is not supported")
+			default:
+				return nil, d.Refuse("Inside anything but list, start|null|boolean is not supported.")
 			}
 		}
 		if len(o) == 0 {
 			return nil, d.Refuse("Empty arrays are not allowed")
 		}
-		return func(v any) bool { return v != nil && !slices.Contains(o, v) }, nil
+		return func(v any) bool {
+			return d.isThere(v) && !slices.ContainsFunc(o, func(one any) bool { return same(v, one) })
+		}, nil
 	}
 	if !isTextOrNumber(operand) {
 		return nil, d.Refuse("Value of anything-but must be an array or single string/number value.")
 	}
-	return func(v any) bool { return v != nil && v != operand }, nil
+	return func(v any) bool { return d.isThere(v) && !same(v, operand) }, nil
+}
+
+// isThere reports whether a value counts as any but others: SNS doesn't count null.
+func (d Dialect) isThere(v any) bool { return v != nil || !d.Narrow }
+
+// parseAnythingButText reads an operator inside anything-but. EventBridge takes lists of texts, too, of which a value must match none.
+func (d Dialect) parseAnythingButText(operator string, operand any) (func(any) bool, error) {
+	if d.Narrow && operator != "prefix" || !slices.Contains([]string{"prefix", "suffix", "equals-ignore-case", "wildcard"}, operator) {
+		return nil, d.Refuse("Unsupported anything-but pattern: %s", operator)
+	}
+	each, isList := operand.([]any)
+	if !isList || d.Narrow {
+		each = []any{operand}
+	}
+	if len(each) == 0 {
+		return nil, d.Refuse("Empty arrays are not allowed")
+	}
+	var without []func(any) bool
+	for _, one := range each {
+		if err := d.checkAnythingBut(operator, one); err != nil {
+			return nil, err
+		}
+		has, err := d.parseText(operator, one)
+		if err != nil {
+			return nil, err
+		}
+		without = append(without, has)
+	}
+	return func(v any) bool {
+		return d.isThere(v) && !slices.ContainsFunc(without, func(has func(any) bool) bool { return has(v) })
+	}, nil
+}
+
+// checkAnythingBut refuses what EventBridge refuses inside anything-but, in the words that it has there.
+func (d Dialect) checkAnythingBut(operator string, operand any) error {
+	text, isText := operand.(string)
+	_, isObject := operand.(map[string]any)
+	switch isAffix := operator == "prefix" || operator == "suffix"; {
+	case d.Narrow:
+		return nil
+	case isAffix && isObject:
+		return d.Refuse("Value of anything-but must be an array or single string/number value.")
+	case isAffix && !isText:
+		return d.Refuse("prefix/suffix match pattern must be a string")
+	case isAffix && text == "":
+		return d.Refuse("Null prefix/suffix not allowed")
+	case operator == "equals-ignore-case" && !isText:
+		return d.Refuse("Inside anything-but/equals-ignore-case list, number|start|null|boolean is not supported.")
+	}
+	return nil
 }
 
 func isTextOrNumber(v any) bool {
 	switch v.(type) {
-	case string, float64:
+	case string, float64, json.Number:
 		return true
 	}
 	return false
@@ -231,7 +327,7 @@ func (d Dialect) parseUpper(bottom float64, terms []any) (func(float64) bool, er
 // numberAfter returns the number that follows an operator.
 func (d Dialect) numberAfter(operator string, terms []any) (float64, error) {
 	if len(terms) > 0 {
-		if n, isNumber := terms[0].(float64); isNumber {
+		if n, isNumber := number(terms[0]); isNumber {
 			return n, nil
 		}
 	}
@@ -257,9 +353,28 @@ func comparison(operator string, with float64) func(float64) bool {
 
 func onNumbers(matches func(float64) bool) func(any) bool {
 	return func(v any) bool {
-		n, isNumber := v.(float64)
+		n, isNumber := number(v)
 		return isNumber && matches(n)
 	}
+}
+
+// same reports whether values are equal: 300, 300.0 and 3e2 are.
+func same(v, other any) bool {
+	a, isNumber := number(v)
+	b, areNumbers := number(other)
+	return v == other || isNumber && areNumbers && a == b
+}
+
+// number returns a number, however it was decoded. One that's too large to compare is none.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case json.Number:
+		n, err := v.Float64()
+		return n, err == nil
+	}
+	return 0, false
 }
 
 // written returns a value as JSON has it.

@@ -6,11 +6,15 @@ package eventpattern
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Dialect is what a service has of the language.
 type Dialect struct {
-	Refuse func(format string, args ...any) error // returns the service's error
+	// Refuse returns the service's error.
+	Refuse func(format string, args ...any) error
+	// Narrow leaves out what EventBridge alone has: prefixes and suffixes in any case, and what anything-but can be besides values and a prefix.
+	Narrow bool
 }
 
 // Object is an object of a pattern: what it says of some of the properties of an object. All of it must match.
@@ -82,7 +86,7 @@ func (o *Object) Matches(properties map[string]any) bool {
 		}
 	}
 	for name, want := range o.objects {
-		inner := objectsIn(lookup(properties, name))
+		inner := append(objectsIn(lookup(properties, name)), joined(properties, name)...)
 		if len(inner) == 0 {
 			inner = append(inner, nil) // an object that isn't there has no properties, which a policy may ask for
 		}
@@ -107,6 +111,23 @@ func lookup(properties map[string]any, name string) (found []any) {
 		}
 	}
 	return found
+}
+
+// joined returns the object that properties make whose names begin with that of an object and a dot, or none.
+func joined(properties map[string]any, name string) []map[string]any {
+	var inner map[string]any
+	for property, value := range properties {
+		if rest, ok := strings.CutPrefix(property, name+"."); ok {
+			if inner == nil {
+				inner = map[string]any{}
+			}
+			inner[rest] = value
+		}
+	}
+	if inner == nil {
+		return nil
+	}
+	return []map[string]any{inner}
 }
 
 // objectsIn returns the objects among values, and among the elements of lists.

@@ -49,7 +49,7 @@ func refuse(format string, args ...any) error {
 }
 
 // dialect is what Amazon SNS has of the language that it shares with EventBridge.
-var dialect = eventpattern.Dialect{Refuse: refuse}
+var dialect = eventpattern.Dialect{Refuse: refuse, Narrow: true}
 
 // Parse reads a policy for a scope. Its errors are of type *Error.
 func Parse(scope Scope, text string) (*Policy, error) {
