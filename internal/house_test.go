@@ -53,12 +53,12 @@ var loans = map[string][]loan{
 	},
 	"autoscaling": {{"scaling/triggers", "as appautoscaling"}, {"cloudwatch/metrics", "as appautoscaling"}},
 	"cloudwatch":  {{"sqs/queues", "queues are metered where they are kept: by the second, which no API of AWS's tells"}},
+	"schedules":   {{"events/targets", "rules and schedules send to the same targets in the same way"}},
 	"scaling":     {{"cloudwatch/metrics", "as appautoscaling"}, {"cloudwatch/metricquery", "as appautoscaling"}},
 }
 
 // noAPI are streets without an api.go of their own.
 var noAPI = map[string]string{
-	"events":  "its language of patterns is SNS's, too",
 	"scaling": "it's the maths of both Auto Scaling services",
 }
 
