@@ -55,6 +55,7 @@ var loans = map[string][]loan{
 	},
 	"autoscaling": {{"scaling/triggers", "as appautoscaling"}, {"cloudwatch/metrics", "as appautoscaling"}},
 	"cloudwatch":  {{"sqs/queues", "queues are metered where they are kept: by the second, which no API of AWS's tells"}},
+	"schedules":   {{"events/targets", "rules and schedules send to the same targets in the same way"}},
 	"scaling":     {{"cloudwatch/metrics", "as appautoscaling"}, {"cloudwatch/metricquery", "as appautoscaling"}},
 }
 

@@ -36,6 +36,27 @@ func (s *Service) RoleID(arn string) string {
 	return ""
 }
 
+// Trusts reports whether the role with an ARN trusts a service to assume it, such as events.amazonaws.com. A role that is a name alone trusts
+// everybody, unless policies are enforced for those, too.
+func (s *Service) Trusts(arn, service string) bool {
+	r := s.store.View().RoleAt(s.opts.ID, arn)
+	if r == nil {
+		return !s.opts.Enforce
+	}
+	trust, err := policy.Parse(policy.Trust, r.Trust)
+	if err != nil {
+		return false
+	}
+	known := policy.Context{}
+	known.Set("aws:SourceAccount", s.opts.ID)
+	return policy.Evaluate(policy.Request{
+		Principal: policy.Principal{Service: service},
+		Action:    "sts:AssumeRole",
+		Resource:  arn,
+		Context:   known,
+	}, policy.Policies{Resource: trust}).Effect == policy.Allowed
+}
+
 // UserID returns the unique id of the user who calls, or "" if the caller is none.
 func (s *Service) UserID(caller call.Identity) string {
 	name := caller.User()

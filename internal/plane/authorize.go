@@ -15,6 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/authorize"
 	"github.com/pintle/pintle/internal/iam/policy"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
@@ -198,6 +199,8 @@ func (g gate) complete(ctx context.Context, n authorize.Need) []string {
 		if c := g.plane.State.View().ChangeSets.Get(n.Resource); c != nil {
 			return []string{c.Stack[:strings.LastIndexByte(c.Stack, '/')] + "/*"}
 		}
+	case service == "events": // a rule's ARN has no name of a bus if that is the default one
+		return []string{strings.Replace(n.Resource, ":rule/"+state.DefaultBus+"/", ":rule/", 1)}
 	case service == "ecs" && strings.Contains(resource, ":task-definition/") && !strings.HasSuffix(resource, "*"):
 		_, name, _ := strings.Cut(resource, ":task-definition/")
 		out, err := g.plane.ECS.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: &name})

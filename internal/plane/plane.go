@@ -53,6 +53,7 @@ import (
 	"github.com/pintle/pintle/internal/efs"
 	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/elb/balancers"
+	"github.com/pintle/pintle/internal/events"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
@@ -60,6 +61,7 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/schedules"
 	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/sns"
@@ -137,11 +139,13 @@ type Plane struct {
 	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
 	IAM                    *iam.Service
+	Events                 *events.Service
 	Logs                   *logs.Service
 	S3                     *s3.Service
 	SNS                    *sns.Service
 	SQS                    *sqs.Service
 	SSM                    *ssm.Service
+	Schedules              *schedules.Service
 	SecretsManager         *secretsmanager.Service
 	STS                    *sts.Service
 	Rollout                *rollout.Loop

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/console"
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/holders"
@@ -32,12 +34,15 @@ import (
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/efs"
 	"github.com/pintle/pintle/internal/elb"
+	"github.com/pintle/pintle/internal/events"
+	"github.com/pintle/pintle/internal/events/targets"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
+	"github.com/pintle/pintle/internal/schedules"
 	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/sns"
@@ -70,6 +75,8 @@ func (p *Plane) services() []Service {
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{sns.API(p.SNS), nil},
+		{events.API(p.Events), loops(p.Events.Run)},
+		{schedules.API(p.Schedules), loops(p.Schedules.Run)},
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
@@ -145,9 +152,30 @@ func (p *Plane) buildServices() {
 	p.CloudMap = servicediscovery.New(p.State, servicediscovery.Options{Account: owner})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
+	p.buildEvents()
 	p.buildStacks()
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
+}
+
+// buildEvents builds EventBridge and its Scheduler.
+func (p *Plane) buildEvents() {
+	sender := targets.New(targets.Options{
+		Account:  p.account(),
+		Services: p,
+		QueueURL: p.queueURL,
+		Trusts:   p.IAM.Trusts,
+		Owe: func(ctx context.Context, d delivery.Debt) error {
+			_, err := p.owed().Owe(ctx, func(time.Time) []delivery.Debt { return []delivery.Debt{d} })
+			return err
+		},
+		Log: p.log,
+	})
+	p.Events = events.New(p.State, events.Options{Account: p.account(), Targets: sender, Log: p.log})
+	p.Schedules = schedules.New(p.State, schedules.Options{Account: p.account(), Targets: sender, Chance: rand.Float64})
+	if p.State != nil {
+		p.State.Listeners.Describe = ecs.DescribeInstance
+	}
 }
 
 // buildStacks builds CloudFormation and Cloud Control, and their loops.
