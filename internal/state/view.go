@@ -12,6 +12,7 @@ type View struct {
 
 	discoveryTables
 	fileSystemTables
+	functionTables
 	imageTables
 	loadBalancerTables
 	networkTables
@@ -78,6 +79,7 @@ func newView(v *store.View) *View {
 
 		discoveryTables:    newDiscoveryTables(v),
 		fileSystemTables:   newFileSystemTables(v),
+		functionTables:     newFunctionTables(v),
 		imageTables:        newImageTables(v),
 		loadBalancerTables: newLoadBalancerTables(v),
 		networkTables:      newNetworkTables(v),
@@ -156,7 +158,13 @@ var schema = store.NewSchema(
 	discoveryOperations,
 	discoveryServices,
 	egressOnlyInternetGateways,
+	eventSources,
 	exportTasks,
+	functionAliases,
+	functionEnvironments,
+	functionInvokeConfigs,
+	functions,
+	functionVersions,
 	groupActions,
 	groupActivities,
 	groupPolicies,
@@ -168,10 +176,12 @@ var schema = store.NewSchema(
 	imageTags,
 	instances,
 	internetGateways,
+	invocations,
 	joinTokens,
 	keyPairs,
 	launchConfigurations,
 	launchTemplates,
+	layerVersions,
 	listenerRules,
 	listeners,
 	loadBalancers,

@@ -1,0 +1,25 @@
+package lambda
+
+import (
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
+)
+
+// maxBody is the most bytes of a request: a function's zip of 50 MB, in Base64.
+const maxBody = 70 << 20
+
+// API describes AWS Lambda to the wire, which calls service for each operation.
+func API(service call.Service) model.API {
+	return model.API{
+		Name:        "lambda",
+		Title:       "AWS Lambda",
+		Protocols:   []model.Protocol{model.RESTJSON},
+		Operations:  modelOperations,
+		Constraints: model.Constraints{Code: "ValidationException", Table: modelConstraints},
+		Routes:      modelRoutes,
+		Places:      modelPlaces,
+		Statuses:    modelStatuses,
+		MaxBody:     maxBody,
+		Service:     service,
+	}
+}
