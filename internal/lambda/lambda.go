@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/lambda/environments"
 	"github.com/pintle/pintle/internal/lambda/zips"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -36,30 +37,9 @@ type Topics interface {
 	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
 }
 
-// Runner runs functions.
+// Runner runs functions: an environments.Manager.
 type Runner interface {
-	// Run runs an invocation to its end. A refusal says that it wasn't begun.
-	Run(context.Context, Work) (Result, error)
-}
-
-// Work is an invocation of a version of a function.
-type Work struct {
-	RequestID string
-	Version   *state.FunctionVersion
-	ARN       string // by which it was invoked
-	Payload   []byte
-	Context   string // the client's, in Base64
-	Trace     string
-	Reserved  *int32 // the function's reserved concurrency
-	Tail      bool   // whether the end of the log is wanted
-	Tags      map[string]string
-}
-
-// Result is what an invocation came to.
-type Result struct {
-	Payload []byte
-	Error   string // "", or Handled or Unhandled: then the payload tells of the error
-	Tail    []byte
+	Do(context.Context, environments.Work) (environments.Result, error)
 }
 
 // Options are the account of the service, and whom it calls.
@@ -197,8 +177,8 @@ func checkRevision(given, is *string) error {
 	return nil
 }
 
-// shown returns a configuration as the answer of one of the operations that have its members.
-func shown[Out any](c types.FunctionConfiguration) *Out {
+// shown returns a row, such as a configuration, as the answer of one of the operations that have its members.
+func shown[Out any](c any) *Out {
 	out := new(Out)
 	from, to := reflect.ValueOf(c), reflect.ValueOf(out).Elem()
 	for i := range from.NumField() {

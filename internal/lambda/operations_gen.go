@@ -6,5 +6,42 @@ import "github.com/pintle/pintle/internal/wire/call"
 
 // Operations returns the implemented operations.
 func (s *Service) Operations() []call.Operation {
-	return []call.Operation{}
+	return []call.Operation{
+		call.Op("AddPermission", s.AddPermission),
+		call.Op("CreateAlias", s.CreateAlias),
+		call.Op("CreateFunction", s.CreateFunction),
+		call.Op("DeleteAlias", s.DeleteAlias),
+		call.Op("DeleteFunction", s.DeleteFunction),
+		call.Op("DeleteFunctionConcurrency", s.DeleteFunctionConcurrency),
+		call.Op("DeleteFunctionEventInvokeConfig", s.DeleteFunctionEventInvokeConfig),
+		call.Op("DeleteLayerVersion", s.DeleteLayerVersion),
+		call.Op("GetAccountSettings", s.GetAccountSettings),
+		call.Op("GetAlias", s.GetAlias),
+		call.Op("GetFunction", s.GetFunction),
+		call.Op("GetFunctionConcurrency", s.GetFunctionConcurrency),
+		call.Op("GetFunctionConfiguration", s.GetFunctionConfiguration),
+		call.Op("GetFunctionEventInvokeConfig", s.GetFunctionEventInvokeConfig),
+		call.Op("GetLayerVersion", s.GetLayerVersion),
+		call.Op("GetLayerVersionByArn", s.GetLayerVersionByArn),
+		call.Op("GetPolicy", s.GetPolicy),
+		call.Op("Invoke", s.Invoke),
+		call.Op("ListAliases", s.ListAliases),
+		call.Op("ListFunctionEventInvokeConfigs", s.ListFunctionEventInvokeConfigs),
+		call.Op("ListFunctions", s.ListFunctions),
+		call.Op("ListLayerVersions", s.ListLayerVersions),
+		call.Op("ListLayers", s.ListLayers),
+		call.Op("ListTags", s.ListTags),
+		call.Op("ListVersionsByFunction", s.ListVersionsByFunction),
+		call.Op("PublishLayerVersion", s.PublishLayerVersion),
+		call.Op("PublishVersion", s.PublishVersion),
+		call.Op("PutFunctionConcurrency", s.PutFunctionConcurrency),
+		call.Op("PutFunctionEventInvokeConfig", s.PutFunctionEventInvokeConfig),
+		call.Op("RemovePermission", s.RemovePermission),
+		call.Op("TagResource", s.TagResource),
+		call.Op("UntagResource", s.UntagResource),
+		call.Op("UpdateAlias", s.UpdateAlias),
+		call.Op("UpdateFunctionCode", s.UpdateFunctionCode),
+		call.Op("UpdateFunctionConfiguration", s.UpdateFunctionConfiguration),
+		call.Op("UpdateFunctionEventInvokeConfig", s.UpdateFunctionEventInvokeConfig),
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/lambda/environments"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -20,21 +21,15 @@ const (
 	minUnreserved  = 100
 )
 
-// The tags of functions that say where their environments run.
-const (
-	TagCluster = "pintle:cluster" // the ECS cluster; without it, the cluster default
-	TagGPU     = "pintle:gpu"     // how many GPUs each environment gets
-)
-
 func policyTooLong() error {
 	return account.Refuse("PolicyLengthExceededException", "The final policy size is bigger than the limit (%d).", maxPolicy)
 }
 
 // checkOwnTags checks the tags that mean something here.
 func checkOwnTags(tags map[string]string) error {
-	if text, given := tags[TagGPU]; given {
+	if text, given := tags[environments.TagGPU]; given {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 {
-			return invalid("Tags: %s is the number of GPUs of each execution environment, not %q.", TagGPU, text)
+			return invalid("Tags: %s is the number of GPUs of each execution environment, not %q.", environments.TagGPU, text)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -15,6 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sns"
@@ -155,4 +157,46 @@ func (c s3Client) PutObject(
 	ctx context.Context, in *awss3.PutObjectInput, _ ...func(*awss3.Options),
 ) (*awss3.PutObjectOutput, error) {
 	return c.service.PutObject(ctx, in)
+}
+
+func (c ecsClient) RegisterTaskDefinition(ctx context.Context, in *awsecs.RegisterTaskDefinitionInput, _ ...func(*awsecs.Options)) (*awsecs.RegisterTaskDefinitionOutput, error) {
+	return c.service.RegisterTaskDefinition(ctx, in)
+}
+
+func (c ecsClient) DeregisterTaskDefinition(ctx context.Context, in *awsecs.DeregisterTaskDefinitionInput, _ ...func(*awsecs.Options)) (*awsecs.DeregisterTaskDefinitionOutput, error) {
+	return c.service.DeregisterTaskDefinition(ctx, in)
+}
+
+func (c ecsClient) ListTaskDefinitions(ctx context.Context, in *awsecs.ListTaskDefinitionsInput, _ ...func(*awsecs.Options)) (*awsecs.ListTaskDefinitionsOutput, error) {
+	return c.service.ListTaskDefinitions(ctx, in)
+}
+
+func (c ecsClient) RunTask(ctx context.Context, in *awsecs.RunTaskInput, _ ...func(*awsecs.Options)) (*awsecs.RunTaskOutput, error) {
+	return c.service.RunTask(ctx, in)
+}
+
+func (c ecsClient) StopTask(ctx context.Context, in *awsecs.StopTaskInput, _ ...func(*awsecs.Options)) (*awsecs.StopTaskOutput, error) {
+	return c.service.StopTask(ctx, in)
+}
+
+type logsClient struct{ service *logs.Service }
+
+func (p *Plane) logs() logsClient { return logsClient{p.Logs} }
+
+func (c logsClient) CreateLogGroup(
+	ctx context.Context, in *cloudwatchlogs.CreateLogGroupInput, _ ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogGroupOutput, error) {
+	return c.service.CreateLogGroup(ctx, in)
+}
+
+func (c logsClient) CreateLogStream(
+	ctx context.Context, in *cloudwatchlogs.CreateLogStreamInput, _ ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogStreamOutput, error) {
+	return c.service.CreateLogStream(ctx, in)
+}
+
+func (c logsClient) PutLogEvents(
+	ctx context.Context, in *cloudwatchlogs.PutLogEventsInput, _ ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.PutLogEventsOutput, error) {
+	return c.service.PutLogEvents(ctx, in)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/lambda"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/state"
@@ -24,6 +25,7 @@ func (p *Plane) hookClient() *http.Client {
 func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
 	routes := append(delivery.Webhooks(p.hookClient()),
 		delivery.Route{Prefix: sns.ARNPrefix, Tell: p.SNS.Tell},
+		delivery.Route{Prefix: lambda.ARNPrefix, Tell: func(ctx context.Context, d delivery.Debt) error { return p.Lambda.Tell(ctx, d) }},
 		delivery.Queue(p.sqs(), p.queueURL),
 		logs.ToMetrics(p.cloudwatch()),
 		delivery.Route{Prefix: state.PolicyPrefix, Tell: p.tellPolicy},

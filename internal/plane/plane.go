@@ -55,6 +55,9 @@ import (
 	"github.com/pintle/pintle/internal/elb/balancers"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/lambda"
+	"github.com/pintle/pintle/internal/lambda/environments"
+	"github.com/pintle/pintle/internal/lambda/zips"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3"
@@ -135,6 +138,7 @@ type Plane struct {
 	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
 	IAM                    *iam.Service
+	Lambda                 *lambda.Service
 	Logs                   *logs.Service
 	S3                     *s3.Service
 	SNS                    *sns.Service
@@ -156,10 +160,13 @@ type Plane struct {
 	// upstream brings images of other registries into ECR's repositories.
 	upstream *upstream.Cache
 	// holders knows which nodes have which layers of images.
-	holders   *holders.Book
-	vault     *vault.Vault
-	open      []io.Closer
-	databases []database // that tell what fails
+	holders *holders.Book
+	// zips has the code of functions, and environments runs it.
+	zips         *zips.Store
+	environments *environments.Manager
+	vault        *vault.Vault
+	open         []io.Closer
+	databases    []database // that tell what fails
 
 	Link      *nodelink.Link
 	sessions  *sessions.Sessions

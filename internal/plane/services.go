@@ -19,6 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
@@ -34,6 +35,8 @@ import (
 	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/lambda"
+	"github.com/pintle/pintle/internal/lambda/environments"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/s3"
@@ -75,6 +78,7 @@ func (p *Plane) services() []Service {
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
 		{acm.API(p.ACM), nil},
 		{efs.API(p.EFS), nil},
+		{lambda.API(p.Lambda), loops(p.environments.Run, p.Lambda.RunQueue, p.Lambda.Collect)},
 		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
 		{servicediscovery.API(p.CloudMap), nil},
 		{iam.API(p.IAM), nil},
@@ -145,6 +149,7 @@ func (p *Plane) buildServices() {
 	p.CloudMap = servicediscovery.New(p.State, servicediscovery.Options{Account: owner})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
+	p.buildFunctions()
 	p.buildStacks()
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
@@ -164,6 +169,41 @@ func (p *Plane) buildStacks() {
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
 	p.requests = requests.New(p.State, requests.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
+}
+
+// buildFunctions builds Lambda, and what runs its functions.
+func (p *Plane) buildFunctions() {
+	p.environments = environments.New(p.State, environments.Options{
+		Account: p.account(),
+		ECS:     p.ecs(),
+		Logs:    p.logs(),
+		Code:    func(sha string) ([]byte, error) { return p.zips.Get(sha) },
+		Measure: p.measureFunction,
+		Log:     p.log,
+	})
+	p.Lambda = lambda.New(p.State, lambda.Options{
+		Account:  p.account(),
+		Zips:     p.zips,
+		Buckets:  p.s3(),
+		Queues:   p.sqs(),
+		Topics:   p.sns(),
+		QueueURL: p.queueURL,
+		Runner:   p.environments,
+		Log:      p.log,
+	})
+}
+
+// measureFunction puts a value of a metric of a function's.
+func (p *Plane) measureFunction(function, metric, unit string, value float64) {
+	sample := metrics.Sample{
+		Metric: metrics.NewMetric("AWS/Lambda", metric, metrics.Dimension{Name: "FunctionName", Value: function}),
+		Unit:   unit, At: p.now().Unix(), Set: metrics.One(value),
+	}
+	whole := sample
+	whole.Metric = metrics.NewMetric("AWS/Lambda", metric)
+	if err := p.putMetrics([]metrics.Sample{sample, whole}); err != nil {
+		p.log.Error("cannot keep a function's metric", "function", function, "error", err)
+	}
 }
 
 // buildRegistry builds ECR, and what brings images of other registries into it.
@@ -253,6 +293,9 @@ func (p *Plane) mount() (err error) {
 		p.handler.Handle(path, h)
 	}
 	for path, h := range p.balancers.Handlers(p.verifyBalancer) {
+		p.handler.Handle(path, h)
+	}
+	for path, h := range p.environments.Handlers(p.verifyBalancer) {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {

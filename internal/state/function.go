@@ -14,7 +14,7 @@ import (
 type Function struct {
 	Name        string
 	Tags        map[string]string `json:",omitempty"`
-	Versions    int               `json:",omitzero"` // the number of the last one that was published
+	Versions    int               `json:",omitzero"`  // the number of the last one that was published
 	Concurrency *int32            `json:",omitempty"` // reserved
 	// Policies are the resource-based policies, by qualifier; "" is the unqualified function's.
 	Policies map[string]FunctionPolicy `json:",omitempty"`
@@ -179,7 +179,9 @@ func (v *View) InvokeConfigsOf(function string) iter.Seq[*FunctionInvokeConfig] 
 }
 
 // LayersNamed returns the versions of a layer.
-func (v *View) LayersNamed(name string) iter.Seq[*LayerVersion] { return v.LayerVersions.By(layersByName, name) }
+func (v *View) LayersNamed(name string) iter.Seq[*LayerVersion] {
+	return v.LayerVersions.By(layersByName, name)
+}
 
 // MappingsOf returns the event source mappings of a function.
 func (v *View) MappingsOf(function string) iter.Seq[*EventSourceMapping] {
@@ -187,7 +189,9 @@ func (v *View) MappingsOf(function string) iter.Seq[*EventSourceMapping] {
 }
 
 // InvocationsByDue returns the asynchronous invocations, the longest due first.
-func (v *View) InvocationsByDue() iter.Seq[*Invocation] { return v.Invocations.InOrder(invocationsByDue) }
+func (v *View) InvocationsByDue() iter.Seq[*Invocation] {
+	return v.Invocations.InOrder(invocationsByDue)
+}
 
 // DeleteFunction deletes a function and all that is its own. Event source mappings stay, as on AWS, and find no function.
 func (tx *Tx) DeleteFunction(name string) {

@@ -165,6 +165,10 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 	if err != nil {
 		return err
 	}
+	if m.Shape.Kind == codec.KindBlob {
+		field.SetBytes(body)
+		return nil
+	}
 	if !utf8.Valid(body) {
 		return refusal.New("InvalidRequest", "The request's body is not UTF-8.")
 	}
@@ -212,6 +216,11 @@ func (q *request) encodePayload(status int, m *codec.Member, v reflect.Value) er
 			return q.stream(status, body)
 		}
 		v = v.Elem()
+	}
+	if m.Shape.Kind == codec.KindBlob {
+		q.w.Header().Set("Content-Length", strconv.Itoa(v.Len()))
+		q.send(status, q.api.Style.mediaType(), v.Bytes())
+		return nil
 	}
 	if v.Kind() == reflect.String { // a policy
 		q.w.Header().Set("Content-Length", strconv.Itoa(v.Len()))
