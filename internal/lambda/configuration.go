@@ -46,7 +46,7 @@ func (c *configuration) unsupported() string {
 		{"KMSKeyArn", aws.ToString(c.KMSKeyArn) != ""},
 		{"SnapStart.ApplyOn", c.SnapStart != nil && c.SnapStart.ApplyOn != "" && c.SnapStart.ApplyOn != types.SnapStartApplyOnNone},
 		{"TracingConfig.Mode", c.TracingConfig != nil && c.TracingConfig.Mode == types.TracingModeActive},
-		{"VpcConfig", v != nil && len(v.SubnetIds)+len(v.SecurityGroupIds) > 0},
+		{"VpcConfig", v != nil && len(v.SubnetIds)+len(v.SecurityGroupIds) > 0 || v != nil && aws.ToBool(v.Ipv6AllowedForDualStack)},
 		{"LoggingConfig.LogFormat", f != nil && f.LogFormat == types.LogFormatJson},
 		{"LoggingConfig.ApplicationLogLevel", f != nil && f.ApplicationLogLevel != ""},
 		{"LoggingConfig.SystemLogLevel", f != nil && f.SystemLogLevel != ""},

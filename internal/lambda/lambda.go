@@ -32,6 +32,11 @@ type Queues interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
+// Sources are the queues of event source mappings: SQS.
+type Sources interface {
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
 // Topics is where else they go: SNS.
 type Topics interface {
 	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
@@ -48,6 +53,7 @@ type Options struct {
 	Zips     *zips.Store
 	Buckets  Buckets
 	Queues   Queues
+	Sources  Sources
 	Topics   Topics
 	QueueURL func(arn string) string
 	Runner   Runner

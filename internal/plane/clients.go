@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssecretsmanager "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
@@ -61,6 +62,15 @@ func (c parametersClient) GetParameter(
 	ctx context.Context, in *awsssm.GetParameterInput, _ ...func(*awsssm.Options),
 ) (*awsssm.GetParameterOutput, error) {
 	return c.plane.SSM.GetParameter(ctx, in)
+}
+
+// functionsClient finds Lambda when it's called: SNS is built before it.
+type functionsClient struct{ plane *Plane }
+
+func (c functionsClient) Invoke(
+	ctx context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options),
+) (*awslambda.InvokeOutput, error) {
+	return c.plane.Lambda.Invoke(ctx, in)
 }
 
 type ec2Client struct{ service *ec2.Service }
@@ -131,6 +141,18 @@ func (c sqsClient) GetQueueAttributes(
 	ctx context.Context, in *awssqs.GetQueueAttributesInput, _ ...func(*awssqs.Options),
 ) (*awssqs.GetQueueAttributesOutput, error) {
 	return c.service.GetQueueAttributes(ctx, in)
+}
+
+func (c sqsClient) ReceiveMessage(
+	ctx context.Context, in *awssqs.ReceiveMessageInput, _ ...func(*awssqs.Options),
+) (*awssqs.ReceiveMessageOutput, error) {
+	return c.service.ReceiveMessage(ctx, in)
+}
+
+func (c sqsClient) DeleteMessageBatch(
+	ctx context.Context, in *awssqs.DeleteMessageBatchInput, _ ...func(*awssqs.Options),
+) (*awssqs.DeleteMessageBatchOutput, error) {
+	return c.service.DeleteMessageBatch(ctx, in)
 }
 
 type secretsManagerClient struct{ service *secretsmanager.Service }

@@ -20,6 +20,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
@@ -108,6 +109,11 @@ func (g gate) listTags(ctx context.Context, service, resource, arn string) (any,
 		return g.plane.ECS.ListTagsForResource(ctx, &awsecs.ListTagsForResourceInput{ResourceArn: &arn})
 	case "iam":
 		return g.listTagsInIAM(ctx, resource, name, arn)
+	case "lambda":
+		if strings.HasPrefix(resource, "layer:") {
+			return nil, nil
+		}
+		return g.plane.Lambda.ListTags(ctx, &lambda.ListTagsInput{Resource: &arn})
 	case "logs":
 		group, _, _ := strings.Cut(strings.TrimPrefix(resource, "log-group:"), ":")
 		return g.plane.Logs.ListTagsLogGroup(ctx, &cloudwatchlogs.ListTagsLogGroupInput{LogGroupName: &group})

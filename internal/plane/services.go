@@ -37,6 +37,7 @@ import (
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/lambda"
 	"github.com/pintle/pintle/internal/lambda/environments"
+	"github.com/pintle/pintle/internal/lambda/pollers"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/s3"
@@ -78,7 +79,7 @@ func (p *Plane) services() []Service {
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
 		{acm.API(p.ACM), nil},
 		{efs.API(p.EFS), nil},
-		{lambda.API(p.Lambda), loops(p.environments.Run, p.Lambda.RunQueue, p.Lambda.Collect)},
+		{lambda.API(p.Lambda), loops(p.environments.Run, p.Lambda.RunQueue, p.Lambda.Collect, p.runPollers)},
 		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
 		{servicediscovery.API(p.CloudMap), nil},
 		{iam.API(p.IAM), nil},
@@ -115,13 +116,14 @@ func (p *Plane) buildServices() {
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
 	p.SNS = sns.New(p.State, sns.Options{
-		Account:  owner,
-		Queues:   p.sqs(),
-		QueueURL: p.queueURL,
-		Client:   p.hookClient(),
-		Endpoint: p.Endpoint(),
-		Vault:    p.vault,
-		Log:      p.log,
+		Account:   owner,
+		Queues:    p.sqs(),
+		Functions: functionsClient{p},
+		QueueURL:  p.queueURL,
+		Client:    p.hookClient(),
+		Endpoint:  p.Endpoint(),
+		Vault:     p.vault,
+		Log:       p.log,
 	})
 	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), Topics: p.sns(), QueueURL: p.queueURL})
 	p.Logs = logs.New(p.streams, logs.Options{
@@ -186,6 +188,7 @@ func (p *Plane) buildFunctions() {
 		Zips:     p.zips,
 		Buckets:  p.s3(),
 		Queues:   p.sqs(),
+		Sources:  p.sqs(),
 		Topics:   p.sns(),
 		QueueURL: p.queueURL,
 		Runner:   p.environments,
@@ -413,6 +416,16 @@ func (p *Plane) expire(ctx context.Context) error {
 func (p *Plane) exportLogs(ctx context.Context) error {
 	ctx = call.With(ctx, call.Call{Service: "s3", Identity: call.Identity{Principal: p.account().Root()}})
 	return exports.New(p.State, p.streams, exports.Options{Now: p.now, S3: p.s3()}).Run(ctx)
+}
+
+func (p *Plane) runPollers(ctx context.Context) error {
+	return pollers.Run(ctx, p.State, pollers.Options{
+		Queues:   p.sqs(),
+		QueueURL: p.queueURL,
+		Region:   p.options.Region,
+		Invoke:   p.Lambda.Call,
+		Log:      p.log,
+	})
 }
 
 func (p *Plane) runSweep(ctx context.Context) error {
