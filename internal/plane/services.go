@@ -280,6 +280,7 @@ func (p *Plane) mount() (err error) {
 	p.handler.Handle(sessions.ClientPath, p.sessions)
 	p.handler.Handle(sns.Path, p.SNS)
 	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
+	p.handler.Handle(stacks.CustomPath, http.HandlerFunc(p.answerCustom))
 	p.handler.Handle(registry.Prefix, p.registry(g))
 	pages := console.New(p.State, p.Link, console.Options{
 		Version:    p.options.Version,

@@ -150,6 +150,7 @@ var schema = store.NewSchema(
 	mountTargets,
 	clusters,
 	containerInstances,
+	customRequests,
 	dashboards,
 	defaultNetworks,
 	deliveries,

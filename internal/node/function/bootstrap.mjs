@@ -3,7 +3,7 @@ import http from 'node:http';
 import path from 'node:path';
 import fs from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { createRequire } from 'node:module';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
 
 const version = '/2018-06-01/runtime/';
 const [host, port] = process.env.AWS_LAMBDA_RUNTIME_API.split(':');
@@ -98,6 +98,27 @@ function run(handler, event, context) {
     if (result && typeof result.then === 'function') result.then(done, fail);
   });
 }
+
+// Programs answer CloudFormation by HTTPS, whatever the URL says that they were given: on AWS it's always that. The control plane's URLs may be
+// others, and their hosts and paths tell them.
+function patchHTTPS() {
+  const endpoint = process.env.AWS_ENDPOINT_URL && new URL(process.env.AWS_ENDPOINT_URL);
+  if (!endpoint || endpoint.protocol !== 'http:') return;
+  const https = createRequire(import.meta.url)('node:https');
+  const original = https.request;
+  https.request = function (...given) {
+    const asked = given.find(g => typeof g === 'object' && g !== null) || {};
+    const where = typeof given[0] === 'string' ? new URL(given[0]).pathname : asked.path || asked.pathname || '';
+    if (!where.startsWith('/pintle/customresource/')) return original.apply(this, given);
+    const at = typeof given[0] === 'string' || given[0] instanceof URL ? new URL(given[0]) : null;
+    const options = { ...(at ? given.find((g, i) => i > 0 && typeof g === 'object') : asked) };
+    for (const name of ['protocol', 'agent', 'port', 'host', 'hostname', 'href']) delete options[name];
+    return http.request({ path: at ? at.pathname + at.search : undefined, ...options, hostname: endpoint.hostname, port: endpoint.port || 80 },
+      given.find(g => typeof g === 'function'));
+  };
+  syncBuiltinESMExports();
+}
+patchHTTPS();
 
 let handler;
 try {
