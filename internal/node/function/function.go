@@ -285,7 +285,8 @@ func (f *Functions) Shape(spec *runtime.Spec, task *acs.Task) error {
 func (f *Functions) command(name, root string) ([]string, error) {
 	program := func(names ...string) (string, error) {
 		for _, n := range names {
-			if path, err := exec.LookPath(n); err == nil {
+			path, err := exec.LookPath(n)
+			if err == nil && exec.Command(path, "--version").Run() == nil { // a version manager has names of what it hasn't chosen
 				return path, nil
 			}
 		}
