@@ -43,6 +43,7 @@ var badToken = map[string][2]string{
 	"ecs":                     {"InvalidParameterException", "nextToken"},
 	"elasticfilesystem":       {"BadRequest", "marker"},
 	"iam":                     {"ValidationError", "Marker"},
+	"lambda":                  {"InvalidParameterValueException", "Marker"},
 	"logs":                    {"InvalidParameterException", "nextToken"},
 	"monitoring":              {"InvalidNextToken", ""},
 	"s3":                      {"InvalidArgument", "continuation token"},

@@ -179,12 +179,17 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 func (q *request) encode(out reflect.Value) error {
 	var payload *codec.Member
 	h := q.w.Header()
+	status := q.route.Status
 	for i := range q.op.Out.Members {
 		m := &q.op.Out.Members[i]
 		field := out.Field(m.Index)
 		switch m.Place.In {
 		case model.InPayload:
 			payload = m
+		case model.InStatus:
+			if own := int(field.Int()); own != 0 {
+				status = own
+			}
 		case model.InHeaders:
 			for _, key := range codec.SortedKeys(field) {
 				h[m.Place.Name+key.String()] = []string{headerSafe.Replace(field.MapIndex(key).String())} // not canonical: clients take the name from it
@@ -195,7 +200,6 @@ func (q *request) encode(out reflect.Value) error {
 			}
 		}
 	}
-	status := q.route.Status
 	if h.Get("Content-Range") != "" {
 		status = http.StatusPartialContent
 	}
