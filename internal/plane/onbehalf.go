@@ -52,6 +52,10 @@ func (g gate) writings(in any) (all []writing) {
 			source:  owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
 		})
 	case *cloudwatchlogs.PutSubscriptionFilterInput:
+		if source := owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)+":*"); strings.Contains(aws.ToString(in.DestinationArn), ":lambda:") {
+			all = append(all, toFunction(aws.ToString(in.DestinationArn), "logs", source))
+			break
+		}
 		all = append(all, writing{
 			Need:    authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(in.DestinationArn)},
 			service: "logs.amazonaws.com",
@@ -84,6 +88,9 @@ func (g gate) writings(in any) (all []writing) {
 				service: "s3.amazonaws.com",
 				source:  "arn:aws:s3:::" + aws.ToString(in.Bucket),
 			})
+		}
+		for _, f := range in.NotificationConfiguration.LambdaFunctionConfigurations {
+			all = append(all, toFunction(aws.ToString(f.LambdaFunctionArn), "s3", "arn:aws:s3:::"+aws.ToString(in.Bucket)))
 		}
 		for _, t := range in.NotificationConfiguration.TopicConfigurations {
 			all = append(all, toDestinations([]string{aws.ToString(t.TopicArn)}, "s3", "arn:aws:s3:::"+aws.ToString(in.Bucket))...)

@@ -125,15 +125,18 @@ func (p *Plane) buildServices() {
 		Vault:     p.vault,
 		Log:       p.log,
 	})
-	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), Topics: p.sns(), QueueURL: p.queueURL})
+	p.S3 = s3.New(p.objects, s3.Options{
+		Account: owner, Queues: p.sqs(), Topics: p.sns(), Functions: functionsClient{p}, QueueURL: p.queueURL,
+	})
 	p.Logs = logs.New(p.streams, logs.Options{
-		Account:  owner,
-		Outbox:   p.owed(),
-		State:    p.State,
-		Buckets:  p.s3(),
-		Queues:   p.sqs(),
-		QueueURL: p.queueURL,
-		Log:      p.log,
+		Account:   owner,
+		Outbox:    p.owed(),
+		State:     p.State,
+		Buckets:   p.s3(),
+		Queues:    p.sqs(),
+		QueueURL:  p.queueURL,
+		Functions: functionsClient{p},
+		Log:       p.log,
 	})
 	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
 	p.SSM = ssm.New(p.State, ssm.Options{
