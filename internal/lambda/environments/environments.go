@@ -236,7 +236,7 @@ func (m *Manager) decide(g *group) (next time.Time) {
 	s := pool.Snapshot{Waiting: len(g.waiting), Retired: g.retired, Keep: m.opts.Keep, Now: m.opts.Now()}
 	for _, e := range g.all {
 		switch e.phase {
-		case starting:
+		case starting, leaving: // one that has answered will ask for more at once
 			s.Starting++
 		case idle:
 			s.Idle = append(s.Idle, pool.Idle{ID: e.id, Since: e.since})
