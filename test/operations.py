@@ -1743,7 +1743,7 @@ assert "others" not in sns.get_topic_attributes(TopicArn=topic)["Attributes"]["P
 q = sqs.create_queue(QueueName="readers")["QueueUrl"]
 arn = sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
 sub = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes={"FilterPolicy": '{"kind":["big"]}'})["SubscriptionArn"]
-refused("InvalidParameter", sns.subscribe, TopicArn=topic, Protocol="lambda", Endpoint="arn:aws:lambda:us-east-1:000000000000:function:f")
+refused("InvalidParameter", sns.subscribe, TopicArn=topic, Protocol="sms", Endpoint="+15550100")
 refused("InvalidParameter", sns.set_subscription_attributes, SubscriptionArn=sub, AttributeName="FilterPolicy", AttributeValue='{"a":[]}')
 sns.set_subscription_attributes(SubscriptionArn=sub, AttributeName="RawMessageDelivery", AttributeValue="true")
 attributes = sns.get_subscription_attributes(SubscriptionArn=sub)["Attributes"]
