@@ -29,7 +29,6 @@ var runs = regexp.MustCompile(`^(python3\.\d+|nodejs\d+\.x|provided\.al2|provide
 // configuration is what CreateFunction and UpdateFunctionConfiguration have in common; CreateFunction has all of it.
 type configuration struct {
 	lambda.UpdateFunctionConfigurationInput
-	packageType types.PackageType
 }
 
 // unsupported names what a call asks for that Pintle doesn't have, or is "".

@@ -19,7 +19,7 @@ func (s *Service) CreateFunction(ctx context.Context, in *lambda.CreateFunctionI
 	if err != nil {
 		return nil, err
 	}
-	if err := checkCreation(in, qualifier); err != nil {
+	if err := checkCreation(in, name, qualifier); err != nil {
 		return nil, err
 	}
 	row := s.newVersion(name, in)
@@ -59,8 +59,7 @@ func (s *Service) CreateFunction(ctx context.Context, in *lambda.CreateFunctionI
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9-_]{1,64}$`)
 
 // checkCreation refuses what only CreateFunction is asked for.
-func checkCreation(in *lambda.CreateFunctionInput, qualifier string) error {
-	name := aws.ToString(in.FunctionName)
+func checkCreation(in *lambda.CreateFunctionInput, name, qualifier string) error {
 	switch {
 	case qualifier != "":
 		return invalid("FunctionName: a function is created without a qualifier.")
@@ -74,8 +73,8 @@ func checkCreation(in *lambda.CreateFunctionInput, qualifier string) error {
 		return invalid("Code.SourceKMSKeyArn: Pintle has no KMS.")
 	case in.Code != nil && in.Code.S3ObjectStorageMode != "":
 		return invalid("Code.S3ObjectStorageMode: Pintle copies code out of its bucket.")
-	case len(name) > 64 && !regexp.MustCompile(`:`).MatchString(name):
-		return invalid("FunctionName: a name may have up to 64 characters.")
+	case !functionName.MatchString(name):
+		return invalid("FunctionName: a name has 1 to 64 letters, digits, hyphens and underscores.")
 	}
 	return checkTags(in.Tags)
 }
