@@ -1969,22 +1969,30 @@ def zipped(name, text):
     return out.getvalue()
 
 
-functions = client("lambda")
-layer = functions.publish_layer_version(LayerName="l", Content={"ZipFile": zipped("python/l.py", "")}, CompatibleRuntimes=["python3.12"])
+functions, direct = client("lambda"), boto3.client("lambda", endpoint_url=endpoint)  # the CLI takes zip files and answers as files
+boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket="code")
+
+
+def stored(name, text):
+    boto3.client("s3", endpoint_url=endpoint).put_object(Bucket="code", Key="code.zip", Body=zipped(name, text))
+    return {"S3Bucket": "code", "S3Key": "code.zip"}
+
+
+layer = functions.publish_layer_version(LayerName="l", Content=stored("python/l.py", ""), CompatibleRuntimes=["python3.12"])
 assert functions.get_layer_version(LayerName="l", VersionNumber=1)["LayerVersionArn"] == layer["LayerVersionArn"]
 assert functions.get_layer_version_by_arn(Arn=layer["LayerVersionArn"])["Version"] == 1
 assert [v["Version"] for v in functions.list_layer_versions(LayerName="l", CompatibleRuntime="python3.12")["LayerVersions"]] == [1]
 assert [v["LayerName"] for v in functions.list_layers()["Layers"]] == ["l"]
 made = functions.create_function(FunctionName="f", Runtime="python3.12", Role="arn:aws:iam::000000000000:role/f", Handler="index.handler",
-                                 Code={"ZipFile": zipped("index.py", "")}, Layers=[layer["LayerVersionArn"]], Tags={"a": "1"})
-functions.get_waiter("function_active_v2").wait(FunctionName="f")
+                                 Code=stored("index.py", ""), Layers=[layer["LayerVersionArn"]], Tags={"a": "1"})
+direct.get_waiter("function_active_v2").wait(FunctionName="f")
 refused("ResourceConflictException", functions.create_function, FunctionName="f", Runtime="python3.12", Role=made["Role"], Handler="h.h",
-        Code={"ZipFile": zipped("index.py", "")})
+        Code=stored("index.py", ""))
 assert functions.get_function(FunctionName="f")["Tags"] == {"a": "1"}
 assert functions.get_function_configuration(FunctionName=made["FunctionArn"])["State"] == "Active"
 assert functions.update_function_configuration(FunctionName="f", Timeout=9)["Timeout"] == 9
-functions.get_waiter("function_updated_v2").wait(FunctionName="f")
-assert functions.update_function_code(FunctionName="f", ZipFile=zipped("index.py", "#"))["CodeSha256"] != made["CodeSha256"]
+direct.get_waiter("function_updated_v2").wait(FunctionName="f")
+assert functions.update_function_code(FunctionName="f", **stored("index.py", "#"))["CodeSha256"] != made["CodeSha256"]
 assert functions.publish_version(FunctionName="f")["Version"] == "1"
 assert [v["Version"] for v in functions.list_versions_by_function(FunctionName="f")["Versions"]] == ["$LATEST", "1"]
 functions.create_alias(FunctionName="f", Name="live", FunctionVersion="1")
@@ -1998,9 +2006,10 @@ functions.remove_permission(FunctionName="f", StatementId="s")
 refused("ResourceNotFoundException", functions.get_policy, FunctionName="f")
 functions.put_function_concurrency(FunctionName="f", ReservedConcurrentExecutions=0)
 assert functions.get_function_concurrency(FunctionName="f")["ReservedConcurrentExecutions"] == 0
-refused("TooManyRequestsException", functions.invoke, FunctionName="f")
+refused("TooManyRequestsException", direct.invoke, FunctionName="f")
 functions.delete_function_concurrency(FunctionName="f")
-assert functions.invoke(FunctionName="f", InvocationType="DryRun")["StatusCode"] == 204
+assert direct.invoke(FunctionName="f", InvocationType="DryRun")["StatusCode"] == 204
+called.add("lambda:Invoke")
 functions.put_function_event_invoke_config(FunctionName="f", MaximumRetryAttempts=0)
 functions.update_function_event_invoke_config(FunctionName="f", MaximumEventAgeInSeconds=60)
 assert functions.get_function_event_invoke_config(FunctionName="f")["MaximumRetryAttempts"] == 0
