@@ -13,6 +13,7 @@ import re
 import sys
 import time
 import urllib.request
+import zipfile
 
 import boto3
 from awscli.clidriver import create_clidriver
@@ -1744,7 +1745,7 @@ assert "others" not in sns.get_topic_attributes(TopicArn=topic)["Attributes"]["P
 q = sqs.create_queue(QueueName="readers")["QueueUrl"]
 arn = sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
 sub = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes={"FilterPolicy": '{"kind":["big"]}'})["SubscriptionArn"]
-refused("InvalidParameter", sns.subscribe, TopicArn=topic, Protocol="lambda", Endpoint="arn:aws:lambda:us-east-1:000000000000:function:f")
+refused("InvalidParameter", sns.subscribe, TopicArn=topic, Protocol="sms", Endpoint="+15550100")
 refused("InvalidParameter", sns.set_subscription_attributes, SubscriptionArn=sub, AttributeName="FilterPolicy", AttributeValue='{"a":[]}')
 sns.set_subscription_attributes(SubscriptionArn=sub, AttributeName="RawMessageDelivery", AttributeValue="true")
 attributes = sns.get_subscription_attributes(SubscriptionArn=sub)["Attributes"]
@@ -2026,6 +2027,75 @@ cloudmap.delete_service(Id=web["Id"])
 operated(cloudmap.delete_namespace(Id=names))
 operated(cloudmap.delete_namespace(Id=plain))
 refused("NamespaceNotFound", cloudmap.get_namespace, Id=names)
+
+# Lambda
+def zipped(name, text):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as z:
+        z.writestr(name, text)
+    return out.getvalue()
+
+
+functions, direct = client("lambda"), boto3.client("lambda", endpoint_url=endpoint)  # the CLI takes zip files and answers as files
+boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket="code")
+
+
+def stored(name, text):
+    boto3.client("s3", endpoint_url=endpoint).put_object(Bucket="code", Key="code.zip", Body=zipped(name, text))
+    return {"S3Bucket": "code", "S3Key": "code.zip"}
+
+
+layer = functions.publish_layer_version(LayerName="l", Content=stored("python/l.py", ""), CompatibleRuntimes=["python3.12"])
+assert functions.get_layer_version(LayerName="l", VersionNumber=1)["LayerVersionArn"] == layer["LayerVersionArn"]
+assert functions.get_layer_version_by_arn(Arn=layer["LayerVersionArn"])["Version"] == 1
+assert [v["Version"] for v in functions.list_layer_versions(LayerName="l", CompatibleRuntime="python3.12")["LayerVersions"]] == [1]
+assert [v["LayerName"] for v in functions.list_layers()["Layers"]] == ["l"]
+made = functions.create_function(FunctionName="f", Runtime="python3.12", Role="arn:aws:iam::000000000000:role/f", Handler="index.handler",
+                                 Code=stored("index.py", ""), Layers=[layer["LayerVersionArn"]], Tags={"a": "1"})
+direct.get_waiter("function_active_v2").wait(FunctionName="f")
+refused("ResourceConflictException", functions.create_function, FunctionName="f", Runtime="python3.12", Role=made["Role"], Handler="h.h",
+        Code=stored("index.py", ""))
+assert functions.get_function(FunctionName="f")["Tags"] == {"a": "1"}
+assert functions.get_function_configuration(FunctionName=made["FunctionArn"])["State"] == "Active"
+assert functions.update_function_configuration(FunctionName="f", Timeout=9)["Timeout"] == 9
+direct.get_waiter("function_updated_v2").wait(FunctionName="f")
+assert functions.update_function_code(FunctionName="f", **stored("index.py", "#"))["CodeSha256"] != made["CodeSha256"]
+assert functions.publish_version(FunctionName="f")["Version"] == "1"
+assert [v["Version"] for v in functions.list_versions_by_function(FunctionName="f")["Versions"]] == ["$LATEST", "1"]
+functions.create_alias(FunctionName="f", Name="live", FunctionVersion="1")
+functions.update_alias(FunctionName="f", Name="live", Description="d")
+assert functions.get_alias(FunctionName="f", Name="live")["Description"] == "d"
+assert [a["Name"] for a in functions.list_aliases(FunctionName="f")["Aliases"]] == ["live"]
+functions.delete_alias(FunctionName="f", Name="live")
+functions.add_permission(FunctionName="f", StatementId="s", Action="lambda:InvokeFunction", Principal="sns.amazonaws.com")
+assert json.loads(functions.get_policy(FunctionName="f")["Policy"])["Statement"][0]["Principal"] == {"Service": "sns.amazonaws.com"}
+functions.remove_permission(FunctionName="f", StatementId="s")
+refused("ResourceNotFoundException", functions.get_policy, FunctionName="f")
+functions.put_function_concurrency(FunctionName="f", ReservedConcurrentExecutions=0)
+assert functions.get_function_concurrency(FunctionName="f")["ReservedConcurrentExecutions"] == 0
+refused("TooManyRequestsException", direct.invoke, FunctionName="f")
+functions.delete_function_concurrency(FunctionName="f")
+assert direct.invoke(FunctionName="f", InvocationType="DryRun")["StatusCode"] == 204
+called.add("lambda:Invoke")
+functions.put_function_event_invoke_config(FunctionName="f", MaximumRetryAttempts=0)
+functions.update_function_event_invoke_config(FunctionName="f", MaximumEventAgeInSeconds=60)
+assert functions.get_function_event_invoke_config(FunctionName="f")["MaximumRetryAttempts"] == 0
+assert len(functions.list_function_event_invoke_configs(FunctionName="f")["FunctionEventInvokeConfigs"]) == 1
+functions.delete_function_event_invoke_config(FunctionName="f")
+source = sqs.get_queue_attributes(QueueUrl=sqs.create_queue(QueueName="source")["QueueUrl"], AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+mapping = functions.create_event_source_mapping(FunctionName="f", EventSourceArn=source, Enabled=False)["UUID"]
+assert functions.get_event_source_mapping(UUID=mapping)["State"] == "Disabled"
+assert functions.update_event_source_mapping(UUID=mapping, BatchSize=3)["BatchSize"] == 3
+assert len(functions.list_event_source_mappings(FunctionName="f")["EventSourceMappings"]) == 1
+functions.delete_event_source_mapping(UUID=mapping)
+functions.tag_resource(Resource=made["FunctionArn"], Tags={"b": "2"})
+functions.untag_resource(Resource=made["FunctionArn"], TagKeys=["a"])
+assert functions.list_tags(Resource=made["FunctionArn"])["Tags"] == {"b": "2"}
+assert [f["FunctionName"] for f in functions.list_functions()["Functions"]] == ["f"]
+assert functions.get_account_settings()["AccountUsage"]["FunctionCount"] == 1
+functions.delete_function(FunctionName="f")
+functions.delete_layer_version(LayerName="l", VersionNumber=1)
+refused("ResourceNotFoundException", functions.get_function, FunctionName="f")
 
 # An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

@@ -464,6 +464,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	if f.PeerPulls {
 		c.PeerPulls = &node.PeerPulls{Address: f.PeerAddress, Announce: announcing(config, c.Endpoint)}
 	}
+	c.Functions = calling(config, c.Endpoint)
 	c.BlockInstanceMetadata = f.BlockIMDS
 	c.DNS = f.DNS
 	c.Runtime = m.runtime

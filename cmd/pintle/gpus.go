@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pintle/pintle/internal/console"
+	"github.com/pintle/pintle/internal/node/function"
 )
 
 func newGpus() *cobra.Command {
@@ -233,6 +235,33 @@ func (f endpointFlags) call(ctx context.Context, method, path string, body []byt
 	return callPintle(ctx, config, method, f.Endpoint+path, body)
 }
 
+// signPintle signs a request of one of Pintle's own paths.
+func signPintle(ctx context.Context, config aws.Config, r *http.Request, body []byte) error {
+	key, err := config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	hash := hex.EncodeToString(sum[:])
+	r.Header.Set("X-Amz-Content-Sha256", hash) // so that all is checked before the body is read
+	return v4.NewSigner().SignHTTP(ctx, key, r, hash, "pintle", config.Region, time.Now())
+}
+
+// calling returns what calls the control plane for the execution environments of functions.
+func calling(config aws.Config, endpoint string) function.Call {
+	return func(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(ctx, method, endpoint+path, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(r.Header, header)
+		if err := signPintle(ctx, config, r, body); err != nil {
+			return nil, err
+		}
+		return config.HTTPClient.Do(r)
+	}
+}
+
 // callPintle calls a URL with a configuration's key and client.
 func callPintle(ctx context.Context, config aws.Config, method, url string, body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
@@ -240,14 +269,7 @@ func callPintle(ctx context.Context, config aws.Config, method, url string, body
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	key, err := config.Credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(body)
-	hash := hex.EncodeToString(sum[:])
-	r.Header.Set("X-Amz-Content-Sha256", hash) // so that all is checked before the body is read
-	if err := v4.NewSigner().SignHTTP(ctx, key, r, hash, "pintle", config.Region, time.Now()); err != nil {
+	if err := signPintle(ctx, config, r, body); err != nil {
 		return nil, err
 	}
 	resp, err := config.HTTPClient.Do(r)

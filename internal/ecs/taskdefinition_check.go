@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"context"
 	"math"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/pattern"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // The limits of task definitions:
@@ -258,6 +260,19 @@ func checkFileSystem(name string, e *types.EFSVolumeConfiguration) error {
 // isDataSet reports whether a volume shows what lies in S3.
 func isDataSet(d *types.DockerVolumeConfiguration) bool {
 	return d != nil && aws.ToString(d.Driver) == acs.S3Driver
+}
+
+// checkFunctions refuses volumes of Lambda's driver to everybody but Lambda: whoever names another function's code would have it.
+func checkFunctions(ctx context.Context, volumes []types.Volume) error {
+	if call.From(ctx).Via == "lambda" {
+		return nil
+	}
+	for _, v := range volumes {
+		if d := v.DockerVolumeConfiguration; d != nil && aws.ToString(d.Driver) == acs.FunctionDriver {
+			return clientError("Volume %q: the driver %s is for AWS Lambda's own task definitions.", aws.ToString(v.Name), acs.FunctionDriver)
+		}
+	}
+	return nil
 }
 
 // checkDataSet refuses what a volume that shows a prefix of S3 can't have.

@@ -28,6 +28,9 @@ func (s *Service) RegisterTaskDefinition(
 	if err := checkDefinitionSize(in); err != nil {
 		return nil, err
 	}
+	if err := checkFunctions(ctx, in.Volumes); err != nil {
+		return nil, err
+	}
 	td, err := newTaskDefinition(in)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type Options struct {
 	Buckets exports.S3
 	// Queues is where subscriptions go. With nil, there can be none.
 	Queues Queues
+	// Functions is where else they go. With nil, there can be none to functions.
+	Functions Functions
 	// QueueURL returns the URL of the queue with an ARN.
 	QueueURL func(arn string) string
 	Log      *slog.Logger

@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/uuid"
@@ -29,6 +31,11 @@ import (
 type Queues interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+// Functions is where else they deliver to: Lambda.
+type Functions interface {
+	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
 
 // maxSubscriptions is how many subscription filters a group may have: API_PutSubscriptionFilter.
@@ -85,11 +92,14 @@ func subscriptionKey(f *types.SubscriptionFilter) (name *string, created **int64
 
 // checkDestination refuses destinations that are no standard queue of this account.
 func (s *Service) checkDestination(arn string) error {
+	if _, is := s.opts.ResourceOf("lambda", "function:", arn); is && s.opts.Functions != nil {
+		return nil
+	}
 	queue, ok := s.opts.ResourceOf("sqs", "", arn)
 	switch {
 	case !ok || queue == "" || s.opts.Queues == nil:
-		return invalidParameter("destinationArn: %s is no SQS queue of this account and region. "+
-			"Kinesis, Firehose, Lambda and logical destinations are not available here.", arn)
+		return invalidParameter("destinationArn: %s is no SQS queue and no Lambda function of this account and region. "+
+			"Kinesis, Firehose and logical destinations are not available here.", arn)
 	case strings.HasSuffix(queue, ".fifo"):
 		return invalidParameter("destinationArn: %s is a FIFO queue; only standard queues are supported.", arn)
 	}
@@ -98,6 +108,14 @@ func (s *Service) checkDestination(arn string) error {
 
 // sendControlMessage sends what AWS sends to a destination to see whether it takes messages.
 func (s *Service) sendControlMessage(ctx context.Context, arn string) error {
+	if isFunction(arn) { // which isn't run with one
+		_, err := s.opts.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &arn, InvocationType: lambdatypes.InvocationTypeDryRun})
+		if err != nil {
+			return invalidParameter("Could not execute the lambda function. Make sure you have given CloudWatch Logs permission to execute your "+
+				"function: %v", err)
+		}
+		return nil
+	}
 	message := subscriptionMessage{
 		MessageType:         "CONTROL_MESSAGE",
 		Owner:               "CloudwatchLogs",
@@ -248,13 +266,24 @@ func (s *Service) subscriptionDebts(ctx context.Context, sub *subscription, b *b
 	}
 	var debts []delivery.Debt
 	for _, body := range bodies {
+		if isFunction(sub.destination) { // Base64 needs no escapes: "Using CloudWatch Logs subscription filters"
+			body = `{"awslogs":{"data":"` + body + `"}}`
+		}
 		debts = append(debts, delivery.Debt{Destination: sub.destination, Body: body, Until: s.opts.Now().Add(patience)})
 	}
 	return debts, nil
 }
 
+// maxFunctionMessage is the most bytes of a message to a function, in whose event it lies.
+const maxFunctionMessage = 1<<20 - 100
+
+func isFunction(arn string) bool { return strings.HasPrefix(arn, "arn:aws:lambda:") }
+
 // largestMessage returns how many bytes a queue takes in a message, or 0 if the queue is gone: then there's nobody to tell.
 func (s *Service) largestMessage(ctx context.Context, arn string) (int, error) {
+	if isFunction(arn) {
+		return maxFunctionMessage, nil
+	}
 	url := s.opts.QueueURL(arn)
 	out, err := s.opts.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl:       &url,

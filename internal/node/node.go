@@ -30,6 +30,7 @@ import (
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/filesystem"
 	"github.com/pintle/pintle/internal/node/forward"
+	"github.com/pintle/pintle/internal/node/function"
 	"github.com/pintle/pintle/internal/node/gpu"
 	"github.com/pintle/pintle/internal/node/nameserver"
 	"github.com/pintle/pintle/internal/node/network"
@@ -90,6 +91,7 @@ type Config struct {
 	FileSystems  *filesystem.Mounts      // nil if tasks with file systems can't
 	BlockVolumes *blockvolume.Volumes    // nil if tasks with volumes of EBS's kind can't
 	DataSets     *dataset.Cache          // nil if tasks with volumes that show what lies in S3 can't
+	Functions    function.Call           // calls the control plane for functions' environments; nil if they can't run here
 	Transcripts  Transcripts             // nil if those of sessions aren't kept
 	Proxy        []string                // the command line of a proxy for Service Connect; nil if its tasks can't run here
 	PeerPulls    *PeerPulls              // nil if layers come from the registry alone
@@ -128,6 +130,7 @@ type Agent struct {
 	sessions *session.Sessions
 	peers    *peers.Peers // nil without PeerPulls
 	names    *nameserver.Names
+	function *function.Functions // nil if functions can't run here
 	connect  *connect.Proxies
 	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
@@ -194,19 +197,13 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.startConnect(at)
+	if err := a.openFunctions(); err != nil {
+		return err
+	}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
 	}
-	at.metadata = tmds.New(tmds.Options{
-		Tasks:    a.engine,
-		Runtime:  a.config.Runtime,
-		ECS:      a.config.ECS,
-		Region:   a.config.Region,
-		Zone:     a.config.Zone,
-		Instance: a.Instance,
-		Metadata: a.machine.ownService(),
-		Log:      a.log,
-	})
+	at.metadata = tmds.New(a.metadataOptions())
 	a.sessions = session.New(a.sessionOptions())
 	close(a.ready)
 	g.Go(func() error { return a.sessions.Run(ctx) })
@@ -254,6 +251,9 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	}
 	if a.config.Objects != nil {
 		o.EnvironmentFile = a.environmentFile
+	}
+	if a.function != nil {
+		o.Functions = a.function
 	}
 	if a.hasFileSystems() {
 		o.FileSystems = a.config.FileSystems

@@ -326,6 +326,9 @@ func (a *Agent) fetches() (all []string) {
 	if a.hasDataSets() {
 		all = append(all, "ecs.capability.docker-plugin."+acs.S3Driver)
 	}
+	if a.hasFunctions() {
+		all = append(all, "ecs.capability.docker-plugin."+acs.FunctionDriver)
+	}
 	return all
 }
 

@@ -161,6 +161,9 @@ func (g gate) needs(ctx context.Context, c call.Call, in any, who iam.Permission
 // the template's name. Other ARNs are as they were.
 func (g gate) named(arn string, in any) string {
 	v := g.plane.State.View()
+	if q := authorize.Value(in, "Qualifier"); q != "" && strings.HasPrefix(arn, "arn:aws:lambda:") && strings.Count(arn, ":") == 6 {
+		return arn + ":" + q
+	}
 	kind, isPattern := strings.CutSuffix(arn, "/*")
 	switch {
 	case !isPattern:

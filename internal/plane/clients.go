@@ -4,8 +4,10 @@ import (
 	"context"
 
 	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssecretsmanager "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
@@ -15,6 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sns"
@@ -59,6 +62,15 @@ func (c parametersClient) GetParameter(
 	ctx context.Context, in *awsssm.GetParameterInput, _ ...func(*awsssm.Options),
 ) (*awsssm.GetParameterOutput, error) {
 	return c.plane.SSM.GetParameter(ctx, in)
+}
+
+// functionsClient finds Lambda when it's called: SNS is built before it.
+type functionsClient struct{ plane *Plane }
+
+func (c functionsClient) Invoke(
+	ctx context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options),
+) (*awslambda.InvokeOutput, error) {
+	return c.plane.Lambda.Invoke(ctx, in)
 }
 
 type ec2Client struct{ service *ec2.Service }
@@ -131,6 +143,18 @@ func (c sqsClient) GetQueueAttributes(
 	return c.service.GetQueueAttributes(ctx, in)
 }
 
+func (c sqsClient) ReceiveMessage(
+	ctx context.Context, in *awssqs.ReceiveMessageInput, _ ...func(*awssqs.Options),
+) (*awssqs.ReceiveMessageOutput, error) {
+	return c.service.ReceiveMessage(ctx, in)
+}
+
+func (c sqsClient) DeleteMessageBatch(
+	ctx context.Context, in *awssqs.DeleteMessageBatchInput, _ ...func(*awssqs.Options),
+) (*awssqs.DeleteMessageBatchOutput, error) {
+	return c.service.DeleteMessageBatch(ctx, in)
+}
+
 type secretsManagerClient struct{ service *secretsmanager.Service }
 
 func (p *Plane) secretsManager() secretsManagerClient { return secretsManagerClient{p.SecretsManager} }
@@ -155,4 +179,46 @@ func (c s3Client) PutObject(
 	ctx context.Context, in *awss3.PutObjectInput, _ ...func(*awss3.Options),
 ) (*awss3.PutObjectOutput, error) {
 	return c.service.PutObject(ctx, in)
+}
+
+func (c ecsClient) RegisterTaskDefinition(ctx context.Context, in *awsecs.RegisterTaskDefinitionInput, _ ...func(*awsecs.Options)) (*awsecs.RegisterTaskDefinitionOutput, error) {
+	return c.service.RegisterTaskDefinition(ctx, in)
+}
+
+func (c ecsClient) DeregisterTaskDefinition(ctx context.Context, in *awsecs.DeregisterTaskDefinitionInput, _ ...func(*awsecs.Options)) (*awsecs.DeregisterTaskDefinitionOutput, error) {
+	return c.service.DeregisterTaskDefinition(ctx, in)
+}
+
+func (c ecsClient) ListTaskDefinitions(ctx context.Context, in *awsecs.ListTaskDefinitionsInput, _ ...func(*awsecs.Options)) (*awsecs.ListTaskDefinitionsOutput, error) {
+	return c.service.ListTaskDefinitions(ctx, in)
+}
+
+func (c ecsClient) RunTask(ctx context.Context, in *awsecs.RunTaskInput, _ ...func(*awsecs.Options)) (*awsecs.RunTaskOutput, error) {
+	return c.service.RunTask(ctx, in)
+}
+
+func (c ecsClient) StopTask(ctx context.Context, in *awsecs.StopTaskInput, _ ...func(*awsecs.Options)) (*awsecs.StopTaskOutput, error) {
+	return c.service.StopTask(ctx, in)
+}
+
+type logsClient struct{ service *logs.Service }
+
+func (p *Plane) logs() logsClient { return logsClient{p.Logs} }
+
+func (c logsClient) CreateLogGroup(
+	ctx context.Context, in *cloudwatchlogs.CreateLogGroupInput, _ ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogGroupOutput, error) {
+	return c.service.CreateLogGroup(ctx, in)
+}
+
+func (c logsClient) CreateLogStream(
+	ctx context.Context, in *cloudwatchlogs.CreateLogStreamInput, _ ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogStreamOutput, error) {
+	return c.service.CreateLogStream(ctx, in)
+}
+
+func (c logsClient) PutLogEvents(
+	ctx context.Context, in *cloudwatchlogs.PutLogEventsInput, _ ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.PutLogEventsOutput, error) {
+	return c.service.PutLogEvents(ctx, in)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/events"
+	"github.com/pintle/pintle/internal/lambda"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/schedules"
 	"github.com/pintle/pintle/internal/sns"
@@ -28,6 +29,7 @@ func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
 		delivery.Route{Prefix: sns.ARNPrefix, Tell: p.SNS.Tell},
 		delivery.Route{Prefix: events.ARNPrefix, Tell: p.Events.Tell},
 		delivery.Route{Prefix: schedules.ARNPrefix, Tell: p.Schedules.Tell},
+		delivery.Route{Prefix: lambda.ARNPrefix, Tell: func(ctx context.Context, d delivery.Debt) error { return p.Lambda.Tell(ctx, d) }},
 		delivery.Queue(p.sqs(), p.queueURL),
 		logs.ToMetrics(p.cloudwatch()),
 		delivery.Route{Prefix: state.PolicyPrefix, Tell: p.tellPolicy},

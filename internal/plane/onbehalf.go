@@ -17,6 +17,8 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 
@@ -51,6 +53,10 @@ func (g gate) writings(in any) (all []writing) {
 			source:  owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)),
 		})
 	case *cloudwatchlogs.PutSubscriptionFilterInput:
+		if source := owner.ARN("logs", "log-group:"+aws.ToString(in.LogGroupName)+":*"); strings.Contains(aws.ToString(in.DestinationArn), ":lambda:") {
+			all = append(all, toFunction(aws.ToString(in.DestinationArn), "logs", source))
+			break
+		}
 		all = append(all, writing{
 			Need:    authorize.Need{Action: "sqs:SendMessage", Resource: aws.ToString(in.DestinationArn)},
 			service: "logs.amazonaws.com",
@@ -61,6 +67,9 @@ func (g gate) writings(in any) (all []writing) {
 	case *awssns.SubscribeInput:
 		if aws.ToString(in.Protocol) == "sqs" {
 			all = append(all, toQueue(aws.ToString(in.Endpoint), aws.ToString(in.TopicArn)))
+		}
+		if aws.ToString(in.Protocol) == "lambda" {
+			all = append(all, toFunction(aws.ToString(in.Endpoint), "sns", aws.ToString(in.TopicArn)))
 		}
 		if policy, given := in.Attributes["RedrivePolicy"]; given {
 			all = append(all, toDeadLetters(policy, aws.ToString(in.TopicArn))...)
@@ -81,11 +90,14 @@ func (g gate) writings(in any) (all []writing) {
 				source:  "arn:aws:s3:::" + aws.ToString(in.Bucket),
 			})
 		}
+		for _, f := range in.NotificationConfiguration.LambdaFunctionConfigurations {
+			all = append(all, toFunction(aws.ToString(f.LambdaFunctionArn), "s3", "arn:aws:s3:::"+aws.ToString(in.Bucket)))
+		}
 		for _, t := range in.NotificationConfiguration.TopicConfigurations {
 			all = append(all, toDestinations([]string{aws.ToString(t.TopicArn)}, "s3", "arn:aws:s3:::"+aws.ToString(in.Bucket))...)
 		}
 	}
-	return append(all, g.publications(in)...)
+	return append(append(all, g.publications(in)...), g.ofFunctions(in)...)
 }
 
 // accessLogs returns what a load balancer with other attributes writes: its access log, if it has one and they say something of it.
@@ -237,6 +249,8 @@ func toDestinations(destinations []string, service, source string) (all []writin
 			need.Action = "sns:Publish"
 		case len(parts) == 4 && parts[0] == "arn" && parts[2] == "sqs":
 			need.Action = "sqs:SendMessage"
+		case len(parts) == 4 && parts[0] == "arn" && parts[2] == "lambda":
+			need.Action = invokeFunction
 		default:
 			continue
 		}
@@ -252,6 +266,63 @@ func (g gate) stackARN(nameOrID *string) string {
 		name, _, _ = strings.Cut(rest, "/")
 	}
 	return g.plane.account().ARN("cloudformation", "stack/"+name+"/*")
+}
+
+// invokeFunction is what it takes to have a function run.
+const invokeFunction = "lambda:InvokeFunction"
+
+// toFunction returns that a service has a function run because of a resource.
+func toFunction(function, service, source string) writing {
+	return writing{Need: authorize.Need{Action: invokeFunction, Resource: function}, service: service + ".amazonaws.com", source: source}
+}
+
+// ofFunctions returns what is written for functions: their dead letters, and what came of their asynchronous invocations.
+func (g gate) ofFunctions(in any) []writing {
+	var to []string
+	var name *string
+	switch in := in.(type) {
+	case *awslambda.CreateFunctionInput:
+		if name = in.FunctionName; in.DeadLetterConfig != nil {
+			to = append(to, aws.ToString(in.DeadLetterConfig.TargetArn))
+		}
+	case *awslambda.UpdateFunctionConfigurationInput:
+		if name = in.FunctionName; in.DeadLetterConfig != nil {
+			to = append(to, aws.ToString(in.DeadLetterConfig.TargetArn))
+		}
+	case *awslambda.PutFunctionEventInvokeConfigInput:
+		name, to = in.FunctionName, destinations(in.DestinationConfig)
+	case *awslambda.UpdateFunctionEventInvokeConfigInput:
+		name, to = in.FunctionName, destinations(in.DestinationConfig)
+	}
+	if in, is := in.(*awslambda.CreateEventSourceMappingInput); is {
+		return g.mapping(in)
+	}
+	return toDestinations(to, "lambda", g.plane.account().ARN("lambda", "function:"+aws.ToString(name)))
+}
+
+// mapping returns what a function takes from a queue, as its role.
+func (g gate) mapping(in *awslambda.CreateEventSourceMappingInput) (all []writing) {
+	role := ""
+	if out, err := g.plane.Lambda.GetFunctionConfiguration(context.Background(), &awslambda.GetFunctionConfigurationInput{
+		FunctionName: in.FunctionName,
+	}); err == nil {
+		role = aws.ToString(out.Role)
+	}
+	for _, action := range []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"} {
+		need := authorize.Need{Action: action, Resource: aws.ToString(in.EventSourceArn)}
+		all = append(all, writing{Need: need, service: "lambda.amazonaws.com", role: role})
+	}
+	return all
+}
+
+func destinations(c *lambdatypes.DestinationConfig) (all []string) {
+	if c != nil && c.OnSuccess != nil {
+		all = append(all, aws.ToString(c.OnSuccess.Destination))
+	}
+	if c != nil && c.OnFailure != nil {
+		all = append(all, aws.ToString(c.OnFailure.Destination))
+	}
+	return all
 }
 
 // toQueue returns that a topic sends its messages to a queue.

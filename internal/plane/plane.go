@@ -56,6 +56,9 @@ import (
 	"github.com/pintle/pintle/internal/events"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/lambda"
+	"github.com/pintle/pintle/internal/lambda/environments"
+	"github.com/pintle/pintle/internal/lambda/zips"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3"
@@ -140,6 +143,7 @@ type Plane struct {
 	CloudWatch             *cloudwatch.Service
 	IAM                    *iam.Service
 	Events                 *events.Service
+	Lambda                 *lambda.Service
 	Logs                   *logs.Service
 	S3                     *s3.Service
 	SNS                    *sns.Service
@@ -162,10 +166,13 @@ type Plane struct {
 	// upstream brings images of other registries into ECR's repositories.
 	upstream *upstream.Cache
 	// holders knows which nodes have which layers of images.
-	holders   *holders.Book
-	vault     *vault.Vault
-	open      []io.Closer
-	databases []database // that tell what fails
+	holders *holders.Book
+	// zips has the code of functions, and environments runs it.
+	zips         *zips.Store
+	environments *environments.Manager
+	vault        *vault.Vault
+	open         []io.Closer
+	databases    []database // that tell what fails
 
 	Link      *nodelink.Link
 	sessions  *sessions.Sessions

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
@@ -22,7 +23,7 @@ import (
 // them than it takes to evaluate them.
 const nobody = `{"Statement": {"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"}}`
 
-// resourcePolicy returns the policy of a bucket, a queue, a topic, an event bus, a secret or a repository with an ARN, or nil if it has none.
+// resourcePolicy returns the policy of a bucket, a queue, a topic, an event bus, a function, a secret or a repository with an ARN, or nil if it has none.
 func (g gate) resourcePolicy(ctx context.Context, arn string) *policy.Policy {
 	document := g.policyOf(ctx, arn)
 	if document == "" {
@@ -77,6 +78,16 @@ func (g gate) policyOf(ctx context.Context, arn string) string {
 			return withoutPolicy(err)
 		}
 		return aws.ToString(out.ResourcePolicy)
+	case "lambda":
+		_, name, isFunction := strings.Cut(resource, ":function:")
+		if !isFunction {
+			return ""
+		}
+		out, err := g.plane.Lambda.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: &name})
+		if err != nil {
+			return withoutPolicy(err)
+		}
+		return aws.ToString(out.Policy)
 	case "ecr":
 		_, name, _ := strings.Cut(resource, ":repository/")
 		out, err := g.plane.ECR.GetRepositoryPolicy(ctx, &ecr.GetRepositoryPolicyInput{RepositoryName: &name})

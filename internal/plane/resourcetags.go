@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
@@ -114,6 +115,8 @@ func (g gate) listTags(ctx context.Context, service, resource, arn string) (any,
 		return g.plane.Schedules.ListTagsForResource(ctx, &scheduler.ListTagsForResourceInput{ResourceArn: &arn})
 	case "iam":
 		return g.listTagsInIAM(ctx, resource, name, arn)
+	case "lambda":
+		return g.listTagsInLambda(ctx, arn)
 	case "logs":
 		group, _, _ := strings.Cut(strings.TrimPrefix(resource, "log-group:"), ":")
 		return g.plane.Logs.ListTagsLogGroup(ctx, &cloudwatchlogs.ListTagsLogGroupInput{LogGroupName: &group})
@@ -132,6 +135,14 @@ func (g gate) listTags(ctx context.Context, service, resource, arn string) (any,
 		})
 	}
 	return nil, nil
+}
+
+// listTagsInLambda asks Lambda for the tags of a function or an event source mapping. Layers have none.
+func (g gate) listTagsInLambda(ctx context.Context, arn string) (any, error) {
+	if strings.Contains(arn, ":layer:") {
+		return nil, nil
+	}
+	return g.plane.Lambda.ListTags(ctx, &lambda.ListTagsInput{Resource: &arn})
 }
 
 // listTagsInIAM asks IAM for the tags of a user, a role, an instance profile or a policy.

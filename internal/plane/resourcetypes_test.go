@@ -1,6 +1,8 @@
 package plane
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pintle/pintle/internal/certificate"
 	"github.com/pintle/pintle/internal/cloudformation/resources"
@@ -240,6 +244,24 @@ func (s *stack) examples() (all []resource) {
 	return all
 }
 
+// putLayer puts a zip file into a bucket, of which a layer is made.
+func putLayer(t *testing.T, p *Plane) {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	if _, err := z.Create("python/layer.py"); err != nil {
+		t.Fatal(err)
+	}
+	z.Close() //nolint:errcheck // into memory
+	if _, err := p.S3.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: new("code")}); err != nil {
+		t.Fatal(err)
+	}
+	in := &s3.PutObjectInput{Bucket: new("code"), Key: new("layer.zip"), Body: &b, ContentLength: new(int64(b.Len()))}
+	if _, err := p.S3.PutObject(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMutatedResources makes a resource of each of CloudFormation's types, and then others in which one thing each is missing or another. None of
 // them costs more than a refusal that says why.
 func TestMutatedResources(t *testing.T) {
@@ -255,6 +277,8 @@ func TestMutatedResources(t *testing.T) {
 			"Service": []any{"autoscaling.amazonaws.com", "ecs-tasks.amazonaws.com"},
 		}}),
 	}
+	s.made["$LATEST"] = "$LATEST"
+	putLayer(t, p)
 	s.met = map[string]bool{
 		"AWS::CloudFormation::Stack":                  true, // its template is a resource of its own
 		"AWS::SecretsManager::SecretTargetAttachment": true, // each is refused

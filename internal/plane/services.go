@@ -20,6 +20,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/ec2"
@@ -38,6 +39,9 @@ import (
 	"github.com/pintle/pintle/internal/events/targets"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/lambda"
+	"github.com/pintle/pintle/internal/lambda/environments"
+	"github.com/pintle/pintle/internal/lambda/pollers"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/s3"
@@ -82,6 +86,7 @@ func (p *Plane) services() []Service {
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
 		{acm.API(p.ACM), nil},
 		{efs.API(p.EFS), nil},
+		{lambda.API(p.Lambda), loops(p.environments.Run, p.Lambda.RunQueue, p.Lambda.Collect, p.runPollers)},
 		{elb.API(p.ELB), loops(p.balancers.Run, p.runBalancer)},
 		{servicediscovery.API(p.CloudMap), nil},
 		{iam.API(p.IAM), nil},
@@ -118,23 +123,27 @@ func (p *Plane) buildServices() {
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
 	p.SNS = sns.New(p.State, sns.Options{
-		Account:  owner,
-		Queues:   p.sqs(),
-		QueueURL: p.queueURL,
-		Client:   p.hookClient(),
-		Endpoint: p.Endpoint(),
-		Vault:    p.vault,
-		Log:      p.log,
+		Account:   owner,
+		Queues:    p.sqs(),
+		Functions: functionsClient{p},
+		QueueURL:  p.queueURL,
+		Client:    p.hookClient(),
+		Endpoint:  p.Endpoint(),
+		Vault:     p.vault,
+		Log:       p.log,
 	})
-	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), Topics: p.sns(), QueueURL: p.queueURL})
+	p.S3 = s3.New(p.objects, s3.Options{
+		Account: owner, Queues: p.sqs(), Topics: p.sns(), Functions: functionsClient{p}, QueueURL: p.queueURL,
+	})
 	p.Logs = logs.New(p.streams, logs.Options{
-		Account:  owner,
-		Outbox:   p.owed(),
-		State:    p.State,
-		Buckets:  p.s3(),
-		Queues:   p.sqs(),
-		QueueURL: p.queueURL,
-		Log:      p.log,
+		Account:   owner,
+		Outbox:    p.owed(),
+		State:     p.State,
+		Buckets:   p.s3(),
+		Queues:    p.sqs(),
+		QueueURL:  p.queueURL,
+		Functions: functionsClient{p},
+		Log:       p.log,
 	})
 	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
 	p.SSM = ssm.New(p.State, ssm.Options{
@@ -153,6 +162,7 @@ func (p *Plane) buildServices() {
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
 	p.buildEvents()
+	p.buildFunctions()
 	p.buildStacks()
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
@@ -198,6 +208,42 @@ func (p *Plane) buildStacks() {
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, opts)
 	p.requests = requests.New(p.State, requests.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
+}
+
+// buildFunctions builds Lambda, and what runs its functions.
+func (p *Plane) buildFunctions() {
+	p.environments = environments.New(p.State, environments.Options{
+		Account: p.account(),
+		ECS:     p.ecs(),
+		Logs:    p.logs(),
+		Code:    func(sha string) ([]byte, error) { return p.zips.Get(sha) },
+		Measure: p.measureFunction,
+		Log:     p.log,
+	})
+	p.Lambda = lambda.New(p.State, lambda.Options{
+		Account:  p.account(),
+		Zips:     p.zips,
+		Buckets:  p.s3(),
+		Queues:   p.sqs(),
+		Sources:  p.sqs(),
+		Topics:   p.sns(),
+		QueueURL: p.queueURL,
+		Runner:   p.environments,
+		Log:      p.log,
+	})
+}
+
+// measureFunction puts a value of a metric of a function's.
+func (p *Plane) measureFunction(function, metric, unit string, value float64) {
+	sample := metrics.Sample{
+		Metric: metrics.NewMetric("AWS/Lambda", metric, metrics.Dimension{Name: "FunctionName", Value: function}),
+		Unit:   unit, At: p.now().Unix(), Set: metrics.One(value),
+	}
+	whole := sample
+	whole.Metric = metrics.NewMetric("AWS/Lambda", metric)
+	if err := p.putMetrics([]metrics.Sample{sample, whole}); err != nil {
+		p.log.Error("cannot keep a function's metric", "function", function, "error", err)
+	}
 }
 
 // buildRegistry builds ECR, and what brings images of other registries into it.
@@ -281,6 +327,7 @@ func (p *Plane) mount() (err error) {
 	p.handler.Handle(sessions.ClientPath, p.sessions)
 	p.handler.Handle(sns.Path, p.SNS)
 	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
+	p.handler.Handle(stacks.CustomPath, http.HandlerFunc(p.answerCustom))
 	p.handler.Handle(registry.Prefix, p.registry(g))
 	pages := console.New(p.State, p.Link, console.Options{
 		Version:     p.options.Version,
@@ -301,6 +348,9 @@ func (p *Plane) mount() (err error) {
 		p.handler.Handle(path, h)
 	}
 	for path, h := range p.balancers.Handlers(p.verifyBalancer) {
+		p.handler.Handle(path, h)
+	}
+	for path, h := range p.environments.Handlers(p.verifyBalancer) {
 		p.handler.Handle(path, h)
 	}
 	if p.front = p.handler; p.verifier == nil {
@@ -418,6 +468,16 @@ func (p *Plane) expire(ctx context.Context) error {
 func (p *Plane) exportLogs(ctx context.Context) error {
 	ctx = call.With(ctx, call.Call{Service: "s3", Identity: call.Identity{Principal: p.account().Root()}})
 	return exports.New(p.State, p.streams, exports.Options{Now: p.now, S3: p.s3()}).Run(ctx)
+}
+
+func (p *Plane) runPollers(ctx context.Context) error {
+	return pollers.Run(ctx, p.State, pollers.Options{
+		Queues:   p.sqs(),
+		QueueURL: p.queueURL,
+		Region:   p.options.Region,
+		Invoke:   p.Lambda.Call,
+		Log:      p.log,
+	})
 }
 
 func (p *Plane) runSweep(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/lambda/zips"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
@@ -51,6 +52,9 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	}
 	p.open = append(p.open, p.objects)
 	p.databases = append(p.databases, p.objects)
+	if p.zips, err = zips.Open(folder("functions")); err != nil {
+		return err
+	}
 	return p.openImages(folder("images"))
 }
 

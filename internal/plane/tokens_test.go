@@ -46,6 +46,7 @@ var badToken = map[string][2]string{
 	"elasticfilesystem":       {"BadRequest", "marker"},
 	"events":                  {"ValidationException", "NextToken"},
 	"iam":                     {"ValidationError", "Marker"},
+	"lambda":                  {"InvalidParameterValueException", "Marker"},
 	"logs":                    {"InvalidParameterException", "nextToken"},
 	"monitoring":              {"InvalidNextToken", ""},
 	"s3":                      {"InvalidArgument", "continuation token"},

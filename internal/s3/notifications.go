@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
@@ -25,17 +27,25 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// configuration is whom a bucket notifies of what: a queue or a topic. S3's two types differ only in the name of the ARN, and this one has
+// configuration is whom a bucket notifies of what: a queue, a topic or a function. S3's two types differ only in the name of the ARN, and this one has
 // that of queues, in which settings are stored.
 type configuration types.QueueConfiguration
 
 // isTopic reports whether the configuration is for a topic.
 func (c configuration) isTopic() bool { return strings.Contains(aws.ToString(c.QueueArn), ":sns:") }
 
+// isFunction reports whether the configuration is for a function.
+func (c configuration) isFunction() bool {
+	return strings.Contains(aws.ToString(c.QueueArn), ":lambda:")
+}
+
 // kind returns the name of the ARN in requests.
 func (c configuration) kind() string {
-	if c.isTopic() {
+	switch {
+	case c.isTopic():
 		return "Topic"
+	case c.isFunction():
+		return "CloudFunction"
 	}
 	return "Queue"
 }
@@ -47,6 +57,9 @@ func configurationsOf(c *types.NotificationConfiguration) (all []configuration) 
 	}
 	for _, t := range c.TopicConfigurations {
 		all = append(all, configuration{Events: t.Events, QueueArn: t.TopicArn, Filter: t.Filter, Id: t.Id})
+	}
+	for _, f := range c.LambdaFunctionConfigurations {
+		all = append(all, configuration{Events: f.Events, QueueArn: f.LambdaFunctionArn, Filter: f.Filter, Id: f.Id})
 	}
 	return all
 }
@@ -65,8 +78,7 @@ func (s *Service) PutBucketNotificationConfiguration(
 		return nil, err
 	}
 	err = refuseUnsupported(
-		unsupported{"CloudFunctionConfiguration: notifications go to SQS and SNS alone", len(c.LambdaFunctionConfigurations) > 0},
-		unsupported{"EventBridgeConfiguration: notifications go to SQS and SNS alone", c.EventBridgeConfiguration != nil},
+		unsupported{"EventBridgeConfiguration: notifications go to SQS, SNS and Lambda alone", c.EventBridgeConfiguration != nil},
 	)
 	if err != nil {
 		return nil, err
@@ -117,7 +129,10 @@ func (s *Service) GetBucketNotificationConfiguration(
 	}
 	out := &s3.GetBucketNotificationConfigurationOutput{}
 	for _, c := range all {
-		if c.isTopic() {
+		if c.isFunction() {
+			one := types.LambdaFunctionConfiguration{Events: c.Events, LambdaFunctionArn: c.QueueArn, Filter: c.Filter, Id: c.Id}
+			out.LambdaFunctionConfigurations = append(out.LambdaFunctionConfigurations, one)
+		} else if c.isTopic() {
 			one := types.TopicConfiguration{Events: c.Events, TopicArn: c.QueueArn, Filter: c.Filter, Id: c.Id}
 			out.TopicConfigurations = append(out.TopicConfigurations, one)
 		} else {
@@ -129,6 +144,8 @@ func (s *Service) GetBucketNotificationConfiguration(
 
 var topicArn = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
 
+var functionArn = regexp.MustCompile(`^arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+(:[A-Za-z0-9$_-]+)?$`)
+
 var queueArn = regexp.MustCompile(`^arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
 
 // maxConfigurations is the most notification configurations that a bucket may have.
@@ -139,6 +156,11 @@ func checkARNs(c *types.NotificationConfiguration) error {
 	for _, q := range c.QueueConfigurations {
 		if !queueArn.MatchString(aws.ToString(q.QueueArn)) {
 			return invalidArgument("Queue", aws.ToString(q.QueueArn), "The ARN could not be parsed")
+		}
+	}
+	for _, f := range c.LambdaFunctionConfigurations {
+		if !functionArn.MatchString(aws.ToString(f.LambdaFunctionArn)) {
+			return invalidArgument("CloudFunction", aws.ToString(f.LambdaFunctionArn), "The ARN could not be parsed")
 		}
 	}
 	for _, t := range c.TopicConfigurations {
@@ -305,6 +327,10 @@ func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queue
 // sendTest sends a test message to one destination.
 func (s *Service) sendTest(ctx context.Context, c configuration, message string) (err error) {
 	switch {
+	case c.isFunction() && s.opts.Functions == nil:
+		return fmt.Errorf("there is no Lambda")
+	case c.isFunction(): // a function isn't run with a test message
+		_, err = s.opts.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: c.QueueArn, InvocationType: lambdatypes.InvocationTypeDryRun})
 	case c.isTopic() && s.opts.Topics == nil:
 		return fmt.Errorf("there is no SNS")
 	case c.isTopic():

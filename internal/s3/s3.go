@@ -12,6 +12,7 @@ import (
 	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -26,6 +27,11 @@ type Topics interface {
 	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
 }
 
+// Functions is the part of Lambda that notifications need.
+type Functions interface {
+	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
+}
+
 // Queues is the part of SQS that notifications need.
 type Queues interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
@@ -38,6 +44,8 @@ type Options struct {
 	Queues Queues
 	// Topics receives it as Queues does.
 	Topics Topics
+	// Functions says whether a function is there that is to be told. If it is nil, every function is refused.
+	Functions Functions
 	// QueueURL returns the URL of the queue with this ARN.
 	QueueURL func(arn string) string
 }

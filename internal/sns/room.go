@@ -51,7 +51,7 @@ var errNoRoom = errors.New("too many bytes of messages wait for the listener alr
 // message is lost, because there is none.
 func (s *Service) oweWithin(tx *state.Tx, p *state.Publication, sub *state.Subscription) bool {
 	waiting := s.store.Undelivered.BySubscription[sub.ARN]
-	if sub.Protocol == "sqs" || waiting+p.Size() <= s.opts.Room.Subscription {
+	if isOurs(sub.Protocol) || waiting+p.Size() <= s.opts.Room.Subscription {
 		s.owe(tx, p, sub)
 		return true
 	}

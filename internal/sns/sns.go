@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account"
@@ -23,16 +24,22 @@ type Queues interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
+// Functions is where messages to functions go: Lambda.
+type Functions interface {
+	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
+}
+
 // Options are the account of the service, and what it delivers with.
 type Options struct {
 	account.Account
-	Queues   Queues
-	QueueURL func(arn string) string // returns a queue's URL
-	Client   *http.Client            // posts to subscribers' URLs
-	Endpoint string                  // the start of the URLs in messages: of the certificate, to confirm and to unsubscribe
-	Vault    *vault.Vault            // encrypts the key that signs messages
-	Room     Room                    // for messages on their way; the zero Room is the usual one
-	Log      *slog.Logger            // told of messages that are lost
+	Queues    Queues
+	Functions Functions
+	QueueURL  func(arn string) string // returns a queue's URL
+	Client    *http.Client            // posts to subscribers' URLs
+	Endpoint  string                  // the start of the URLs in messages: of the certificate, to confirm and to unsubscribe
+	Vault     *vault.Vault            // encrypts the key that signs messages
+	Room      Room                    // for messages on their way; the zero Room is the usual one
+	Log       *slog.Logger            // told of messages that are lost
 }
 
 // Service is Amazon SNS for one account in one region.

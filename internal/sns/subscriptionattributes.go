@@ -67,7 +67,7 @@ func (s *Service) setSubscriptionAttribute(sub *state.Subscription, name, value 
 		}
 		err = checkFilter(filterpolicy.Scope(value), sub.Attributes["FilterPolicy"])
 	case "DeliveryPolicy":
-		if sub.Protocol == "sqs" && value != "" {
+		if isOurs(sub.Protocol) && value != "" {
 			return invalid("DeliveryPolicy: it is for http and https alone")
 		}
 		_, err = parseSubscriptionDelivery(value)

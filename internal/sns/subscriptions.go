@@ -26,10 +26,13 @@ var protocols = map[string]bool{
 	"firehose":    false,
 	"http":        true,
 	"https":       true,
-	"lambda":      false,
+	"lambda":      true,
 	"sms":         false,
 	"sqs":         true,
 }
+
+// isOurs reports whether a protocol's endpoints are the account's own queues and functions. They needn't be confirmed, and don't hang.
+func isOurs(protocol string) bool { return protocol == "sqs" || protocol == "lambda" }
 
 // maxSubscriptions is the most subscriptions of a FIFO topic, and maxPolicies the most with filter policies of any topic:
 // https://docs.aws.amazon.com/general/latest/gr/sns.html
@@ -93,7 +96,7 @@ func (s *Service) newSubscription(ctx context.Context, in *sns.SubscribeInput) (
 		Principal:  call.From(ctx).Principal,
 		Attributes: map[string]string{},
 	}
-	if sub.Protocol == "sqs" {
+	if isOurs(sub.Protocol) {
 		sub.Authenticated = true
 	} else {
 		now := s.now()
@@ -128,7 +131,7 @@ func (s *Service) checkEndpoint(in *sns.SubscribeInput) error {
 	case !known:
 		return invalid("Amazon SNS does not support this protocol string: %s", protocol)
 	case !served:
-		return unsupported("Protocol", "Pintle delivers to sqs, http and https, not by %s", protocol)
+		return unsupported("Protocol", "Pintle delivers to sqs, lambda, http and https, not by %s", protocol)
 	}
 	endpoint := valueOf(in.Endpoint)
 	if len(endpoint) > maxEndpoint {
@@ -140,6 +143,12 @@ func (s *Service) checkEndpoint(in *sns.SubscribeInput) error {
 		}
 		if _, ours := s.opts.ResourceOf("sqs", "", endpoint); !ours {
 			return unsupported("Endpoint", "Pintle delivers to queues of account %s in %s alone", s.opts.ID, s.opts.Region)
+		}
+		return nil
+	}
+	if protocol == "lambda" {
+		if _, ours := s.opts.ResourceOf("lambda", "function:", endpoint); !ours {
+			return invalid("Lambda endpoint ARN")
 		}
 		return nil
 	}
@@ -346,7 +355,7 @@ func (s *Service) owe(tx *state.Tx, p *state.Publication, sub *state.Subscriptio
 		Debt: delivery.Debt{
 			Destination: sub.ARN,
 			Until:       now.Add(patience),
-			Remote:      sub.Protocol != "sqs",
+			Remote:      !isOurs(sub.Protocol),
 		},
 		Publication: p.ID,
 		Size:        p.Size(),

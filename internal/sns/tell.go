@@ -3,6 +3,7 @@ package sns
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -43,6 +46,11 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 	}
 	if sub.Protocol == "sqs" {
 		err := s.send(ctx, t, sub, p, sub.Endpoint)
+		over := isLasting(err) || !s.now().Before(d.Until)
+		return s.outcome(ctx, letter{t, sub, p}, err, ofQueues(d.Tries), over)
+	}
+	if sub.Protocol == "lambda" {
+		err := s.invoke(ctx, t, sub, p)
 		over := isLasting(err) || !s.now().Before(d.Until)
 		return s.outcome(ctx, letter{t, sub, p}, err, ofQueues(d.Tries), over)
 	}
@@ -158,6 +166,30 @@ func (s *Service) send(ctx context.Context, t *state.Topic, sub *state.Subscript
 		in.MessageBody = &body
 	}
 	_, err := s.opts.Queues.SendMessage(ctx, in)
+	return err
+}
+
+// invoke has a function run with a message, which lies in it as Lambda has it: two names are spelled otherwise than in the envelope.
+// https://docs.aws.amazon.com/lambda/latest/dg/with-sns.html
+func (s *Service) invoke(ctx context.Context, t *state.Topic, sub *state.Subscription, p *state.Publication) error {
+	body, err := s.envelope(ctx, t, sub, p)
+	if err != nil {
+		return err
+	}
+	message := map[string]any{"Subject": nil, "MessageAttributes": map[string]any{}}
+	if err := json.Unmarshal([]byte(body), &message); err != nil {
+		return err
+	}
+	for was, is := range map[string]string{"SigningCertURL": "SigningCertUrl", "UnsubscribeURL": "UnsubscribeUrl"} {
+		message[is] = message[was]
+		delete(message, was)
+	}
+	event := encode(map[string]any{"Records": []any{map[string]any{
+		"EventSource": "aws:sns", "EventVersion": "1.0", "EventSubscriptionArn": sub.ARN, "Sns": message,
+	}}})
+	_, err = s.opts.Functions.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &sub.Endpoint, InvocationType: lambdatypes.InvocationTypeEvent, Payload: []byte(event),
+	})
 	return err
 }
 

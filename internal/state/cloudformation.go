@@ -210,6 +210,23 @@ type RollingUpdate struct {
 // Key returns the stack's ID, the name and the token.
 func (r *StackResource) Key() string { return r.Stack + " " + r.Name + " " + r.Token }
 
+// CustomRequest is what the function of a custom resource was asked last, and its answer.
+type CustomRequest struct {
+	Resource string // the key of the resource's row
+	ID       string
+	Digest   string // of what was asked
+	At       time.Time
+	Answer   []byte `json:",omitempty"` // as JSON, encrypted
+}
+
+// CustomRequestWith returns the request with an id, or nil.
+func (v *View) CustomRequestWith(id string) *CustomRequest {
+	for r := range v.CustomRequests.By(customRequestsByID, id) {
+		return r
+	}
+	return nil
+}
+
 // StackEvent is an event of a stack.
 type StackEvent struct {
 	types.StackEvent
@@ -391,9 +408,19 @@ func withStack[R any](of func(R) (key, stack string)) store.Lifetime[R] {
 	}
 }
 
+var (
+	customRequestsByID = Index[*CustomRequest]{Name: "id", Value: func(r *CustomRequest) string { return r.ID }}
+	customRequests     = &store.Definition[*CustomRequest]{
+		Name:    "customrequests",
+		Key:     func(r *CustomRequest) string { return r.Resource },
+		Indexes: []Index[*CustomRequest]{customRequestsByID},
+	}
+)
+
 // stackTables are the tables of CloudFormation and Cloud Control.
 type stackTables struct {
 	ChangeSets       Table[*ChangeSet]
+	CustomRequests   Table[*CustomRequest]
 	DriftDetections  Table[*DriftDetection]
 	ResourceDrifts   Table[*ResourceDrift]
 	ResourceRequests Table[*ResourceRequest]
@@ -406,6 +433,7 @@ type stackTables struct {
 func newStackTables(v *store.View) stackTables {
 	return stackTables{
 		ChangeSets:       changeSets.In(v),
+		CustomRequests:   customRequests.In(v),
 		DriftDetections:  driftDetections.In(v),
 		ResourceDrifts:   resourceDrifts.In(v),
 		ResourceRequests: resourceRequests.In(v),

@@ -13,6 +13,7 @@ type View struct {
 	discoveryTables
 	eventTables
 	fileSystemTables
+	functionTables
 	imageTables
 	loadBalancerTables
 	networkTables
@@ -80,6 +81,7 @@ func newView(v *store.View) *View {
 		discoveryTables:    newDiscoveryTables(v),
 		eventTables:        newEventTables(v),
 		fileSystemTables:   newFileSystemTables(v),
+		functionTables:     newFunctionTables(v),
 		imageTables:        newImageTables(v),
 		loadBalancerTables: newLoadBalancerTables(v),
 		networkTables:      newNetworkTables(v),
@@ -150,6 +152,7 @@ var schema = store.NewSchema(
 	mountTargets,
 	clusters,
 	containerInstances,
+	customRequests,
 	dashboards,
 	defaultNetworks,
 	deliveries,
@@ -160,7 +163,13 @@ var schema = store.NewSchema(
 	egressOnlyInternetGateways,
 	eventBuses,
 	eventRules,
+	eventSources,
 	exportTasks,
+	functionAliases,
+	functionEnvironments,
+	functionInvokeConfigs,
+	functions,
+	functionVersions,
 	groupActions,
 	groupActivities,
 	groupPolicies,
@@ -172,10 +181,12 @@ var schema = store.NewSchema(
 	imageTags,
 	instances,
 	internetGateways,
+	invocations,
 	joinTokens,
 	keyPairs,
 	launchConfigurations,
 	launchTemplates,
+	layerVersions,
 	listenerRules,
 	listeners,
 	loadBalancers,

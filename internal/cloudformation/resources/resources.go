@@ -92,6 +92,12 @@ type Step struct {
 	HandleURL func() string
 	// Others returns the stack's other resources of a type. It's nil where there is no stack.
 	Others func(name string) []Other
+	// Ask asks the function of a custom resource, and returns its answer, or ErrPending while there is none.
+	Ask func(ctx context.Context, q Question) (*Answer, error)
+	// Answered returns its last answer, or nil.
+	Answered func() (*Answer, error)
+	// Moved notes that another resource stands for this one from now on.
+	Moved func(id string)
 	// Heard returns the signals for a wait condition whose handle has a URL, in the order in which they came.
 	Heard func(handle string) ([]state.WaitSignal, error)
 }
@@ -188,7 +194,12 @@ func declared[P any](k *kind[P]) *resource {
 }
 
 // Lookup returns the type with a name, or nil.
-func Lookup(name string) Type { return known[name] }
+func Lookup(name string) Type {
+	if IsCustom(name) {
+		return &custom{customKind, name}
+	}
+	return known[name]
+}
 
 // Names lists all types.
 func Names() []string { return slices.Sorted(maps.Keys(known)) }
@@ -247,7 +258,7 @@ func (k *resource) Attributes() []string { return k.attributes }
 func AttributeOf(t Type, name string) string {
 	family, _, _ := strings.Cut(name, ".")
 	for _, a := range t.Attributes() {
-		if a == name || a == family+".*" {
+		if a == name || a == family+".*" || a == "*" {
 			return a
 		}
 	}

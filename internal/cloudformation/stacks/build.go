@@ -159,6 +159,7 @@ type construction struct {
 	properties map[string]any       // as they are to be
 	shown      string
 	kept       map[string]string // the attributes of the resource just created that aren't to be shown
+	moved      string            // the physical ID of the resource that a change has put in the place of this one; "" if none is
 	since      time.Time         // when an earlier process began to make it
 }
 
@@ -258,6 +259,7 @@ func (c *construction) step(row *state.StackResource) resources.Step {
 	s := c.stepOf(c.stack, row)
 	c.kept = map[string]string{}
 	s.Keep = func(attribute, secret string) { c.kept[attribute] = secret }
+	s.Moved = func(id string) { c.moved = id }
 	if s.Since = c.since; s.Since.IsZero() {
 		return s
 	}
@@ -285,6 +287,10 @@ func (l *Loop) stepOf(s *state.Stack, row *state.StackResource) resources.Step {
 
 		HandleURL: func() string { return l.handleURL(row) },
 		Heard:     func(handle string) ([]state.WaitSignal, error) { return l.heard(row, handle) },
+		Ask: func(ctx context.Context, q resources.Question) (*resources.Answer, error) {
+			return l.ask(ctx, s.Operation, row, q)
+		},
+		Answered: func() (*resources.Answer, error) { return l.answered(row) },
 	}
 	if src := goal(s); src != nil {
 		step.Capabilities = src.Capabilities
@@ -341,13 +347,32 @@ func (c *construction) act(ctx context.Context) error {
 			return err
 		}
 	}
-	c.row = &row
+	former := c.row
+	if c.row = &row; c.moved != "" {
+		row.PhysicalID, row.Token = c.moved, state.NewID()
+	}
 	return c.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
+		if c.moved != "" {
+			supersede(tx, former, &row)
+		}
 		tx.StackResources.Put(&row)
 		if made {
 			event(tx, s, &row, "Resource creation Initiated", c.shown)
 		}
 	})
+}
+
+// supersede has a resource deleted whose function says that another one stands for it now. What it told of that is the other one's.
+func supersede(tx *state.Tx, former, by *state.StackResource) {
+	old := *former
+	old.Superseded, old.Next = true, nil
+	tx.StackResources.Put(&old)
+	if asked := tx.CustomRequests.Get(former.Key()); asked != nil {
+		moved := *asked
+		moved.Resource = by.Key()
+		tx.CustomRequests.Delete(former.Key())
+		tx.CustomRequests.Put(&moved)
+	}
 }
 
 // make creates the resource. One that an earlier process made before it was killed is found again.
@@ -375,7 +400,7 @@ func (c *construction) modify(ctx context.Context, next map[string]any) error {
 	}
 	s := c.step(c.row)
 	err = c.kind.Update(ctx, s, c.row.PhysicalID, before, next)
-	if err != nil && isBack(c.stack) { // what the failed update asked for may be nothing that a call can take back
+	if err != nil && isBack(c.stack) && !errors.Is(err, resources.ErrPending) { // what the failed update asked for may be nothing that a call can take back
 		return c.kind.Update(ctx, s, c.row.PhysicalID, next, next)
 	}
 	return err

@@ -125,6 +125,13 @@ func (l *Loop) delete(ctx context.Context, s *state.Stack, row *state.StackResou
 	}
 	step := l.stepOf(s, row)
 	step.Since = row.At
+	if id, asked := l.failedID(row); row.PhysicalID == "" && asked && resources.IsCustom(row.Type) {
+		row.PhysicalID = id
+		row.Properties = row.Next
+	}
+	if row.PhysicalID == "" && resources.IsCustom(row.Type) {
+		return nil // its function was never asked
+	}
 	if row.PhysicalID == "" {
 		next, err := l.unseal(row.Stack, row.Name, row.Next)
 		if err != nil {
@@ -148,6 +155,9 @@ func (l *Loop) struck(ctx context.Context, row *state.StackResource, status type
 	row.Status, row.At = status, l.opts.Account.Now()
 	row.Properties, row.Next, row.Attributes, row.Secrets, row.Signals, row.Heard = nil, nil, nil, nil, nil, nil
 	return l.note(ctx, row.Stack, func(tx *state.Tx, s *state.Stack) {
+		if tx.CustomRequests.Get(row.Key()) != nil {
+			tx.CustomRequests.Delete(row.Key())
+		}
 		if row.PhysicalID != "" {
 			event(tx, s, row, "", "")
 		}

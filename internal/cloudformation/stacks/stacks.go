@@ -11,6 +11,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
@@ -37,10 +38,11 @@ type Options struct {
 type Loop struct {
 	rows *state.Store
 	opts Options
+	sent sync.Map // the ids of the requests of custom resources that this process has sent
 }
 
 // New returns a loop.
-func New(rows *state.Store, opts Options) *Loop { return &Loop{rows, opts} }
+func New(rows *state.Store, opts Options) *Loop { return &Loop{rows: rows, opts: opts} }
 
 // busy is the value of the index of stacks with an operation under way.
 const busy = "busy"

@@ -203,7 +203,7 @@ var ordinary = []string{
 	"com.amazonaws.ecs.capability.logging-driver.none", "com.amazonaws.ecs.capability.privileged-container",
 	"com.amazonaws.ecs.capability.task-iam-role", "com.amazonaws.ecs.capability.task-iam-role-network-host",
 	"ecs.capability.container-health-check", "ecs.capability.container-ordering", "ecs.capability.container-restart-policy",
-	"ecs.capability.docker-plugin.local", "ecs.capability.execution-role-awslogs", "ecs.capability.pid-ipc-namespace-sharing",
+	"ecs.capability.docker-plugin.local", "ecs.capability.docker-plugin.pintle-lambda", "ecs.capability.execution-role-awslogs", "ecs.capability.pid-ipc-namespace-sharing",
 	"ecs.capability.task-eni", "ecs.cpu-architecture", "ecs.os-type",
 }
 

@@ -34,6 +34,7 @@ var readers = map[string]struct {
 	"ChangeSetARN":       {"ChangeSetName", changeSetARN},
 	"CopySource":         {"CopySource", func(v string) string { source, _ := copySource(v); return source }},
 	"CopySourceVersion":  {"CopySource", func(v string) string { _, version := copySource(v); return version }},
+	"FunctionName":       {"FunctionName", functionName},
 	"QueueUrl":           {"QueueUrl", queueName},
 	"StackName":          {"StackName", stackName},
 	"SubscriptionTopic":  {"SubscriptionArn", TopicOf},
@@ -49,6 +50,14 @@ var readers = map[string]struct {
 func TopicOf(value string) string {
 	if topic := value[:max(strings.LastIndexByte(value, ':'), 0)]; isARN(topic) {
 		return topic
+	}
+	return value
+}
+
+// functionName returns the name in a part of a function's ARN, such as 123456789012:function:name. An ARN stays what it is.
+func functionName(value string) string {
+	if before, name, isPart := strings.Cut(value, "function:"); isPart && !strings.HasPrefix(before, "arn:") {
+		return name
 	}
 	return value
 }

@@ -42,6 +42,8 @@ type Options struct {
 	Registry func(ctx context.Context, role *acs.IAMRoleCredentials, from acs.ECRAuthData) (*runtime.RegistryAuth, error)
 	// DataSets brings what lies in S3 to this machine; nil if the node can't.
 	DataSets DataSets
+	// Functions runs functions of AWS Lambda; nil if the node can't.
+	Functions Functions
 	// FileSystems mounts directories of shared file systems; nil if the node can't.
 	FileSystems FileSystems
 	// BlockVolumes makes volumes of a fixed size; nil if the node can't.

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,8 +66,13 @@ func (t *task) logSource(c *acs.Container) *LogSource {
 		return nil
 	}
 	_, id := t.container(c.Name)
+	options := config.Config
+	if stream := c.Environment[acs.FunctionStream]; stream != "" && slices.ContainsFunc(t.rec.Task.Volumes, isFunction) {
+		options = maps.Clone(options)
+		options["awslogs-stream"] = stream
+	}
 	return &LogSource{
-		Driver: config.Type, Options: config.Config, TaskArn: t.arn(),
+		Driver: config.Type, Options: options, TaskArn: t.arn(),
 		Container: c.Name, ID: id, Output: t.engine.opts.Runtime, Socket: filepath.Join(t.routerSocket(), "fluent.sock"),
 	}
 }

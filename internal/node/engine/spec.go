@@ -62,6 +62,9 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	if t.engine.opts.Hosts != nil && hasNetwork(s) {
 		s.ExtraHosts = append(t.engine.opts.Hosts(&t.rec.Task), s.ExtraHosts...)
 	}
+	if err == nil && t.engine.opts.Functions != nil {
+		err = t.engine.opts.Functions.Shape(s, &t.rec.Task)
+	}
 	return s, ports, err
 }
 
@@ -212,6 +215,10 @@ func (t *task) mount(container string, m acs.MountPoint) (runtime.Mount, error) 
 		}
 		if v.Host != nil && v.Host.SourcePath != "" {
 			out.Source = v.Host.SourcePath
+			return out, nil
+		}
+		if isFunction(v) {
+			out.Source, out.ReadOnly = t.engine.opts.Functions.Path(v), true
 			return out, nil
 		}
 		if isDataSet(v) {

@@ -12,6 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/blockvolume"
 	"github.com/pintle/pintle/internal/node/filesystem"
+	"github.com/pintle/pintle/internal/node/runtime"
 )
 
 // FileSystems mounts directories of shared file systems on this machine. Names are of the form task/volume/container.
@@ -36,6 +37,30 @@ type BlockVolumes interface {
 	Names() ([]string, error)
 	// Release takes a task's volumes from it, and deletes those that aren't to be kept.
 	Release(task string) error
+}
+
+// Functions runs functions of AWS Lambda, whose code volumes of Lambda's driver show.
+type Functions interface {
+	// Prepare lays down what a volume shows. What's there is left as it is.
+	Prepare(ctx context.Context, taskArn string, v acs.Volume) error
+	// Path returns where that is.
+	Path(v acs.Volume) string
+	// Shape makes a task's container what runs the function here.
+	Shape(spec *runtime.Spec, task *acs.Task) error
+	// Release forgets a task.
+	Release(task string)
+}
+
+// isFunction reports whether a volume is a function's.
+func isFunction(v acs.Volume) bool {
+	return v.DockerVolumeConfiguration != nil && v.DockerVolumeConfiguration.Driver == acs.FunctionDriver
+}
+
+func (t *task) prepareFunction(ctx context.Context, v acs.Volume) error {
+	if t.engine.opts.Functions == nil {
+		return fmt.Errorf("this node has no volumes of the driver %s: it doesn't run functions", acs.FunctionDriver)
+	}
+	return t.engine.opts.Functions.Prepare(ctx, t.arn(), v)
 }
 
 // prepare has the task's volumes that don't come with a container brought to this machine while its images are pulled, and its containers
@@ -64,6 +89,8 @@ func (t *task) prepareVolume(ctx context.Context, v acs.Volume) error {
 	switch {
 	case isDataSet(v):
 		return t.provide(ctx, v)
+	case isFunction(v):
+		return t.prepareFunction(ctx, v)
 	case v.EFSVolumeConfiguration != nil:
 		return t.mountFileSystem(v)
 	case v.EBSVolume != nil:
@@ -74,7 +101,7 @@ func (t *task) prepareVolume(ctx context.Context, v acs.Volume) error {
 
 // isPrepared reports whether a volume is brought to this machine before the containers that have it.
 func isPrepared(v acs.Volume) bool {
-	return isDataSet(v) || v.EFSVolumeConfiguration != nil || v.EBSVolume != nil
+	return isDataSet(v) || isFunction(v) || v.EFSVolumeConfiguration != nil || v.EBSVolume != nil
 }
 
 // blockVolume names a volume of a fixed size.
@@ -175,6 +202,9 @@ func (t *task) releaseVolumes() { t.engine.releaseVolumes(t.id()) }
 
 func (e *Engine) releaseVolumes(task string) {
 	var err error
+	if e.opts.Functions != nil {
+		e.opts.Functions.Release(task)
+	}
 	if e.opts.DataSets != nil {
 		err = e.opts.DataSets.Remove(task)
 	}

@@ -49,7 +49,9 @@ type Options struct {
 	Instance func() string // the container instance's ARN
 	// Metadata is the instance metadata service for containers that share the machine's network, or nil if it has none of Pintle's.
 	Metadata http.Handler
-	Log      *slog.Logger
+	// Functions returns the Lambda Runtime API for the task that alone is served, if it's a function's environment; nil if the node has none.
+	Functions func(taskArn string) http.Handler
+	Log       *slog.Logger
 }
 
 // Server is the endpoint, an http.Handler.
@@ -90,6 +92,9 @@ func newServer(o Options, only string) *Server {
 	}
 	s.mux.HandleFunc("GET /v2/credentials/{id}", s.credentials)
 	s.mux.HandleFunc("/imds/{token}/", s.instance)
+	if o.Functions != nil && only != "" {
+		s.mux.Handle("/2018-06-01/", o.Functions(only))
+	}
 	const protection = "/api/{token}/task-protection/v1/state"
 	s.mux.HandleFunc("GET "+protection, s.getProtection)
 	s.mux.HandleFunc("PUT "+protection, s.putProtection)

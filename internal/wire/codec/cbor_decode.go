@@ -225,7 +225,7 @@ func cborScalar(sh *Shape, read any, v reflect.Value) error {
 		t, ok := read.(time.Time)
 		*v.Addr().Interface().(*time.Time) = t.Round(time.Millisecond).UTC()
 		return expect(ok && !t.IsZero() && t.Unix() >= -maxSeconds && t.Unix() <= maxSeconds, "a timestamp: tag 1 with seconds since 1970")
-	case kindBlob:
+	case KindBlob:
 		b, ok := read.([]byte)
 		v.SetBytes(b)
 		return expect(ok, "bytes")

@@ -74,7 +74,7 @@ func (e *cborEncoder) value(sh *Shape, p unsafe.Pointer) {
 		e.float(sh.float(p))
 	case KindTime:
 		e.time(*(*time.Time)(p))
-	case kindBlob:
+	case KindBlob:
 		blob := *(*[]byte)(p)
 		e.head(cborBytes, uint64(len(blob)))
 		e.b = append(e.b, blob...)

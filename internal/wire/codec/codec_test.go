@@ -325,7 +325,7 @@ func draw(t *rapid.T, sh *Shape, v reflect.Value, depth int) {
 	case KindTime:
 		ms := rapid.Int64Range(-maxSeconds*1000, maxSeconds*1000).Draw(t, "time")
 		v.Set(reflect.ValueOf(time.UnixMilli(ms).UTC()))
-	case kindBlob:
+	case KindBlob:
 		v.SetBytes(rapid.SliceOf(rapid.Byte()).Draw(t, "blob"))
 	case KindPointer:
 		v.Set(reflect.New(sh.Elem.Type))

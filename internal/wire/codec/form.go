@@ -216,7 +216,7 @@ func formScalar(sh *Shape, s string, v reflect.Value) error {
 		t, err := time.Parse(time.RFC3339, s)
 		*v.Addr().Interface().(*time.Time) = t.UTC()
 		return wrongValue("a timestamp as 2006-01-02T15:04:05Z", err)
-	case kindBlob:
+	case KindBlob:
 		b, err := base64.StdEncoding.DecodeString(s)
 		v.SetBytes(b)
 		return wrongValue("base64", err)

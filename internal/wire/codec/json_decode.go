@@ -342,7 +342,7 @@ func (d *jsonDecoder) scalar(sh *Shape, v reflect.Value) error {
 		return d.float(t, v)
 	case KindTime:
 		return d.time(t, v)
-	case kindBlob:
+	case KindBlob:
 		return d.blob(t, v)
 	}
 	return d.mismatch("a %s cannot be read.", sh.Type)

@@ -36,7 +36,7 @@ func (e *jsonEncoder) value(sh *Shape, p unsafe.Pointer) {
 		e.float(sh.float(p))
 	case KindTime:
 		e.time(*(*time.Time)(p))
-	case kindBlob:
+	case KindBlob:
 		e.b = append(e.b, '"')
 		e.b = base64.StdEncoding.AppendEncode(e.b, *(*[]byte)(p))
 		e.b = append(e.b, '"')

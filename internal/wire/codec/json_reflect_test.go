@@ -90,7 +90,7 @@ func (f filler) fill(sh *Shape, v reflect.Value, depth int) {
 		v.SetFloat(pick[float64](f, 0, 1, -2.5, 1e300, math.NaN(), math.Inf(1), math.Inf(-1)))
 	case KindTime:
 		v.Set(reflect.ValueOf(pick(f, time.Time{}, time.UnixMilli(1700000000123), time.UnixMilli(-1))))
-	case kindBlob:
+	case KindBlob:
 		v.SetBytes(pick(f, nil, []byte{}, []byte("blob")))
 	case kindDocument:
 		v.Set(reflect.ValueOf(f.newDocument(map[string]any{"a": pick[any](f, 1, "b", []string{"c"})})))
@@ -154,7 +154,7 @@ func (e *byReflection) value(sh *Shape, v reflect.Value) {
 		e.float(v.Float(), sh.Type.Bits())
 	case KindTime:
 		e.time(v.Interface().(time.Time))
-	case kindBlob:
+	case KindBlob:
 		e.b = append(e.b, '"')
 		e.b = base64.StdEncoding.AppendEncode(e.b, v.Bytes())
 		e.b = append(e.b, '"')

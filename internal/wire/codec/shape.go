@@ -44,7 +44,7 @@ const (
 	KindInt
 	kindFloat
 	KindTime
-	kindBlob
+	KindBlob
 	KindPointer
 	KindList
 	kindMap
@@ -152,7 +152,7 @@ func (s *Shapes) make(t reflect.Type) *Shape {
 
 func (s *Shapes) makeSlice(sh *Shape) {
 	if sh.Type.Elem().Kind() == reflect.Uint8 {
-		sh.Kind = kindBlob
+		sh.Kind = KindBlob
 		return
 	}
 	sh.Kind = KindList

@@ -71,7 +71,7 @@ func (e *XML) Value(sh *Shape, p unsafe.Pointer) {
 		e.float(sh.float(p))
 	case KindTime:
 		e.time(*(*time.Time)(p))
-	case kindBlob:
+	case KindBlob:
 		e.B = base64.StdEncoding.AppendEncode(e.B, *(*[]byte)(p))
 	case KindPointer:
 		if held := *(*unsafe.Pointer)(p); held != nil {

@@ -50,6 +50,7 @@ var services = []service{
 	{pkg: "secretsmanager", folder: "secretsmanager", constraints: "secretsmanager"},
 	{pkg: "ecr", folder: "ecr", constraints: "ecr"},
 	{pkg: "efs", folder: "efs", constraints: "efs", tables: restAndStatuses},
+	{pkg: "lambda", folder: "lambda", constraints: "lambda", tables: restAndStatuses},
 	{pkg: "acm", folder: "acm", constraints: "acm"},
 	{pkg: "elasticloadbalancingv2", folder: "elb", constraints: "elbv2", tables: statuses},
 	{pkg: "s3", folder: "s3", tables: restPlaces},

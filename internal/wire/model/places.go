@@ -26,6 +26,7 @@ const (
 	InHeader                 // a header
 	InHeaders                // all headers with a prefix
 	InAttribute              // an attribute of the element that the struct is
+	InStatus                 // the HTTP status of an answer
 )
 
 // FormName is a member's name in Query, where lists and maps are flattened: Name.1, or Name.1.Key and Name.1.Value.

@@ -179,6 +179,10 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 	if err != nil {
 		return err
 	}
+	if m.Shape.Kind == codec.KindBlob {
+		field.SetBytes(body)
+		return nil
+	}
 	if !utf8.Valid(body) {
 		return refusal.New("InvalidRequest", "The request's body is not UTF-8.")
 	}
@@ -189,12 +193,17 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 func (q *request) encode(out reflect.Value) error {
 	var payload *codec.Member
 	h := q.w.Header()
+	status := q.route.Status
 	for i := range q.op.Out.Members {
 		m := &q.op.Out.Members[i]
 		field := out.Field(m.Index)
 		switch m.Place.In {
 		case model.InPayload:
 			payload = m
+		case model.InStatus:
+			if own := int(field.Int()); own != 0 {
+				status = own
+			}
 		case model.InHeaders:
 			for _, key := range codec.SortedKeys(field) {
 				h[m.Place.Name+key.String()] = []string{encodeWord(field.MapIndex(key).String())} // not canonical: clients take the name from it
@@ -205,7 +214,6 @@ func (q *request) encode(out reflect.Value) error {
 			}
 		}
 	}
-	status := q.route.Status
 	if h.Get("Content-Range") != "" {
 		status = http.StatusPartialContent
 	}
@@ -226,6 +234,11 @@ func (q *request) encodePayload(status int, m *codec.Member, v reflect.Value) er
 			return q.stream(status, body)
 		}
 		v = v.Elem()
+	}
+	if m.Shape.Kind == codec.KindBlob {
+		q.w.Header().Set("Content-Length", strconv.Itoa(v.Len()))
+		q.send(status, q.api.Style.mediaType(), v.Bytes())
+		return nil
 	}
 	if v.Kind() == reflect.String { // a policy
 		q.w.Header().Set("Content-Length", strconv.Itoa(v.Len()))

@@ -38,7 +38,7 @@ func (jsonStyle) find(q *request) (err error) {
 	}
 	for i := range q.api.Routes {
 		route := &q.api.Routes[i]
-		if labels, ok := matchPath(route, q.Request); ok && (q.route == nil || len(labels) < len(q.labels)) {
+		if labels, ok := matchPath(route, q.Request); ok && hasConstants(route, q.query) && (q.route == nil || len(labels) < len(q.labels)) {
 			q.route = route
 			q.labels = labels
 		}
@@ -54,6 +54,16 @@ func (jsonStyle) find(q *request) (err error) {
 		)
 	}
 	return nil
+}
+
+// hasConstants reports whether a request has the parameters that tell an operation from another one at its path, such as find=LayerVersion.
+func hasConstants(route *model.Route, query url.Values) bool {
+	for _, need := range route.Query {
+		if name, value, isConstant := strings.Cut(need, "="); isConstant && query.Get(name) != value {
+			return false
+		}
+	}
+	return true
 }
 
 // matchPath returns the labels in a request's path if the route matches. A label with a plus takes the rest of the path.

@@ -1,0 +1,139 @@
+package lambda
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// The limits of deployment packages: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+const (
+	maxZipped   = 50 << 20
+	maxUnzipped = 262144000
+)
+
+// code is code as calls bring it.
+type code struct {
+	zip                  []byte
+	bucket, key, version *string
+	image                *string
+}
+
+// found is code that has been brought here.
+type found struct {
+	state.FunctionCode
+	Size int64
+	Sum  string // in Base64, as CodeSha256
+}
+
+// bring brings code here: a zip file is kept before any row names it.
+func (s *Service) bring(ctx context.Context, c code, kind types.PackageType) (found, error) {
+	if kind == types.PackageTypeImage {
+		if aws.ToString(c.image) == "" || c.zip != nil || c.bucket != nil || c.key != nil {
+			return found{}, invalid("Please provide ImageUri, and neither ZipFile nor S3Bucket and S3Key, when updating a function with packageType Image.")
+		}
+		return found{FunctionCode: state.FunctionCode{Image: *c.image}}, nil
+	}
+	if c.image != nil {
+		return found{}, invalid("Please don't provide ImageUri when updating a function with packageType Zip.")
+	}
+	content, err := s.read(ctx, c)
+	if err != nil {
+		return found{}, err
+	}
+	if err := checkZip(content); err != nil {
+		return found{}, err
+	}
+	sha, err := s.opts.Zips.Put(content)
+	if err != nil {
+		return found{}, err
+	}
+	sum, _ := hex.DecodeString(sha) //nolint:errcheck // it was encoded just now
+	return found{state.FunctionCode{SHA256: sha}, int64(len(content)), base64.StdEncoding.EncodeToString(sum)}, nil
+}
+
+// read returns the bytes of a zip file: those in the call, or those of an object.
+func (s *Service) read(ctx context.Context, c code) ([]byte, error) {
+	inObject := aws.ToString(c.bucket) != "" || aws.ToString(c.key) != ""
+	switch {
+	case len(c.zip) > 0 && inObject:
+		return nil, invalid("Please do not provide other FunctionCode parameters when providing a ZipFile.")
+	case len(c.zip) > maxZipped:
+		return nil, invalid("Code.ZipFile: a zip file in a call may have up to %d bytes; put a larger one into a bucket.", maxZipped)
+	case len(c.zip) > 0:
+		return c.zip, nil
+	case aws.ToString(c.bucket) == "" || aws.ToString(c.key) == "":
+		return nil, invalid("Please provide a source for function code.")
+	}
+	out, err := s.opts.Buckets.GetObject(ctx, &s3.GetObjectInput{Bucket: c.bucket, Key: c.key, VersionId: c.version})
+	if err != nil {
+		return nil, invalid("Error occurred while GetObject. S3 Error: %v", err)
+	}
+	defer out.Body.Close() //nolint:errcheck // it's only read
+	content, err := io.ReadAll(io.LimitReader(out.Body, maxUnzipped+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxUnzipped {
+		return nil, tooLarge()
+	}
+	return content, nil
+}
+
+func tooLarge() error { return invalid("Unzipped size must be smaller than %d bytes", maxUnzipped) }
+
+// checkZip refuses what is no zip file, or has too much in it.
+func checkZip(content []byte) error {
+	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
+	}
+	if len(z.File) == 0 {
+		return invalid("Uploaded file must be a non-empty zip")
+	}
+	size := uint64(0)
+	for _, f := range z.File {
+		if size += f.UncompressedSize64; size > maxUnzipped {
+			return tooLarge()
+		}
+	}
+	return nil
+}
+
+// keepUnused is how long a zip file stays that no row names: a call may have kept it whose row is on its way.
+const keepUnused = time.Hour
+
+// Collect removes zip files that no function and no layer has any more, from time to time, until ctx ends.
+func (s *Service) Collect(ctx context.Context) error {
+	for {
+		used := map[string]bool{}
+		v := s.store.View()
+		for f := range v.FunctionVersions.All() {
+			for _, sha := range f.Code.Files() {
+				used[sha] = true
+			}
+		}
+		for l := range v.LayerVersions.All() {
+			used[l.SHA256] = used[l.SHA256] || !l.Deleted
+		}
+		isUsed := func(sha string) bool { return used[sha] }
+		if err := s.opts.Zips.Remove(isUsed, time.Now().Add(-keepUnused)); err != nil { // files have the machine's time
+			s.opts.Log.Warn("cannot remove functions' code that nothing uses", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(keepUnused):
+		}
+	}
+}

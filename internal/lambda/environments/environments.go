@@ -1,0 +1,344 @@
+// Package environments runs functions: it starts execution environments as tasks of ECS, hands invocations to them and ends them when they
+// have had nothing to do for a while. What runs in an environment asks for work and answers by the Lambda Runtime API, which its node serves
+// and passes on to here. Package pool decides; the invocations themselves are in memory, and whoever needs one to outlive this process keeps
+// it. It's called by package lambda, and by the handlers for nodes.
+package environments
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/lambda/pool"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// ECS is what environments are tasks of.
+type ECS interface {
+	RegisterTaskDefinition(context.Context, *ecs.RegisterTaskDefinitionInput, ...func(*ecs.Options)) (*ecs.RegisterTaskDefinitionOutput, error)
+	DeregisterTaskDefinition(
+		context.Context, *ecs.DeregisterTaskDefinitionInput, ...func(*ecs.Options),
+	) (*ecs.DeregisterTaskDefinitionOutput, error)
+	ListTaskDefinitions(context.Context, *ecs.ListTaskDefinitionsInput, ...func(*ecs.Options)) (*ecs.ListTaskDefinitionsOutput, error)
+	RunTask(context.Context, *ecs.RunTaskInput, ...func(*ecs.Options)) (*ecs.RunTaskOutput, error)
+	StopTask(context.Context, *ecs.StopTaskInput, ...func(*ecs.Options)) (*ecs.StopTaskOutput, error)
+}
+
+// Logs is where what functions say goes.
+type Logs interface {
+	CreateLogGroup(
+		context.Context, *cloudwatchlogs.CreateLogGroupInput, ...func(*cloudwatchlogs.Options),
+	) (*cloudwatchlogs.CreateLogGroupOutput, error)
+	CreateLogStream(
+		context.Context, *cloudwatchlogs.CreateLogStreamInput, ...func(*cloudwatchlogs.Options),
+	) (*cloudwatchlogs.CreateLogStreamOutput, error)
+	PutLogEvents(
+		context.Context, *cloudwatchlogs.PutLogEventsInput, ...func(*cloudwatchlogs.Options),
+	) (*cloudwatchlogs.PutLogEventsOutput, error)
+}
+
+// Options are what environments need besides the store.
+type Options struct {
+	account.Account
+	ECS  ECS
+	Logs Logs
+	Code func(sha string) ([]byte, error) // returns a zip file
+	// Measure puts a value of a metric of a function's, such as Duration; nil drops it.
+	Measure func(function, metric, unit string, value float64)
+	Keep    time.Duration // of environments with nothing to do; 0 means five minutes
+	Log     *slog.Logger
+}
+
+// Work is an invocation of a version of a function.
+type Work struct {
+	RequestID string
+	Version   *state.FunctionVersion
+	Tags      map[string]string // the function's
+	ARN       string            // by which it was invoked
+	Payload   []byte
+	Context   string // the client's, in Base64
+	Trace     string
+	Reserved  *int32 // the function's own concurrency, or nil
+	Shared    int    // how many invocations of all functions without one may run
+	Tail      bool   // whether the end of the log is wanted
+}
+
+// Result is what an invocation came to.
+type Result struct {
+	Payload []byte
+	Error   string // "", or Unhandled: then the payload tells of the error
+	Tail    []byte // the end of the log
+}
+
+// Manager has the environments. Its methods may be called from any goroutine.
+type Manager struct {
+	store *state.Store
+	opts  Options
+	lines chan line
+	news  chan struct{} // gets a value when there are other environments to watch
+
+	mu          sync.Mutex
+	groups      map[string]*group
+	tasks       map[string]*environment // by their tasks' ARNs
+	concurrency map[string]int          // invocations of each function that have reserved concurrency
+	shared      int                     // of all others
+	definitions sync.Mutex              // held while task definitions are registered
+	known       map[string]string       // task definitions' ARNs, by group
+}
+
+// group is the environments of one state of a version.
+type group struct {
+	key     string
+	version *state.FunctionVersion
+	tags    map[string]string
+	waiting []*invocation
+	all     map[string]*environment // by ID
+	retired bool
+}
+
+// environment is a task that runs a function.
+type environment struct {
+	id      string
+	group   *group
+	cluster string
+	task    string // its ARN; "" while it is being started
+	stream  string
+	phase   phase
+	since   time.Time // when the phase began
+	ran     time.Time // when its task ran
+	initial time.Duration
+	current *invocation
+	timer   *time.Timer // ends what takes too long
+	wake    chan struct{}
+	ended   bool
+}
+
+// phase is what an environment does.
+type phase string
+
+const (
+	starting phase = "starting"
+	idle     phase = "idle"
+	busy     phase = "busy"
+	leaving  phase = "leaving" // it has answered, and hasn't asked for more
+)
+
+// invocation is one that somebody waits for.
+type invocation struct {
+	Work
+	done   chan outcome // gets one value
+	handed time.Time    // zero until an environment has it
+	cold   bool
+}
+
+type outcome struct {
+	result Result
+	err    error
+}
+
+const defaultKeep = 5 * time.Minute
+
+// New returns a manager without environments. Run must run for them to be watched.
+func New(store *state.Store, opts Options) *Manager {
+	if opts.Keep == 0 {
+		opts.Keep = defaultKeep
+	}
+	if opts.Log == nil {
+		opts.Log = slog.Default()
+	}
+	if opts.Measure == nil {
+		opts.Measure = func(string, string, string, float64) {}
+	}
+	return &Manager{
+		store: store, opts: opts, lines: make(chan line, maxLines), news: make(chan struct{}, 1),
+		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]string{},
+	}
+}
+
+// Do runs an invocation to its end. A refusal says that it wasn't begun. If ctx ends, one that has been begun goes on.
+func (m *Manager) Do(ctx context.Context, w Work) (Result, error) {
+	inv := &invocation{Work: w, done: make(chan outcome, 1)}
+	if err := m.admit(inv); err != nil {
+		m.opts.Measure(*w.Version.FunctionName, "Throttles", "Count", 1)
+		return Result{}, err
+	}
+	select {
+	case o := <-inv.done:
+		return o.result, o.err
+	case <-ctx.Done():
+		m.abandon(inv)
+		return Result{}, ctx.Err()
+	}
+}
+
+// admit has an invocation wait for an environment, or refuses it because too many run.
+func (m *Manager) admit(inv *invocation) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := *inv.Version.FunctionName
+	switch {
+	case inv.Reserved != nil && m.concurrency[name] >= int(*inv.Reserved):
+		return throttled(types.ThrottleReasonReservedFunctionConcurrentInvocationLimitExceeded)
+	case inv.Reserved == nil && m.shared >= inv.Shared:
+		return throttled(types.ThrottleReasonConcurrentInvocationLimitExceeded)
+	}
+	m.count(inv, 1)
+	key := state.FunctionKey(name, *inv.Version.Version) + " " + *inv.Version.RevisionId
+	g := m.groups[key]
+	if g == nil {
+		g = &group{key: key, version: inv.Version, tags: inv.Tags, all: map[string]*environment{}}
+		m.groups[key] = g
+	}
+	g.tags = inv.Tags
+	g.waiting = append(g.waiting, inv)
+	m.decide(g)
+	return nil
+}
+
+// count counts an invocation, or no longer. The caller holds mu.
+func (m *Manager) count(inv *invocation, by int) {
+	if inv.Reserved == nil {
+		m.shared += by
+		return
+	}
+	m.concurrency[*inv.Version.FunctionName] += by
+}
+
+func throttled(reason types.ThrottleReason) error {
+	return &types.TooManyRequestsException{Message: aws.String("Rate Exceeded."), Reason: reason, RetryAfterSeconds: aws.String("1")}
+}
+
+// abandon forgets an invocation that nobody waits for and no environment has.
+func (m *Manager) abandon(inv *invocation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, g := range m.groups {
+		if i := slices.Index(g.waiting, inv); i >= 0 {
+			g.waiting = slices.Delete(g.waiting, i, i+1)
+			m.count(inv, -1)
+			return
+		}
+	}
+}
+
+// decide does what pool says of a group, and returns when to look again. The caller holds mu.
+func (m *Manager) decide(g *group) (next time.Time) {
+	s := pool.Snapshot{Waiting: len(g.waiting), Retired: g.retired, Keep: m.opts.Keep, Now: m.opts.Now()}
+	for _, e := range g.all {
+		switch e.phase {
+		case starting, leaving: // one that has answered will ask for more at once
+			s.Starting++
+		case idle:
+			s.Idle = append(s.Idle, pool.Idle{ID: e.id, Since: e.since})
+		}
+	}
+	p := pool.Decide(s)
+	for _, id := range p.Assign {
+		e := g.all[id]
+		e.current = g.waiting[0]
+		g.waiting = g.waiting[1:]
+		m.enter(e, busy)
+		e.wakeUp()
+	}
+	for _, id := range p.End {
+		m.end(g.all[id])
+	}
+	for range p.Start {
+		e := &environment{id: state.EnvironmentStarter + state.NewID(), group: g, wake: make(chan struct{}, 1)}
+		m.enter(e, starting)
+		g.all[e.id] = e
+		go m.start(e)
+	}
+	if len(g.all)+len(g.waiting) == 0 {
+		delete(m.groups, g.key)
+	}
+	return p.Next
+}
+
+func (m *Manager) enter(e *environment, p phase) {
+	e.phase = p
+	e.since = m.opts.Now()
+}
+
+func (e *environment) wakeUp() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// end takes an environment out of use and has its task stopped. The caller holds mu.
+func (m *Manager) end(e *environment) {
+	if e.ended {
+		return
+	}
+	e.ended = true
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	delete(e.group.all, e.id)
+	delete(m.tasks, e.task)
+	e.wakeUp()
+	if e.task != "" { // or else start does it
+		go m.stop(e.id, e.cluster, e.task)
+	}
+}
+
+// finish tells what an invocation came to. The caller holds mu.
+func (m *Manager) finish(e *environment, r Result) {
+	inv := e.current
+	e.current = nil
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	m.enter(e, leaving)
+	m.count(inv, -1)
+	r.Tail = m.report(e, inv, r)
+	inv.done <- outcome{result: r}
+}
+
+// fail ends an environment that couldn't be made ready, and the invocation that has waited longest with it.
+func (m *Manager) fail(e *environment, o outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.ended {
+		return
+	}
+	m.end(e)
+	m.failFirst(e.group, o)
+	m.decide(e.group)
+}
+
+// failFirst ends the invocation of a group that has waited longest. The caller holds mu.
+func (m *Manager) failFirst(g *group, o outcome) {
+	if len(g.waiting) == 0 {
+		return
+	}
+	inv := g.waiting[0]
+	g.waiting = g.waiting[1:]
+	m.count(inv, -1)
+	m.opts.Measure(*inv.Version.FunctionName, "Errors", "Count", 1)
+	m.opts.Measure(*inv.Version.FunctionName, "Invocations", "Count", 1)
+	inv.done <- o
+}
+
+// notReady is the error of an environment that can't be had.
+func notReady(format string, args ...any) error {
+	return account.RefuseWith(http.StatusBadGateway, "ResourceNotReadyException", "The function has no execution environment: "+format, args...)
+}
+
+// unhandled is the result of an invocation that the runtime didn't answer.
+func unhandled(kind, format string, args ...any) Result {
+	text := fmt.Sprintf(format, args...)
+	return Result{Error: "Unhandled", Payload: encode(map[string]string{"errorType": kind, "errorMessage": text})}
+}

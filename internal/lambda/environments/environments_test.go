@@ -1,0 +1,284 @@
+package environments
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+)
+
+// world is an ECS that has rows for its tasks, and logs that keep what they get.
+type world struct {
+	t     *testing.T
+	store *state.Store
+	*Manager
+
+	mu      sync.Mutex
+	started []string // the ARNs of tasks
+	lines   []string
+	full    bool
+}
+
+func (w *world) RegisterTaskDefinition(
+	_ context.Context, in *ecs.RegisterTaskDefinitionInput, _ ...func(*ecs.Options),
+) (*ecs.RegisterTaskDefinitionOutput, error) {
+	return &ecs.RegisterTaskDefinitionOutput{TaskDefinition: &ecstypes.TaskDefinition{TaskDefinitionArn: in.Family}}, nil
+}
+
+func (w *world) DeregisterTaskDefinition(
+	context.Context, *ecs.DeregisterTaskDefinitionInput, ...func(*ecs.Options),
+) (*ecs.DeregisterTaskDefinitionOutput, error) {
+	return &ecs.DeregisterTaskDefinitionOutput{}, nil
+}
+
+func (w *world) ListTaskDefinitions(
+	context.Context, *ecs.ListTaskDefinitionsInput, ...func(*ecs.Options),
+) (*ecs.ListTaskDefinitionsOutput, error) {
+	return &ecs.ListTaskDefinitionsOutput{}, nil
+}
+
+func (w *world) RunTask(_ context.Context, in *ecs.RunTaskInput, _ ...func(*ecs.Options)) (*ecs.RunTaskOutput, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.full {
+		return &ecs.RunTaskOutput{Failures: []ecstypes.Failure{{Reason: aws.String("RESOURCE:MEMORY")}}}, nil
+	}
+	arn := "arn:aws:ecs:us-east-1:000000000000:task/default/" + state.NewID()
+	task := ecstypes.Task{
+		TaskArn: &arn, ClusterArn: aws.String("c"), StartedBy: in.StartedBy, LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"),
+	}
+	statetest.Update(w.t, w.store, func(tx *state.Tx) { tx.Tasks.Put(&state.Task{Task: task}) })
+	w.started = append(w.started, arn)
+	return &ecs.RunTaskOutput{Tasks: []ecstypes.Task{task}}, nil
+}
+
+func (w *world) StopTask(_ context.Context, in *ecs.StopTaskInput, _ ...func(*ecs.Options)) (*ecs.StopTaskOutput, error) {
+	w.stopTask(*in.Task, 0)
+	return &ecs.StopTaskOutput{}, nil
+}
+
+// stopTask ends a task.
+func (w *world) stopTask(arn string, code int32) {
+	statetest.Update(w.t, w.store, func(tx *state.Tx) {
+		row := *tx.Tasks.Get(arn)
+		row.LastStatus, row.DesiredStatus = aws.String("STOPPED"), aws.String("STOPPED")
+		row.Containers = []ecstypes.Container{{ExitCode: &code}}
+		tx.Tasks.Put(&row)
+	})
+}
+
+func (w *world) CreateLogGroup(
+	context.Context, *cloudwatchlogs.CreateLogGroupInput, ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogGroupOutput, error) {
+	return nil, nil
+}
+
+func (w *world) CreateLogStream(
+	context.Context, *cloudwatchlogs.CreateLogStreamInput, ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogStreamOutput, error) {
+	return nil, nil
+}
+
+func (w *world) PutLogEvents(
+	_ context.Context, in *cloudwatchlogs.PutLogEventsInput, _ ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.PutLogEventsOutput, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range in.LogEvents {
+		w.lines = append(w.lines, *e.Message)
+	}
+	return nil, nil
+}
+
+func (w *world) tasks() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string{}, w.started...)
+}
+
+// in runs a test in a world with a version of a function. Its time passes when all wait.
+func in(t *testing.T, do func(w *world, v *state.FunctionVersion)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, store: statetest.Open(t)}
+		w.Manager = New(w.store, Options{
+			Account: account.New("000000000000", "us-east-1", time.Now), ECS: w, Logs: w, Log: slog.New(slog.DiscardHandler),
+		})
+		v := &state.FunctionVersion{FunctionConfiguration: types.FunctionConfiguration{
+			FunctionName: aws.String("f"), Version: aws.String(state.Latest), RevisionId: aws.String("1"), Timeout: aws.Int32(3),
+			MemorySize: aws.Int32(128), Runtime: "python3.12", Handler: aws.String("i.h"), PackageType: types.PackageTypeZip,
+			LoggingConfig: &types.LoggingConfig{LogGroup: aws.String("/aws/lambda/f")},
+		}}
+		statetest.Update(t, w.store, func(tx *state.Tx) { tx.FunctionVersions.Put(v) })
+		ctx, cancel := context.WithCancel(w.t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		do(w, v)
+		synctest.Wait()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+type told struct {
+	Result
+	err error
+}
+
+func (w *world) do(v *state.FunctionVersion, request string) <-chan told {
+	out := make(chan told, 1)
+	go func() {
+		r, err := w.Do(w.t.Context(), Work{RequestID: request, Version: v, ARN: "arn", Payload: []byte(`{}`), Shared: 10, Tail: true})
+		out <- told{r, err}
+	}()
+	synctest.Wait()
+	return out
+}
+
+// TestWarmEnvironmentsAreUsedAgain: one after the other, and after five idle minutes there is none.
+func TestWarmEnvironmentsAreUsedAgain(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		for _, request := range []string{"a", "b"} {
+			got := w.do(v, request)
+			h, err := w.Next(w.t.Context(), w.tasks()[0])
+			if err != nil || h.RequestID != request || time.Until(h.Deadline) != 3*time.Second {
+				t.Fatalf("got %+v, %v", h, err)
+			}
+			if again, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil || again.RequestID != request {
+				t.Errorf("asked again it got %+v, %v", again, err)
+			}
+			if err := w.Answer(w.tasks()[0], "other", Result{}); !errors.Is(err, ErrNoRequest) {
+				t.Errorf("an answer to another request: %v", err)
+			}
+			if err := w.Answer(w.tasks()[0], request, Result{Payload: []byte(request), Tail: []byte("said\n")}); err != nil {
+				t.Fatal(err)
+			}
+			if r := <-got; string(r.Payload) != request || r.err != nil || !strings.Contains(string(r.Tail), "said\nEND RequestId: "+request) {
+				t.Errorf("got %s %s %v", r.Payload, r.Tail, r.err)
+			}
+		}
+		next := make(chan error, 1)
+		go func() {
+			_, err := w.Next(w.t.Context(), w.tasks()[0])
+			next <- err
+		}()
+		began := time.Now()
+		if err := <-next; !errors.Is(err, ErrNoEnvironment) || time.Since(began) < 5*time.Minute || time.Since(began) > 6*time.Minute {
+			t.Errorf("it ended after %v with %v", time.Since(began), err)
+		}
+		synctest.Wait()
+		if n := w.store.View().FunctionEnvironments.Len(); n != 0 || len(w.tasks()) != 1 {
+			t.Errorf("%d environments are left of %d", n, len(w.tasks()))
+		}
+	})
+}
+
+// TestEndsOfEnvironments: a function that takes too long, one that crashes, and one that can't begin, are told, and don't serve again.
+func TestEndsOfEnvironments(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(w *world, task string)
+		want string
+	}{
+		"too slow": {func(*world, string) { time.Sleep(4 * time.Second) }, "RequestId: a Error: Task timed out after 3.00 seconds"},
+		"crash":    {func(w *world, task string) { w.stopTask(task, 7) }, "RequestId: a Error: Runtime exited with error: exit status 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(w *world, v *state.FunctionVersion) {
+				got := w.do(v, "a")
+				if _, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil {
+					t.Fatal(err)
+				}
+				c.do(w, w.tasks()[0])
+				if r := <-got; r.err != nil || r.Error != "Unhandled" || !strings.Contains(string(r.Payload), c.want) {
+					t.Errorf("got %s %v", r.Payload, r.err)
+				}
+				if err := w.Answer(w.tasks()[0], "a", Result{}); !errors.Is(err, ErrNoEnvironment) {
+					t.Errorf("it answered after its end: %v", err)
+				}
+			})
+		})
+	}
+	in(t, func(w *world, v *state.FunctionVersion) {
+		got := w.do(v, "a")
+		if err := w.FailInit(w.tasks()[0], []byte(`{"errorType":"Runtime.ImportModuleError"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-got; r.Error != "Unhandled" || !strings.Contains(string(r.Payload), "ImportModuleError") {
+			t.Errorf("got %s %v", r.Payload, r.err)
+		}
+	})
+}
+
+// TestNoRoom: an invocation for which no environment can be had is refused with the reason, and leaves nothing.
+func TestNoRoom(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		w.full = true
+		if r := <-w.do(v, "a"); r.err == nil || !strings.Contains(r.err.Error(), "RESOURCE:MEMORY") {
+			t.Errorf("got %v", r.err)
+		}
+		synctest.Wait()
+		if n := w.store.View().FunctionEnvironments.Len(); n != 0 {
+			t.Errorf("%d environments are left", n)
+		}
+	})
+}
+
+// TestConcurrency: as many run as are reserved, and the next one is refused.
+func TestConcurrency(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		work := Work{RequestID: "b", Version: v, Reserved: aws.Int32(0), Shared: 10}
+		var many *types.TooManyRequestsException
+		if _, err := w.Do(w.t.Context(), work); !errors.As(err, &many) ||
+			many.Reason != types.ThrottleReasonReservedFunctionConcurrentInvocationLimitExceeded {
+			t.Errorf("got %v", err)
+		}
+		work.Reserved, work.Shared = nil, 1
+		first := w.do(v, "a")
+		if _, err := w.Do(w.t.Context(), work); !errors.As(err, &many) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Answer(w.tasks()[0], "a", Result{}); err != nil {
+			t.Fatal(err)
+		}
+		<-first
+	})
+}
+
+// TestLeftEnvironmentsEnd: a process that begins ends the tasks of the one before, and touches no others.
+func TestLeftEnvironmentsEnd(t *testing.T) {
+	w := &world{t: t, store: statetest.Open(t)}
+	w.Manager = New(w.store, Options{Account: account.New("000000000000", "us-east-1", time.Now), ECS: w, Logs: w})
+	statetest.Update(t, w.store, func(tx *state.Tx) {
+		tx.FunctionEnvironments.Put(&state.FunctionEnvironment{ID: "lambda/1", Function: "f"})
+		tx.FunctionEnvironments.Put(&state.FunctionEnvironment{ID: "lambda/2", Function: "f"}) // whose task was never run
+	})
+	for _, by := range []string{"lambda/1", "somebody"} {
+		if _, err := w.RunTask(w.t.Context(), &ecs.RunTaskInput{StartedBy: &by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.endLeft(w.t.Context())
+	v := w.store.View()
+	own, other := v.Tasks.Get(w.started[0]), v.Tasks.Get(w.started[1])
+	if *own.DesiredStatus != "STOPPED" || *other.DesiredStatus != "RUNNING" || v.FunctionEnvironments.Len() != 0 {
+		t.Errorf("%s %s, %d rows", *own.DesiredStatus, *other.DesiredStatus, v.FunctionEnvironments.Len())
+	}
+}

@@ -1,0 +1,320 @@
+package lambda
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/lambda/environments"
+	"github.com/pintle/pintle/internal/lambda/zips"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+)
+
+// fake runs nothing: it answers as it's told to, and notes when it was asked.
+type fake struct {
+	mu     sync.Mutex
+	answer func(environments.Work) (environments.Result, error)
+	asked  []time.Time
+	dead   []*sqs.SendMessageInput
+}
+
+func (f *fake) Do(_ context.Context, w environments.Work) (environments.Result, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, time.Now())
+	return f.answer(w)
+}
+
+func (f *fake) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dead = append(f.dead, in)
+	return &sqs.SendMessageOutput{}, nil
+}
+
+func (f *fake) Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error) {
+	return &sns.PublishOutput{}, nil
+}
+
+func succeed(environments.Work) (environments.Result, error) {
+	return environments.Result{Payload: []byte(`"done"`)}, nil
+}
+
+func fail(environments.Work) (environments.Result, error) {
+	return environments.Result{Payload: []byte(`{"errorMessage": "as asked"}`), Error: "Unhandled"}, nil
+}
+
+func newService(t *testing.T, store *state.Store, dir string, f *fake) *Service {
+	t.Helper()
+	z, err := zips.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(store, Options{
+		Account: account.New("000000000000", "us-east-1", time.Now), Zips: z, Queues: f, Topics: f, Runner: f,
+		QueueURL: func(arn string) string { return arn }, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+func zipOf(t *testing.T, name, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write([]byte(text)) //nolint:errcheck // into memory
+	z.Close()             //nolint:errcheck // likewise
+	return b.Bytes()
+}
+
+func creation(t *testing.T, name string) *lambda.CreateFunctionInput {
+	t.Helper()
+	return &lambda.CreateFunctionInput{
+		FunctionName: &name, Role: aws.String("arn:aws:iam::000000000000:role/r"), Runtime: "python3.12", Handler: aws.String("index.handler"),
+		Code: &types.FunctionCode{ZipFile: zipOf(t, "index.py", name)},
+	}
+}
+
+func make1(t *testing.T, s *Service, name string, change func(*lambda.CreateFunctionInput)) {
+	t.Helper()
+	in := creation(t, name)
+	change(in)
+	if _, err := s.CreateFunction(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func asItIs(*lambda.CreateFunctionInput) {}
+
+// TestVersionsStayWhatTheyAre: a version has the code of its time, an alias leads to it, and the same isn't published twice.
+func TestVersionsStayWhatTheyAre(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
+	ctx := t.Context()
+	make1(t, s, "f", asItIs)
+	first, err := s.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: aws.String("f")})
+	if err != nil || *first.Version != "1" {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	if again, err := s.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: aws.String("f")}); err != nil || *again.Version != "1" {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	if _, err := s.CreateAlias(ctx, &lambda.CreateAliasInput{FunctionName: aws.String("f"), Name: aws.String("live"), FunctionVersion: aws.String("1")}); err != nil {
+		t.Fatal(err)
+	}
+	code := &lambda.UpdateFunctionCodeInput{FunctionName: aws.String("f"), ZipFile: zipOf(t, "index.py", "other"), Publish: true}
+	second, err := s.UpdateFunctionCode(ctx, code)
+	if err != nil || *second.Version != "2" || *second.CodeSha256 == *first.CodeSha256 {
+		t.Fatalf("got %+v, %v", second, err)
+	}
+	got, err := s.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String("f:live")})
+	if err != nil || *got.CodeSha256 != *first.CodeSha256 || *got.Version != "1" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = s.DeleteFunction(ctx, &lambda.DeleteFunctionInput{FunctionName: aws.String("f"), Qualifier: aws.String("1")})
+	if err == nil || !strings.Contains(err.Error(), "referenced by alias live") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRefusals: what isn't supported is refused by its name, and nothing is made.
+func TestRefusals(t *testing.T) {
+	store := statetest.Open(t)
+	s := newService(t, store, t.TempDir(), &fake{answer: succeed})
+	for want, change := range map[string]func(*lambda.CreateFunctionInput){
+		"VpcConfig": func(in *lambda.CreateFunctionInput) { in.VpcConfig = &types.VpcConfig{SubnetIds: []string{"subnet-1"}} },
+		"EphemeralStorage.Size": func(in *lambda.CreateFunctionInput) {
+			in.EphemeralStorage = &types.EphemeralStorage{Size: aws.Int32(1024)}
+		},
+		"SnapStart.ApplyOn":      func(in *lambda.CreateFunctionInput) { in.SnapStart = &types.SnapStart{ApplyOn: "PublishedVersions"} },
+		"not java21":             func(in *lambda.CreateFunctionInput) { in.Runtime = "java21" },
+		"Could not unzip":        func(in *lambda.CreateFunctionInput) { in.Code.ZipFile = []byte("x") },
+		"provide a source":       func(in *lambda.CreateFunctionInput) { in.Code = &types.FunctionCode{} },
+		"don't provide ImageUri": func(in *lambda.CreateFunctionInput) { in.Code = &types.FunctionCode{ImageUri: aws.String("i")} },
+		"reserved keys": func(in *lambda.CreateFunctionInput) {
+			in.Environment = &types.Environment{Variables: map[string]string{"AWS_REGION": "x"}}
+		},
+		"exceeded the 4KB limit": func(in *lambda.CreateFunctionInput) {
+			in.Environment = &types.Environment{Variables: map[string]string{"AB": strings.Repeat("x", 5000)}}
+		},
+		"pintle:gpu": func(in *lambda.CreateFunctionInput) { in.Tags = map[string]string{"pintle:gpu": "some"} },
+		"does not exist": func(in *lambda.CreateFunctionInput) {
+			in.Layers = []string{"arn:aws:lambda:us-east-1:000000000000:layer:l:1"}
+		},
+		"Runtime and Handler": func(in *lambda.CreateFunctionInput) { in.Handler = nil },
+		"DeadLetterConfig.TargetArn": func(in *lambda.CreateFunctionInput) {
+			in.DeadLetterConfig = &types.DeadLetterConfig{TargetArn: aws.String("arn:aws:s3:::b")}
+		},
+		"neither ZipFile nor S3Bucket": func(in *lambda.CreateFunctionInput) { in.PackageType = "Image" },
+	} {
+		in := creation(t, "f")
+		if want == "neither ZipFile nor S3Bucket" {
+			in.Runtime, in.Handler = "", nil
+		}
+		change(in)
+		if _, err := s.CreateFunction(t.Context(), in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if n := store.View().Functions.Len() + store.View().FunctionVersions.Len(); n > 0 {
+		t.Errorf("refused calls left %d rows", n)
+	}
+}
+
+// queue runs the loop of asynchronous invocations as long as do takes.
+func queue(t *testing.T, s *Service, do func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.RunQueue(ctx) }()
+	do()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func event(t *testing.T, s *Service) {
+	t.Helper()
+	out, err := s.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f"), InvocationType: "Event", Payload: []byte(`{"n": 1}`)})
+	if err != nil || out.StatusCode != 202 {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+}
+
+// TestAsynchronousInvocationsAreRetried: twice, after one minute and two, and then the event is a dead letter that says why.
+func TestAsynchronousInvocationsAreRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: fail}
+		store := statetest.Open(t)
+		s := newService(t, store, t.TempDir(), f)
+		make1(t, s, "f", func(in *lambda.CreateFunctionInput) {
+			in.DeadLetterConfig = &types.DeadLetterConfig{TargetArn: aws.String("arn:aws:sqs:us-east-1:000000000000:dead")}
+		})
+		began := time.Now()
+		queue(t, s, func() {
+			event(t, s)
+			time.Sleep(time.Hour)
+		})
+		var after []time.Duration
+		for _, at := range f.asked {
+			after = append(after, at.Sub(began).Round(time.Second))
+		}
+		if len(after) != 3 || after[0] != 0 || after[1] != time.Minute || after[2] != 3*time.Minute {
+			t.Errorf("it was tried after %v", after)
+		}
+		if len(f.dead) != 1 || *f.dead[0].MessageBody != `{"n": 1}` || *f.dead[0].MessageAttributes["ErrorMessage"].StringValue != "as asked" {
+			t.Errorf("dead letters: %+v", f.dead)
+		}
+		if n := store.View().Invocations.Len(); n != 0 {
+			t.Errorf("%d invocations are left", n)
+		}
+	})
+}
+
+// TestThrottledInvocationsWait: one that finds no room is tried until it's too old, and counts as no try. Its end is told.
+func TestThrottledInvocationsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: func(environments.Work) (environments.Result, error) {
+			return environments.Result{}, &types.TooManyRequestsException{}
+		}}
+		store := statetest.Open(t)
+		s := newService(t, store, t.TempDir(), f)
+		make1(t, s, "f", asItIs)
+		_, err := s.PutFunctionEventInvokeConfig(t.Context(), &lambda.PutFunctionEventInvokeConfigInput{
+			FunctionName: aws.String("f"), MaximumEventAgeInSeconds: aws.Int32(60), MaximumRetryAttempts: aws.Int32(0),
+			DestinationConfig: &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: aws.String("arn:aws:sqs:us-east-1:000000000000:q")}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue(t, s, func() {
+			event(t, s)
+			time.Sleep(time.Hour)
+		})
+		var told record
+		n := 0
+		for d := range store.View().Deliveries.All() {
+			n++
+			if err := json.Unmarshal([]byte(d.Body), &told); err != nil {
+				t.Error(err)
+			}
+		}
+		if n != 1 || told.RequestContext.Condition != "EventAgeExceeded" || len(f.asked) < 5 {
+			t.Errorf("%d were told: %+v, after %d tries", n, told, len(f.asked))
+		}
+	})
+}
+
+// TestAcknowledgedInvocationsSurvive: a process that ends at once after it has acknowledged an invocation leaves it to the next one.
+func TestAcknowledgedInvocationsSurvive(t *testing.T) {
+	dir, code := t.TempDir(), t.TempDir()
+	store := statetest.OpenIn(t, dir)
+	s := newService(t, store, code, &fake{answer: succeed})
+	make1(t, s, "f", asItIs)
+	event(t, s)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan environments.Work, 1)
+	next := statetest.OpenIn(t, dir)
+	s = newService(t, next, code, &fake{answer: func(w environments.Work) (environments.Result, error) {
+		ran <- w
+		return succeed(w)
+	}})
+	queue(t, s, func() {
+		if w := <-ran; string(w.Payload) != `{"n": 1}` {
+			t.Errorf("got %s", w.Payload)
+		}
+		for v := next.Watch(); v.Invocations.Len() > 0; v = next.Watch() {
+			for range v.Invocations.All() { // watches them
+			}
+			if err := v.Changed(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestCodeThatNothingUsesGoes: not before it's old, and not while a version has it.
+func TestCodeThatNothingUsesGoes(t *testing.T) {
+	z, err := zips.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, _ := z.Put([]byte("used"))     //nolint:errcheck // Get tells
+	unused, _ := z.Put([]byte("unused")) //nolint:errcheck // likewise
+	isUsed := func(sha string) bool { return sha == used }
+	if err := z.Remove(isUsed, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Get(unused); err != nil {
+		t.Errorf("a new file is gone: %v", err)
+	}
+	if err := z.Remove(isUsed, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Get(unused); err == nil {
+		t.Error("an unused file stays")
+	}
+	if got, err := z.Get(used); err != nil || string(got) != "used" {
+		t.Errorf("got %s, %v", got, err)
+	}
+}

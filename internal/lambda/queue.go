@@ -1,0 +1,310 @@
+package lambda
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/lambda/environments"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// How asynchronous invocations are tried: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+const (
+	defaultRetries = 2
+	defaultAge     = 6 * time.Hour
+	retryPause     = time.Minute // before the first retry, and twice that before the second
+	minPause       = time.Second // after there was no room, doubled up to maxPause
+	maxPause       = 5 * time.Minute
+)
+
+// maxTries is how many asynchronous invocations are tried at a time, and maxInvocations how many may wait: each is held in memory.
+const (
+	maxTries       = 256
+	maxInvocations = 50_000
+)
+
+// RunQueue tries asynchronous invocations until ctx ends. A row goes once its invocation is over and who is to know of that is owed it, so a
+// crash may try one twice.
+func (s *Service) RunQueue(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	var mu sync.Mutex
+	busy := map[string]bool{}
+	ended := make(chan struct{}, 1)
+	for {
+		v := s.store.Watch()
+		var next time.Time
+		mu.Lock()
+		for i := range v.InvocationsByDue() {
+			if i.Due.After(s.opts.Now()) || len(busy) >= maxTries {
+				next = i.Due
+				break
+			}
+			if busy[i.ID] {
+				continue
+			}
+			busy[i.ID] = true
+			all.Go(func() {
+				s.try(ctx, i)
+				mu.Lock()
+				delete(busy, i.ID)
+				mu.Unlock()
+				select {
+				case ended <- struct{}{}:
+				default:
+				}
+			})
+		}
+		mu.Unlock()
+		if err := s.untilDue(ctx, v, next, ended); err != nil {
+			return err
+		}
+	}
+}
+
+// untilDue waits until there may be more to do.
+func (s *Service) untilDue(ctx context.Context, v *state.View, next time.Time, ended <-chan struct{}) error {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var due <-chan time.Time
+	if wait := next.Sub(s.opts.Now()); !next.IsZero() && wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-watching.Done():
+	case <-v.ChangedCh(watching):
+	case <-ended:
+	case <-due:
+	}
+	return ctx.Err()
+}
+
+// try tries an invocation once, and notes what comes of it.
+func (s *Service) try(ctx context.Context, i *state.Invocation) {
+	v := s.store.View()
+	policy := s.policyOf(v, i)
+	row, err := s.version(v, i.Function, i.Version)
+	f := v.Functions.Get(i.Function)
+	var r environments.Result
+	switch {
+	case err != nil || f == nil: // it's deleted, and so is what was to be done
+		s.end(ctx, i, nil)
+		return
+	case s.opts.Now().Sub(i.At) > policy.age:
+		s.over(ctx, i, row, policy, "EventAgeExceeded", r)
+		return
+	case f.Concurrency != nil && *f.Concurrency == 0:
+		s.over(ctx, i, row, policy, "ZeroReservedConcurrency", r)
+		return
+	}
+	r, err = s.opts.Runner.Do(ctx, s.work(v, f, row, i.Version, i.ID, i.Payload))
+	switch {
+	case ctx.Err() != nil: // it's tried again by the next process
+	case err != nil:
+		s.postpone(ctx, i, min(minPause<<min(i.Throttled, 10), maxPause), func(row *state.Invocation) { row.Throttled++ })
+	case r.Error == "":
+		s.over(ctx, i, row, policy, "Success", r)
+	case i.Tries >= policy.retries:
+		s.over(ctx, i, row, policy, "RetriesExhausted", r)
+	default:
+		s.postpone(ctx, i, retryPause<<i.Tries, func(row *state.Invocation) { row.Tries++ })
+	}
+}
+
+// postpone has an invocation tried again.
+func (s *Service) postpone(ctx context.Context, i *state.Invocation, after time.Duration, change func(*state.Invocation)) {
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		old := tx.Invocations.Get(i.ID)
+		if old == nil {
+			return nil
+		}
+		row := *old
+		row.Due = s.opts.Now().Add(after)
+		change(&row)
+		tx.Invocations.Put(&row)
+		return nil
+	})
+	s.note(ctx, i, err)
+}
+
+func (s *Service) note(ctx context.Context, i *state.Invocation, err error) {
+	if err != nil && ctx.Err() == nil {
+		s.opts.Log.Error("cannot note what came of a function's asynchronous invocation", "function", i.Function, "request", i.ID, "error", err)
+	}
+}
+
+// retryPolicy is how long and how often an invocation is tried, and who is told of its end.
+type retryPolicy struct {
+	retries              int
+	age                  time.Duration
+	onSuccess, onFailure string
+}
+
+func (s *Service) policyOf(v *state.View, i *state.Invocation) retryPolicy {
+	p := retryPolicy{retries: defaultRetries, age: defaultAge}
+	qualifier := i.Version
+	if qualifier == "" {
+		qualifier = state.Latest
+	}
+	c := v.FunctionInvokeConfigs.Get(state.FunctionKey(i.Function, qualifier))
+	if c == nil {
+		return p
+	}
+	if c.MaximumRetryAttempts != nil {
+		p.retries = int(*c.MaximumRetryAttempts)
+	}
+	if c.MaximumEventAgeInSeconds != nil {
+		p.age = time.Duration(*c.MaximumEventAgeInSeconds) * time.Second
+	}
+	if d := c.DestinationConfig; d != nil && d.OnSuccess != nil {
+		p.onSuccess = aws.ToString(d.OnSuccess.Destination)
+	}
+	if d := c.DestinationConfig; d != nil && d.OnFailure != nil {
+		p.onFailure = aws.ToString(d.OnFailure.Destination)
+	}
+	return p
+}
+
+// record is what destinations get: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+type record struct {
+	Version         string           `json:"version"`
+	Timestamp       string           `json:"timestamp"`
+	RequestContext  requestContext   `json:"requestContext"`
+	RequestPayload  json.RawMessage  `json:"requestPayload"`
+	ResponseContext *responseContext `json:"responseContext,omitempty"`
+	ResponsePayload json.RawMessage  `json:"responsePayload,omitempty"`
+}
+
+type requestContext struct {
+	RequestID   string `json:"requestId"`
+	FunctionARN string `json:"functionArn"`
+	Condition   string `json:"condition"`
+	Invocations int    `json:"approximateInvokeCount"`
+}
+
+type responseContext struct {
+	StatusCode      int    `json:"statusCode"`
+	ExecutedVersion string `json:"executedVersion"`
+	FunctionError   string `json:"functionError,omitempty"`
+}
+
+// over ends an invocation, and tells who is to know.
+func (s *Service) over(
+	ctx context.Context, i *state.Invocation, v *state.FunctionVersion, p retryPolicy, condition string, r environments.Result,
+) {
+	to := p.onSuccess
+	if condition != "Success" {
+		to = p.onFailure
+		s.toDeadLetters(ctx, i, v, condition, r)
+	}
+	if to == "" {
+		s.end(ctx, i, nil)
+		return
+	}
+	qualifier := i.Version
+	if qualifier == "" {
+		qualifier = state.Latest
+	}
+	told := record{
+		Version:   "1.0",
+		Timestamp: s.opts.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		RequestContext: requestContext{
+			RequestID: i.ID, FunctionARN: s.functionARN(i.Function, qualifier), Condition: condition, Invocations: i.Tries + 1,
+		},
+		RequestPayload: i.Payload,
+	}
+	if r.Payload != nil {
+		told.ResponseContext = &responseContext{200, *v.Version, r.Error}
+		told.ResponsePayload = r.Payload
+	}
+	s.end(ctx, i, &delivery.Debt{Destination: to, Body: encode(told), Until: s.opts.Now().Add(defaultAge)})
+}
+
+// end forgets an invocation, and owes what somebody is to be told.
+func (s *Service) end(ctx context.Context, i *state.Invocation, told *delivery.Debt) {
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		tx.Invocations.Delete(i.ID)
+		if told != nil {
+			tx.Owe(state.Delivery{Debt: *told}, s.opts.Now())
+		}
+		return nil
+	})
+	s.note(ctx, i, err)
+}
+
+// toDeadLetters sends the event of an invocation that has failed to the function's dead-letter queue or topic, if it has one.
+func (s *Service) toDeadLetters(ctx context.Context, i *state.Invocation, v *state.FunctionVersion, condition string, r environments.Result) {
+	if v.DeadLetterConfig == nil {
+		return
+	}
+	arn, body := *v.DeadLetterConfig.TargetArn, string(i.Payload)
+	about := map[string]string{"RequestID": i.ID, "ErrorCode": "200", "ErrorMessage": condition}
+	var failed struct{ ErrorMessage string }
+	if json.Unmarshal(r.Payload, &failed) == nil && failed.ErrorMessage != "" {
+		about["ErrorMessage"] = failed.ErrorMessage[:min(len(failed.ErrorMessage), 1024)]
+	}
+	var err error
+	if strings.HasPrefix(arn, "arn:aws:sqs:") {
+		in := &sqs.SendMessageInput{QueueUrl: aws.String(s.opts.QueueURL(arn)), MessageBody: &body, MessageAttributes: map[string]sqstypes.MessageAttributeValue{}}
+		for name, text := range about {
+			in.MessageAttributes[name] = sqstypes.MessageAttributeValue{DataType: aws.String(attributeType(name)), StringValue: &text}
+		}
+		_, err = s.opts.Queues.SendMessage(ctx, in)
+	} else {
+		in := &sns.PublishInput{TopicArn: &arn, Message: &body, MessageAttributes: map[string]snstypes.MessageAttributeValue{}}
+		for name, text := range about {
+			in.MessageAttributes[name] = snstypes.MessageAttributeValue{DataType: aws.String(attributeType(name)), StringValue: &text}
+		}
+		_, err = s.opts.Topics.Publish(ctx, in)
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if _, refused := errors.AsType[smithy.APIError](err); refused {
+		s.opts.Log.Error("a function's dead letter is lost: where it should go refuses it", "function", i.Function, "to", arn, "error", err)
+		return
+	}
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		tx.Owe(state.Delivery{Debt: delivery.Debt{Destination: arn, Body: body, Until: s.opts.Now().Add(defaultAge)}}, s.opts.Now())
+		return nil
+	})
+	s.note(ctx, i, err)
+}
+
+func attributeType(name string) string {
+	if name == "ErrorCode" {
+		return "Number"
+	}
+	return "String"
+}
+
+// checkDestinations refuses destinations that Pintle can't tell.
+func (s *Service) checkDestinations(c *types.DestinationConfig) error {
+	if c == nil {
+		return nil
+	}
+	if c.OnSuccess != nil {
+		if err := s.checkDestination("DestinationConfig.OnSuccess.Destination", aws.ToString(c.OnSuccess.Destination), "sqs", "sns", "lambda"); err != nil {
+			return err
+		}
+	}
+	if c.OnFailure != nil {
+		return s.checkDestination("DestinationConfig.OnFailure.Destination", aws.ToString(c.OnFailure.Destination), "sqs", "sns", "lambda")
+	}
+	return nil
+}

@@ -1,0 +1,385 @@
+// Package function runs functions of AWS Lambda on a node. A task with a volume of Lambda's driver is an execution environment: its code is
+// fetched from the control plane and laid down, the Lambda Runtime API is served to it alone, and what it says there is passed on. Where
+// containers are plain processes, a small bootstrap and the machine's own Python or Node.js stand in for AWS's base images.
+package function
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Call calls the control plane as the node.
+type Call func(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error)
+
+// Tasks looks up the node's tasks.
+type Tasks interface {
+	Task(arn string) (r *engine.Record, ok bool)
+}
+
+// Output has what containers have said, as each runtime.Runtime does.
+type Output interface {
+	Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error
+}
+
+// Options configure a node's functions.
+type Options struct {
+	Dir    string // for code, and for the bootstraps
+	Plain  bool   // whether containers are plain processes, which share the machine's files and its network
+	Call   Call
+	Output Output
+	Log    *slog.Logger
+}
+
+// Functions runs functions. Its methods may be called from any goroutine.
+type Functions struct {
+	opts  Options
+	tasks Tasks
+
+	mu        sync.Mutex
+	fetching  map[string]*sync.Mutex
+	listeners map[string]net.Listener // of plain environments, by their tasks' ids
+	tails     map[string]*tail
+}
+
+//go:embed bootstrap.py
+var bootstrapPython []byte
+
+//go:embed bootstrap.mjs
+var bootstrapNode []byte
+
+// New lays the bootstraps down.
+func New(o Options) (*Functions, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	f := &Functions{opts: o, fetching: map[string]*sync.Mutex{}, listeners: map[string]net.Listener{}, tails: map[string]*tail{}}
+	if err := os.MkdirAll(filepath.Join(o.Dir, "runtime"), 0o755); err != nil {
+		return nil, err
+	}
+	for name, text := range map[string][]byte{"bootstrap.py": bootstrapPython, "bootstrap.mjs": bootstrapNode} {
+		if err := os.WriteFile(f.bootstrap(name), text, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Use has the functions look up tasks.
+func (f *Functions) Use(tasks Tasks) { f.tasks = tasks }
+
+func (f *Functions) bootstrap(name string) string { return filepath.Join(f.opts.Dir, "runtime", name) }
+
+// IsFunction reports whether a volume is a function's, and so the task that has it an execution environment.
+func IsFunction(v acs.Volume) bool {
+	return v.DockerVolumeConfiguration != nil && v.DockerVolumeConfiguration.Driver == acs.FunctionDriver
+}
+
+// files returns the zip files that a volume shows, and what its directory is called.
+func files(v acs.Volume) (all []string, name string) {
+	o := v.DockerVolumeConfiguration.DriverOpts
+	if layers := o[acs.FunctionLayers]; layers != "" {
+		all = strings.Split(layers, ",")
+	} else if o[acs.FunctionCode] != "" {
+		all = []string{o[acs.FunctionCode]}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(all, ",")))
+	return all, hex.EncodeToString(sum[:])
+}
+
+// Path returns where a volume's directory is.
+func (f *Functions) Path(v acs.Volume) string {
+	_, name := files(v)
+	return filepath.Join(f.opts.Dir, "code", name)
+}
+
+// Prepare lays down what a volume shows, unless another environment has had it laid down.
+func (f *Functions) Prepare(ctx context.Context, task string, v acs.Volume) error {
+	all, name := files(v)
+	if len(all) == 0 {
+		return nil
+	}
+	f.mu.Lock()
+	lock := f.fetching[name]
+	if lock == nil {
+		lock = new(sync.Mutex)
+		f.fetching[name] = lock
+	}
+	f.mu.Unlock()
+	lock.Lock()
+	defer lock.Unlock()
+	path := f.Path(v)
+	if _, err := os.Stat(path); err == nil {
+		return os.Chtimes(path, time.Now(), time.Now())
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	making, err := os.MkdirTemp(filepath.Dir(path), "making-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(making) //nolint:errcheck // it's gone if all went well
+	for _, sha := range all {
+		content, err := f.fetch(ctx, task, sha)
+		if err != nil {
+			return fmt.Errorf("fetch the function's code: %w", err)
+		}
+		if err := unzip(content, making); err != nil {
+			return fmt.Errorf("unpack the function's code: %w", err)
+		}
+	}
+	if err := os.Chmod(making, 0o755); err != nil {
+		return err
+	}
+	return os.Rename(making, path)
+}
+
+// fetch gets a zip file from the control plane. It's what was asked for if its hash is.
+func (f *Functions) fetch(ctx context.Context, task, sha string) ([]byte, error) {
+	answer, err := f.opts.Call(ctx, http.MethodGet, acs.FunctionPath+"code?task="+url.QueryEscape(task)+"&sha256="+sha, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it's only read
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the control plane answers %s: %s", answer.Status, bytes.TrimSpace(content))
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != sha {
+		return nil, errors.New("what came isn't what was asked for: its SHA-256 is another one")
+	}
+	return content, nil
+}
+
+// unzip unpacks a zip file into a directory. Whatever the modes in it, everybody can read what it lays down: functions may run as anybody.
+func unzip(content []byte, dir string) error {
+	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return err
+	}
+	for _, file := range z.File {
+		name := filepath.FromSlash(file.Name)
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("%q is outside of the zip file's directory", file.Name)
+		}
+		path := filepath.Join(dir, name)
+		switch {
+		case strings.HasSuffix(file.Name, "/"):
+			err = os.MkdirAll(path, 0o755)
+		case file.Mode()&os.ModeSymlink != 0:
+			err = link(file, path, name)
+		default:
+			err = lay(file, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link makes a symbolic link that stays inside.
+func link(file *zip.File, path, name string) error {
+	r, err := file.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // it's only read
+	to, err := io.ReadAll(io.LimitReader(r, 4096))
+	if err != nil {
+		return err
+	}
+	if target := string(to); filepath.IsAbs(target) || !filepath.IsLocal(filepath.Join(filepath.Dir(name), target)) {
+		return fmt.Errorf("%q is a link to outside of the zip file's directory", file.Name)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	os.Remove(path) //nolint:errcheck // a later layer's takes the place of an earlier one's; else Symlink tells
+	return os.Symlink(string(to), path)
+}
+
+func lay(file *zip.File, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	r, err := file.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // it's only read
+	mode := os.FileMode(0o644)
+	if file.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	os.Remove(path) //nolint:errcheck // a later layer's takes the place of an earlier one's, and isn't written through its link
+	w, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Close())
+}
+
+// Shape makes an environment's container what runs its function here.
+func (f *Functions) Shape(spec *runtime.Spec, task *acs.Task) error {
+	i := slices.IndexFunc(task.Volumes, func(v acs.Volume) bool {
+		return IsFunction(v) && v.DockerVolumeConfiguration.DriverOpts[acs.FunctionRuntime] != ""
+	})
+	if i < 0 {
+		return nil
+	}
+	code := task.Volumes[i]
+	api, err := f.address(task.Arn)
+	if err != nil {
+		return err
+	}
+	spec.Env = runtime.Environment(spec.Env, []string{"AWS_LAMBDA_RUNTIME_API=" + api})
+	name := code.DockerVolumeConfiguration.DriverOpts[acs.FunctionRuntime]
+	if !f.opts.Plain || name == acs.FunctionImage {
+		return nil
+	}
+	root := f.Path(code)
+	env := []string{"PYTHONUNBUFFERED=1", "LAMBDA_TASK_ROOT=" + root, "LAMBDA_RUNTIME_DIR=" + filepath.Join(f.opts.Dir, "runtime")}
+	if j := slices.IndexFunc(task.Volumes, func(v acs.Volume) bool {
+		return IsFunction(v) && v.DockerVolumeConfiguration.DriverOpts[acs.FunctionLayers] != ""
+	}); j >= 0 {
+		opt := f.Path(task.Volumes[j])
+		env = append(env, "PINTLE_LAYERS="+opt, "PATH="+os.Getenv("PATH")+":"+opt+"/bin", "LD_LIBRARY_PATH="+opt+"/lib",
+			"NODE_PATH="+opt+"/nodejs/node_modules")
+	}
+	spec.Env = runtime.Environment(spec.Env, env)
+	spec.Mounts = nil
+	spec.WorkingDir = root
+	spec.Command = nil
+	spec.Entrypoint, err = f.command(name, root)
+	return err
+}
+
+// command returns what runs a runtime's functions on this machine.
+func (f *Functions) command(name, root string) ([]string, error) {
+	program := func(names ...string) (string, error) {
+		for _, n := range names {
+			path, err := exec.LookPath(n)
+			if err == nil && exec.Command(path, "--version").Run() == nil { // a version manager has names of what it hasn't chosen
+				return path, nil
+			}
+		}
+		return "", fmt.Errorf("this machine has no %s, which runs functions of %s here", names[len(names)-1], name)
+	}
+	switch {
+	case strings.HasPrefix(name, "python"):
+		python, err := program(name, "python3")
+		return []string{python, f.bootstrap("bootstrap.py")}, err
+	case strings.HasPrefix(name, "nodejs"):
+		node, err := program("node")
+		return []string{node, f.bootstrap("bootstrap.mjs")}, err
+	}
+	bootstrap := filepath.Join(root, "bootstrap")
+	if _, err := os.Stat(bootstrap); err != nil {
+		return nil, fmt.Errorf("the function's zip file has no bootstrap, which the runtime %s runs", name)
+	}
+	return []string{bootstrap}, nil
+}
+
+// linkLocal is where environments with a network of their own reach the Runtime API: the agent listens there for their metadata, too.
+const linkLocal = "169.254.170.2:80"
+
+// address returns where an environment reaches the Runtime API. A plain process has a port of its own.
+func (f *Functions) address(task string) (string, error) {
+	if !f.opts.Plain {
+		return linkLocal, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := idOf(task)
+	if l := f.listeners[id]; l != nil {
+		return l.Addr().String(), nil
+	}
+	l, err := f.listen(id)
+	if err != nil {
+		return "", err
+	}
+	f.listeners[id] = l
+	go http.Serve(l, f.Handler(task)) //nolint:errcheck // it ends as the listener is closed
+	return l.Addr().String(), nil
+}
+
+// portsDir has a file for each plain environment, with its port: the next agent listens there again.
+func (f *Functions) portPath(id string) string { return filepath.Join(f.opts.Dir, "ports", id) }
+
+func (f *Functions) listen(id string) (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.portPath(id)), 0o700); err != nil {
+		return nil, err
+	}
+	return l, os.WriteFile(f.portPath(id), []byte(l.Addr().String()), 0o600)
+}
+
+// Resume serves the plain environments again that an earlier agent has left.
+func (f *Functions) Resume(tasks []string) {
+	running := map[string]string{}
+	for _, arn := range tasks {
+		running[idOf(arn)] = arn
+	}
+	entries, _ := os.ReadDir(filepath.Join(f.opts.Dir, "ports")) //nolint:errcheck // there are none yet
+	for _, e := range entries {
+		arn := running[e.Name()]
+		at, err := os.ReadFile(f.portPath(e.Name()))
+		if arn == "" || err != nil {
+			os.Remove(f.portPath(e.Name())) //nolint:errcheck // it's tried again
+			continue
+		}
+		l, err := net.Listen("tcp", string(at))
+		if err != nil {
+			f.opts.Log.Warn("a function's execution environment can't be served any more", "task", arn, "error", err)
+			continue
+		}
+		f.mu.Lock()
+		f.listeners[e.Name()] = l
+		f.mu.Unlock()
+		go http.Serve(l, f.Handler(arn)) //nolint:errcheck // it ends as the listener is closed
+	}
+}
+
+// Release forgets an environment that has ended.
+func (f *Functions) Release(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if l := f.listeners[id]; l != nil {
+		l.Close()                 //nolint:errcheck // nobody is left
+		os.Remove(f.portPath(id)) //nolint:errcheck // Resume does it
+	}
+	delete(f.listeners, id)
+	delete(f.tails, id)
+}
+
+func idOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }

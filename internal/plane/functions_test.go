@@ -1,0 +1,114 @@
+package plane
+
+import (
+	"archive/zip"
+	"bytes"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+
+	"github.com/pintle/pintle/internal/acs"
+)
+
+// putFunction makes a function as the account's owner.
+func putFunction(t *testing.T, p *Plane, name string) {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	if _, err := z.Create("index.py"); err != nil {
+		t.Fatal(err)
+	}
+	z.Close() //nolint:errcheck // into memory
+	_, err := p.Lambda.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
+		FunctionName: &name, Role: aws.String(roleARNs + "r"), Runtime: "python3.12", Handler: aws.String("index.handler"),
+		Code: &lambdatypes.FunctionCode{ZipFile: b.Bytes()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWhoMayInvoke: by a policy of one's own, or by the function's. A qualifier is another resource.
+func TestWhoMayInvoke(t *testing.T) {
+	p := serveSigned(t)
+	createRole(t, p, "caller", `{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": "arn:aws:lambda:us-east-1:000000000000:function:mine"}`)
+	for _, name := range []string{"mine", "other", "lent"} {
+		putFunction(t, p, name)
+	}
+	_, err := p.Lambda.AddPermission(t.Context(), &lambda.AddPermissionInput{
+		FunctionName: aws.String("lent"), StatementId: aws.String("s"), Action: aws.String("lambda:InvokeFunction"),
+		Principal: aws.String(roleARNs + "caller"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := lambda.NewFromConfig(asTask(t, p, "caller"))
+	for name, may := range map[string]bool{
+		"mine": true, "function:mine": true, "000000000000:function:mine": true, "arn:aws:lambda:us-east-1:000000000000:function:mine": true,
+		"lent": true, "other": false, "mine:$LATEST": false, "000000000000:function:other": false,
+	} {
+		_, err := client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &name, InvocationType: "DryRun"})
+		if (err == nil) != may {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := client.Invoke(t.Context(), &lambda.InvokeInput{
+		FunctionName: aws.String("mine"), Qualifier: aws.String("$LATEST"), InvocationType: "DryRun",
+	}); err == nil {
+		t.Error("a qualifier of its own is no other resource")
+	}
+	if _, err := client.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("mine")}); err == nil {
+		t.Error("who may invoke may delete")
+	}
+}
+
+// TestWhoMayHaveTopicsInvoke: a function is run for a topic if it lets SNS, or if who subscribes it may invoke it.
+func TestWhoMayHaveTopicsInvoke(t *testing.T) {
+	p := serveSigned(t)
+	createRole(t, p, "subscriber", `{"Effect": "Allow", "Action": "sns:Subscribe", "Resource": "*"}`)
+	putFunction(t, p, "f")
+	topic, err := p.SNS.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("t")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := sns.NewFromConfig(asTask(t, p, "subscriber"))
+	subscribe := func() error {
+		_, err := client.Subscribe(t.Context(), &sns.SubscribeInput{
+			TopicArn: topic.TopicArn, Protocol: aws.String("lambda"), Endpoint: aws.String("arn:aws:lambda:us-east-1:000000000000:function:f"),
+		})
+		return err
+	}
+	if subscribe() == nil {
+		t.Error("a function was subscribed that lets nobody")
+	}
+	_, err = p.Lambda.AddPermission(t.Context(), &lambda.AddPermissionInput{
+		FunctionName: aws.String("f"), StatementId: aws.String("s"), Action: aws.String("lambda:InvokeFunction"),
+		Principal: aws.String("sns.amazonaws.com"), SourceArn: topic.TopicArn,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := subscribe(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFunctionsCodeIsTheirOwn: nobody but Lambda registers a task definition with a volume of its driver, which shows a function's code.
+func TestFunctionsCodeIsTheirOwn(t *testing.T) {
+	p := serveSigned(t)
+	owner := awsecs.NewFromConfig(p.config("AKID", "secret", ""))
+	_, err := owner.RegisterTaskDefinition(t.Context(), &awsecs.RegisterTaskDefinitionInput{
+		Family:               aws.String("f"),
+		ContainerDefinitions: []ecstypes.ContainerDefinition{{Name: aws.String("c"), Image: aws.String("i"), Memory: aws.Int32(64)}},
+		Volumes: []ecstypes.Volume{{Name: aws.String("code"), DockerVolumeConfiguration: &ecstypes.DockerVolumeConfiguration{
+			Driver: aws.String(acs.FunctionDriver), DriverOpts: map[string]string{acs.FunctionCode: "0"},
+		}}},
+	})
+	refused(t, "a volume of Lambda's", err, "ClientException",
+		`Volume "code": the driver pintle-lambda is for AWS Lambda's own task definitions.`)
+}
