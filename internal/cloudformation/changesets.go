@@ -35,11 +35,9 @@ func (s *Service) CreateChangeSet(
 	if err != nil {
 		return nil, err
 	}
+	ctx, unassumed := s.asRole(ctx, in.RoleARN, stack)
 	watched, err := rollback(stack.RollbackConfiguration, in.RollbackConfiguration)
-	if err != nil {
-		return nil, err
-	}
-	if ctx, err = s.asRole(ctx, in.RoleARN, stack); err != nil {
+	if err := cmp.Or(unassumed, err); err != nil {
 		return nil, err
 	}
 	src, err := s.source(ctx, stack, deployment{

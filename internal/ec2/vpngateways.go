@@ -5,11 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
-	"github.com/pintle/pintle/internal/pattern"
 )
-
-var vpnGatewayIDs = pattern.New(`^vgw-[0-9a-f]{1,17}$`, 21)
 
 // vpnGatewayFields are the filters of API_DescribeVpnGateways. There's nothing that they could look at.
 var vpnGatewayFields = func() fields[types.VpnGateway] {
@@ -26,11 +22,6 @@ var vpnGatewayFields = func() fields[types.VpnGateway] {
 func (s *Service) DescribeVpnGateways(_ context.Context, in *ec2.DescribeVpnGatewaysInput) (*ec2.DescribeVpnGatewaysOutput, error) {
 	if _, err := matcher(in.Filters, vpnGatewayFields, func(*types.VpnGateway) []types.Tag { return nil }); err != nil {
 		return nil, err
-	}
-	for _, id := range in.VpnGatewayIds {
-		if !vpnGatewayIDs.MatchString(id) {
-			return nil, refuse("InvalidVpnGatewayID.Malformed", "Invalid id: %q", id)
-		}
 	}
 	if err := checkDryRun(in.DryRun); err != nil {
 		return nil, err

@@ -18,11 +18,9 @@ func TestLookupsOfTheCDK(t *testing.T) {
 	if err != nil || len(found.VpnGateways) != 0 {
 		t.Errorf("VPN gateways: %+v, %v", found, err)
 	}
-	for id, want := range map[string]string{"vgw-1": "InvalidVpnGatewayID.NotFound", "vpc-1": "InvalidVpnGatewayID.Malformed"} {
-		_, err := s.DescribeVpnGateways(t.Context(), &ec2.DescribeVpnGatewaysInput{VpnGatewayIds: []string{id}})
-		if codeOf(err) != want {
-			t.Errorf("%s: %v", id, err)
-		}
+	_, err = s.DescribeVpnGateways(t.Context(), &ec2.DescribeVpnGatewaysInput{VpnGatewayIds: []string{"vgw-1"}})
+	if codeOf(err) != "InvalidVpnGatewayID.NotFound" {
+		t.Errorf("one by its id: %v", err)
 	}
 	images, err := s.DescribeImages(t.Context(), &ec2.DescribeImagesInput{Owners: []string{"amazon"}, Filters: []types.Filter{
 		filter("name", "amzn2-ami-ecs-gpu-hvm-*"), filter("image-type", "machine"), filter("state", "available"), filter("root-device-type", "ebs"),

@@ -154,6 +154,7 @@ var beyond = map[string]map[string]string{
 		"InvalidVpcEndpointId.NotFound":                    "client errors",
 		"InvalidVpcID.NotFound":                            "client errors",
 		"InvalidVpcPeeringConnectionID.NotFound":           "client errors",
+		"InvalidVpnGatewayID.NotFound":                     "client errors",
 		"NatGatewayNotFound":                               "client errors",
 		"NetworkAclEntryAlreadyExists":                     "client errors",
 		"OperationNotPermitted":                            "client errors",
