@@ -8,7 +8,7 @@ help: ## list the targets
 # Without cgo a program runs on every Linux with glibc, however old, whatever it was built on. It needs no C compiler.
 # Nor does inlining pay in the clients and types of the AWS SDK, the libraries for containers, and services whose calls are few: it costs 3 MB.
 OUTLINED := $(foreach p,aws google moby docker vishvananda,-gcflags=github.com/$(p)/...=-l)
-OUTLINED += $(foreach p,acm appautoscaling autoscaling cloudformation ec2 efs iam secretsmanager servicediscovery sns ssm,-gcflags=github.com/pintle/pintle/internal/$(p)/...=-l)
+OUTLINED += $(foreach p,acm appautoscaling autoscaling cloudformation ec2 efs events iam schedules secretsmanager servicediscovery sns ssm,-gcflags=github.com/pintle/pintle/internal/$(p)/...=-l)
 # The test of the programs' sizes builds them likewise.
 outlined:
 	@echo $(OUTLINED)
@@ -26,6 +26,8 @@ build: ## build bin/pintle, bin/pintle-shim and the examples' programs
 	@$(GO_BUILD) -o bin/pintle-shim ./cmd/pintle-shim $(PROGRESS)
 	@echo building bin/gpu-training
 	@$(GO_BUILD) -o bin/gpu-training ./examples/2-gpu-training/train $(PROGRESS)
+	@echo building bin/recommend
+	@$(GO_BUILD) -o bin/recommend ./examples/1-recommender/recommend $(PROGRESS)
 	@echo building bin/web-service, and bin/web-service.tar, the image with nothing but it
 	@$(GO_BUILD) -o bin/web-service ./examples/4-web-service/web $(PROGRESS)
 	@tar --transform 's,^,usr/bin/,' -C bin -cf bin/web-service.tar web-service

@@ -43,6 +43,7 @@ var pintle = program{
 		{"github.com/aws/aws-sdk-go-v2/config", "it brings clients of single sign-on, of its tokens and of STS: 1.4 MB; awsconfig.go reads what we need"},
 		{"github.com/aws/aws-sdk-go-v2/service/acm/schemas", schemas},
 		{"github.com/aws/aws-sdk-go-v2/service/ecr/schemas", schemas},
+		{"github.com/aws/aws-sdk-go-v2/service/eventbridge/schemas", schemas},
 		{"github.com/aws/aws-sdk-go-v2/service/secretsmanager/schemas", schemas},
 		{"github.com/aws/aws-sdk-go-v2/service/ssm/schemas", schemas},
 		{"net/rpc", keepsAllMethods},

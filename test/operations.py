@@ -1245,6 +1245,8 @@ refused("InvalidAMIID.NotFound", ec2.describe_images, ImageIds=["ami-00000000"])
 refused("InvalidAMIID.Malformed", ec2.describe_images, ImageIds=["resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/recommended/image_id"])
 assert list(ec2.get_paginator("describe_snapshots").paginate(OwnerIds=["self"]))[0]["Snapshots"] == []
 refused("InvalidSnapshot.NotFound", ec2.describe_snapshots, SnapshotIds=["snap-12345678"])
+assert ec2.describe_vpn_gateways(Filters=[{"Name": "attachment.vpc-id", "Values": ["vpc-12345678"]}])["VpnGateways"] == []
+refused("InvalidVpnGatewayID.NotFound", ec2.describe_vpn_gateways, VpnGatewayIds=["vgw-12345678"])
 run = dict(LaunchTemplate={"LaunchTemplateName": "gpu"}, MinCount=1, MaxCount=1, ClientToken="once",
     TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "mine"}]}])
 mine = ec2.run_instances(**run)["Instances"][0]
@@ -1775,6 +1777,71 @@ assert "CreatePlatformApplication" in refused("NotImplemented", sns.create_platf
 called.discard("sns:CreatePlatformApplication")
 sns.delete_topic(TopicArn=topic)
 refused("ResourceNotFound", sns.list_tags_for_resource, ResourceArn=topic)
+
+# EventBridge
+events = client("events")
+bus = events.create_event_bus(Name="orders", Description="o", Tags=[{"Key": "team", "Value": "ml"}])["EventBusArn"]
+refused("ResourceAlreadyExistsException", events.create_event_bus, Name="orders")
+assert events.update_event_bus(Name="orders", Description="all")["Description"] == "all"
+assert events.describe_event_bus(Name=bus)["Description"] == "all"
+assert [b["Name"] for b in events.list_event_buses()["EventBuses"]] == ["default", "orders"]
+events.put_permission(EventBusName="orders", StatementId="others", Action="events:PutEvents", Principal="123456789012")
+assert "others" in events.describe_event_bus(Name="orders")["Policy"]
+events.remove_permission(EventBusName="orders", StatementId="others")
+assert "Policy" not in events.describe_event_bus(Name="orders")
+refused("InvalidEventPatternException", events.put_rule, Name="bad", EventPattern='{"source": "mine"}')
+on_bus = dict(EventBusName="orders")
+rule = events.put_rule(Name="all", **on_bus, EventPattern='{"source": [{"prefix": "mine"}]}')["RuleArn"]
+events.tag_resource(ResourceARN=rule, Tags=[{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}])
+events.untag_resource(ResourceARN=rule, TagKeys=["a"])
+assert events.list_tags_for_resource(ResourceARN=rule)["Tags"] == [{"Key": "b", "Value": "2"}]
+q = sqs.create_queue(QueueName="ordered")["QueueUrl"]
+arn = sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+target = {"Id": "q", "Arn": arn, "InputTransformer": {"InputPathsMap": {"n": "$.detail.n"}, "InputTemplate": '{"number": <n>}'}}
+assert events.put_targets(Rule="all", **on_bus, Targets=[target])["FailedEntryCount"] == 0
+assert events.list_targets_by_rule(Rule="all", **on_bus)["Targets"] == [target]
+assert [n for p in events.get_paginator("list_rule_names_by_target").paginate(TargetArn=arn, **on_bus) for n in p["RuleNames"]] == ["all"]
+events.disable_rule(Name="all", **on_bus)
+assert events.describe_rule(Name="all", **on_bus)["State"] == "DISABLED"
+events.enable_rule(Name="all", **on_bus)
+assert [r["State"] for p in events.get_paginator("list_rules").paginate(**on_bus) for r in p["Rules"]] == ["ENABLED"]
+event = {"id": "1", "account": "1", "source": "mine", "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail-type": "x"}
+assert events.test_event_pattern(Event=json.dumps(event), EventPattern='{"source": [{"anything-but": "aws"}]}')["Result"]
+put = events.put_events(Entries=[{"Source": "mine.own", "DetailType": "x", "Detail": '{"n": 7}', "EventBusName": bus},
+                                 {"Source": "aws.s3", "DetailType": "x", "Detail": "{}"}])
+assert (put["FailedEntryCount"], put["Entries"][1]["ErrorCode"]) == (1, "NotAuthorizedForSource"), put
+got = until(lambda got: got, lambda: sqs.receive_message(QueueUrl=q, WaitTimeSeconds=1).get("Messages"))
+assert json.loads(got[0]["Body"]) == {"number": 7}, got
+refused("ValidationException", events.delete_rule, Name="all", **on_bus)
+assert events.remove_targets(Rule="all", **on_bus, Ids=["q"])["FailedEntryCount"] == 0
+events.delete_rule(Name="all", **on_bus)
+refused("ResourceNotFoundException", events.describe_rule, Name="all", **on_bus)
+events.delete_event_bus(Name="orders")
+assert "CreateArchive" in refused("NotImplementedException", events.create_archive, ArchiveName="a", EventSourceArn=bus)["Error"]["Message"]
+called.discard("events:CreateArchive")
+
+# EventBridge Scheduler
+scheduler = client("scheduler")
+group = scheduler.create_schedule_group(Name="night", Tags=[{"Key": "a", "Value": "1"}])["ScheduleGroupArn"]
+refused("ConflictException", scheduler.create_schedule_group, Name="night")
+scheduler.tag_resource(ResourceArn=group, Tags=[{"Key": "b", "Value": "2"}])
+scheduler.untag_resource(ResourceArn=group, TagKeys=["a"])
+assert scheduler.list_tags_for_resource(ResourceArn=group)["Tags"] == [{"Key": "b", "Value": "2"}]
+assert scheduler.get_schedule_group(Name="night")["State"] == "ACTIVE"
+assert [g["Name"] for p in scheduler.get_paginator("list_schedule_groups").paginate() for g in p["ScheduleGroups"]] == ["default", "night"]
+made = dict(Name="often", GroupName="night", FlexibleTimeWindow={"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 5}, ScheduleExpression="cron(0 3 ? * MON-FRI *)",
+            ScheduleExpressionTimezone="Europe/Berlin", Target={"Arn": arn, "RoleArn": "arn:aws:iam::000000000000:role/sender", "Input": "{}"})
+schedule = scheduler.create_schedule(**made)["ScheduleArn"]
+assert schedule.endswith(":schedule/night/often"), schedule
+refused("ConflictException", scheduler.create_schedule, **made)
+refused("ValidationException", scheduler.create_schedule, **{**made, "Name": "bad", "ScheduleExpression": "cron(0 1 * * * *)"})
+got = scheduler.get_schedule(Name="often", GroupName="night")
+assert (got["State"], got["ActionAfterCompletion"], got["Target"]["RetryPolicy"]["MaximumRetryAttempts"]) == ("ENABLED", "NONE", 185), got
+scheduler.update_schedule(**{**made, "State": "DISABLED"})
+assert [s["State"] for p in scheduler.get_paginator("list_schedules").paginate(GroupName="night") for s in p["Schedules"]] == ["DISABLED"]
+scheduler.delete_schedule(Name="often", GroupName="night")
+refused("ResourceNotFoundException", scheduler.get_schedule, Name="often", GroupName="night")
+scheduler.delete_schedule_group(Name="night")
 
 # EFS
 efs = client("efs")

@@ -124,7 +124,7 @@ func (w *world) rollOut() {
 
 // ofAllTypes are templates that have all types that can be read between them.
 var ofAllTypes = map[string]string{
-	"running": running, "stored": stored, "told": told, "entitled": entitled, "peopled": peopled, "secretive": secretive, "scaled": scaled,
+	"running": running, "stored": stored, "told": told, "ruled": ruled, "entitled": entitled, "peopled": peopled, "secretive": secretive, "scaled": scaled,
 	"networked": networked, "fleet": fleet, "before": before, "stocked": stocked, "shared": shared, "rolled": rolled, "alone": alone,
 	"keyed": keyed, "walled": walled, "embedded": embedded, "balanced": balanced, "found": found,
 }

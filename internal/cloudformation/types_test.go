@@ -21,10 +21,13 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/events"
+	"github.com/pintle/pintle/internal/events/targets"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/schedules"
 	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/sqs"
@@ -70,18 +73,21 @@ func withStores(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { messages.Close() })
-	events, err := streams.Open(t.TempDir())
+	lines, err := streams.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { events.Close() })
+	t.Cleanup(func() { lines.Close() })
 	kept := statetest.Open(t)
+	sender := targets.New(targets.Options{Account: owner, Trusts: func(string, string) bool { return true }})
 	queueing := sqs.New(messages, sqs.Options{Account: owner})
 	w = newWorld(t, nil,
 		s3.API(s3.New(files, s3.Options{Account: owner})),
 		sqs.API(queueing),
+		events.API(events.New(kept, events.Options{Account: owner, Targets: sender})),
+		schedules.API(schedules.New(kept, schedules.Options{Account: owner, Targets: sender})),
 		sns.API(sns.New(kept, sns.Options{Account: owner, Queues: mailbox{queueing}, QueueURL: urlOf, Vault: vaulttest.New(t, 7)})),
-		logs.API(logs.New(events, logs.Options{Account: owner, State: kept, Queues: mailbox{queueing}, QueueURL: urlOf, Log: slog.New(slog.DiscardHandler)})),
+		logs.API(logs.New(lines, logs.Options{Account: owner, State: kept, Queues: mailbox{queueing}, QueueURL: urlOf, Log: slog.New(slog.DiscardHandler)})),
 		secretsmanager.API(secretsmanager.New(kept, secretsmanager.Options{Account: owner, Vault: vaulttest.New(t, 7)})))
 	return w
 }
@@ -179,6 +185,50 @@ func TestStored(t *testing.T) {
 		t.Errorf("there are the buckets %v", all)
 	}
 }
+
+const ruled = `
+Resources:
+  Bus:
+    Type: AWS::Events::EventBus
+    Properties: {Name: orders, Description: all, Tags: [{Key: a, Value: b}]}
+  Policy:
+    Type: AWS::Events::EventBusPolicy
+    Properties:
+      EventBusName: !Ref Bus
+      StatementId: others
+      Statement: {Effect: Allow, Action: 'events:PutEvents', Principal: '*', Resource: !GetAtt Bus.Arn}
+  Big:
+    Type: AWS::Events::Rule
+    Properties:
+      EventBusName: !Ref Bus
+      EventPattern: {source: [mine], detail: {n: [{numeric: ['>', 5]}]}}
+      Targets: [{Id: q, Arn: !GetAtt Q.Arn, InputPath: $.detail}]
+  Nightly:
+    Type: AWS::Events::Rule
+    Properties:
+      ScheduleExpression: cron(0 3 * * ? *)
+      State: ENABLED
+      Targets:
+        - Id: task
+          Arn: arn:aws:ecs:us-east-1:000000000000:cluster/c
+          RoleArn: arn:aws:iam::000000000000:role/r
+          EcsParameters:
+            TaskDefinitionArn: arn:aws:ecs:us-east-1:000000000000:task-definition/t:1
+            TagList: [{Key: a, Value: b}]
+            NetworkConfiguration: {AwsVpcConfiguration: {Subnets: [subnet-1]}}
+  Group: {Type: AWS::Scheduler::ScheduleGroup, Properties: {Tags: [{Key: a, Value: b}]}}
+  Schedule:
+    Type: AWS::Scheduler::Schedule
+    Properties:
+      GroupName: !Ref Group
+      ScheduleExpression: rate(1 day)
+      StartDate: '2090-01-01T00:00:00Z'
+      FlexibleTimeWindow: {Mode: 'OFF'}
+      Target: {Arn: !GetAtt Q.Arn, RoleArn: 'arn:aws:iam::000000000000:role/r', Input: '{}'}
+  Q: {Type: AWS::SQS::Queue}
+Outputs:
+  Rule: {Value: !GetAtt Big.Arn}
+`
 
 const told = `
 Resources:

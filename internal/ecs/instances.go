@@ -300,6 +300,11 @@ func portStrings(ports []uint16) []string {
 	return out
 }
 
+// DescribeInstance returns a container instance with what is derived of it, for its events.
+func DescribeInstance(v *state.View, row *state.ContainerInstance) types.ContainerInstance {
+	return describeInstance(v, row, nil)
+}
+
 // describeInstance returns the row with its remaining resources and its task counts.
 func describeInstance(v *state.View, row *state.ContainerInstance, include []types.ContainerInstanceField) types.ContainerInstance {
 	c := row.ContainerInstance

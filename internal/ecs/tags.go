@@ -136,10 +136,10 @@ func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]
 			found, err = retagRow(tx.Tasks.Table, arn, func(r *state.Task) *[]types.Tag { return &r.Tags }, change)
 		case "service":
 			if row := tx.Services.Get(arn); row != nil && *row.Status != state.ServiceInactive {
-				found, err = retagRow(tx.Services, arn, func(r *state.Service) *[]types.Tag { return &r.Tags }, change)
+				found, err = retagRow(tx.Services.Table, arn, func(r *state.Service) *[]types.Tag { return &r.Tags }, change)
 			}
 		case "container-instance":
-			found, err = retagRow(tx.ContainerInstances, arn, func(r *state.ContainerInstance) *[]types.Tag { return &r.Tags }, change)
+			found, err = retagRow(tx.ContainerInstances.Table, arn, func(r *state.ContainerInstance) *[]types.Tag { return &r.Tags }, change)
 		case "capacity-provider":
 			found, err = retagRow(tx.CapacityProviders, arn, func(r *state.CapacityProvider) *[]types.Tag { return &r.Tags }, change)
 		default:

@@ -2,6 +2,7 @@ package iam
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,27 @@ func (s *Service) RoleID(arn string) string {
 		return r.ID
 	}
 	return ""
+}
+
+// Trusts reports whether the role with an ARN trusts a service to assume it, such as events.amazonaws.com. A role that is a name alone trusts
+// everybody, unless policies are enforced for those, too.
+func (s *Service) Trusts(arn, service string) bool {
+	r := s.store.View().RoleAt(s.opts.ID, arn)
+	if r == nil {
+		return !s.opts.Enforce
+	}
+	trust, err := policy.Parse(policy.Trust, r.Trust)
+	if err != nil {
+		return false
+	}
+	known := policy.Context{}
+	known.Set("aws:SourceAccount", s.opts.ID)
+	return policy.Evaluate(policy.Request{
+		Principal: policy.Principal{Service: service},
+		Action:    "sts:AssumeRole",
+		Resource:  arn,
+		Context:   known,
+	}, policy.Policies{Resource: trust}).Effect == policy.Allowed
 }
 
 // UserID returns the unique id of the user who calls, or "" if the caller is none.
@@ -84,6 +106,25 @@ func (s *Service) Assumable(ctx context.Context, arn string, a Assumption) (Assu
 		}
 	}
 	return found, nil
+}
+
+// ServiceSession returns the session that a service of AWS's has of a role, as CloudFormation has of a stack's, if the role is there and trusts
+// the service. What the session may do ends with the role.
+func (s *Service) ServiceSession(arn, service, name string) (call.Identity, error) {
+	r := s.store.View().RoleAt(s.opts.ID, arn)
+	if r == nil {
+		return call.Identity{}, noSuch("The role %s cannot be found.", arn)
+	}
+	trust, err := policy.Parse(policy.Trust, r.Trust)
+	if err != nil {
+		return call.Identity{}, err
+	}
+	request := policy.Request{Principal: policy.Principal{Service: service}, Action: "sts:AssumeRole", Resource: arn, Context: policy.Context{}}
+	if !isTrusted(request, policy.Policies{Resource: trust}) {
+		return call.Identity{}, account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(service, request.Action, arn, ""))
+	}
+	own, err := json.Marshal(session{RoleID: r.ID})
+	return call.Identity{Principal: s.opts.GlobalARN("sts", "assumed-role/"+r.Name+"/"+name), Role: arn, Session: string(own)}, err
 }
 
 // actions returns what a caller must be allowed to. It's so for what its session hands on, too.

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/events"
 	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/schedules"
 	"github.com/pintle/pintle/internal/sns"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -24,6 +26,8 @@ func (p *Plane) hookClient() *http.Client {
 func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
 	routes := append(delivery.Webhooks(p.hookClient()),
 		delivery.Route{Prefix: sns.ARNPrefix, Tell: p.SNS.Tell},
+		delivery.Route{Prefix: events.ARNPrefix, Tell: p.Events.Tell},
+		delivery.Route{Prefix: schedules.ARNPrefix, Tell: p.Schedules.Tell},
 		delivery.Queue(p.sqs(), p.queueURL),
 		logs.ToMetrics(p.cloudwatch()),
 		delivery.Route{Prefix: state.PolicyPrefix, Tell: p.tellPolicy},

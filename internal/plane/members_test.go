@@ -282,6 +282,10 @@ var unread = []struct{ because, members string }{
 		secretsmanager.RotateSecretInput.ExternalSecretRotationRoleArn secretsmanager.RotateSecretInput.RotateImmediately
 		secretsmanager.RotateSecretInput.RotationRules`},
 	{"AWS ignores it, too", "elasticloadbalancingv2.Certificate.IsDefault cloudwatchlogs.FilterLogEventsInput.Interleaved cloudwatchlogs.PutLogEventsInput.SequenceToken"},
+	{"no rule here is managed by a service, so there is nothing to force", "eventbridge.DeleteRuleInput.Force eventbridge.RemoveTargetsInput.Force"},
+	{"nothing here traces events", "eventbridge.PutEventsRequestEntry.TraceHeader"},
+	{"what the call does can be done again without harm", `
+		scheduler.DeleteScheduleInput.ClientToken scheduler.DeleteScheduleGroupInput.ClientToken scheduler.UpdateScheduleInput.ClientToken`},
 	{"it says how a thing is done that Pintle does in one way: at once, without a pause, or not at all", `
 		autoscaling.CancelInstanceRefreshInput.WaitForTransitioningInstances autoscaling.CreateAutoScalingGroupInput.SkipZonalShiftValidation
 		autoscaling.AttachTrafficSourcesInput.SkipZonalShiftValidation
@@ -291,6 +295,7 @@ var unread = []struct{ because, members string }{
 		ec2.TerminateInstancesInput.SkipOsShutdown s3.PutBucketPolicyInput.ConfirmRemoveSelfBucketAccess
 		secretsmanager.CreateSecretInput.ForceOverwriteReplicaSecret sts.AssumeRoleInput.MinimumSessionTokenSize`},
 	{"it's of a part that is refused: other members of it are read to see whether it was asked for", `
+		eventbridge.LogConfig.IncludeDetail
 		ec2.ReplaceRouteInput.LocalTarget ecs.DeploymentEarlySuccessCriteria.HealthyPercent
 		ecs.DeploymentEarlySuccessCriteria.SourceServiceRevisionCleanup elasticloadbalancingv2.MutualAuthenticationAttributes.*
 		elasticloadbalancingv2.ModifyRuleInput.ResetTransforms`},

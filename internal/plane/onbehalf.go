@@ -16,6 +16,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 
@@ -120,6 +121,8 @@ func (g gate) accessLogs(in *elasticloadbalancingv2.ModifyLoadBalancerAttributes
 func (g gate) publications(in any) (all []writing) {
 	owner := g.plane.account()
 	switch in := in.(type) {
+	case *eventbridge.PutTargetsInput:
+		all = append(all, g.byRule(in)...)
 	case *autoscaling.PutNotificationConfigurationInput:
 		all = append(all, toDestinations([]string{aws.ToString(in.TopicARN)}, "autoscaling", g.groupARN(in.AutoScalingGroupName))...)
 	case *autoscaling.PutLifecycleHookInput:
@@ -144,6 +147,45 @@ func (g gate) publications(in any) (all []writing) {
 		all = append(all, toDestinations(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
 	case *cloudformation.CreateChangeSetInput:
 		all = append(all, toDestinations(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
+	}
+	return all
+}
+
+// byRule returns what a rule sends queues, topics and log groups, as the targets' roles or as the account, and what it can't deliver to
+// dead-letter queues. What needs a role is asked when it's sent.
+func (g gate) byRule(in *eventbridge.PutTargetsInput) (all []writing) {
+	bus := aws.ToString(in.EventBusName)
+	if name, isARN := g.plane.account().ResourceOf("events", "event-bus/", bus); isARN {
+		bus = name
+	}
+	rule := "rule/"
+	if bus != "" && bus != state.DefaultBus {
+		rule += bus + "/"
+	}
+	rule = g.plane.account().ARN("events", rule+aws.ToString(in.Rule))
+	for _, t := range in.Targets {
+		to := toDestinations([]string{aws.ToString(t.Arn)}, "events", rule)
+		if name, isBus := g.plane.account().ResourceOf("events", "event-bus/", aws.ToString(t.Arn)); isBus {
+			to = append(to, writing{
+				Need:    authorize.Need{Action: "events:PutEvents", Resource: g.plane.account().ARN("events", "event-bus/"+name)},
+				service: "events.amazonaws.com",
+				source:  rule,
+			})
+		}
+		if name, isGroup := g.plane.account().ResourceOf("logs", "log-group:", aws.ToString(t.Arn)); isGroup {
+			to = append(to, writing{
+				Need:    authorize.Need{Action: "logs:PutLogEvents", Resource: g.plane.account().ARN("logs", "log-group:"+name)},
+				service: "events.amazonaws.com",
+				source:  rule,
+			})
+		}
+		for i := range to {
+			to[i].role = aws.ToString(t.RoleArn)
+		}
+		all = append(all, to...)
+		if t.DeadLetterConfig != nil {
+			all = append(all, toDestinations([]string{aws.ToString(t.DeadLetterConfig.Arn)}, "events", rule)...)
+		}
 	}
 	return all
 }

@@ -53,6 +53,7 @@ import (
 	"github.com/pintle/pintle/internal/efs"
 	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/elb/balancers"
+	"github.com/pintle/pintle/internal/events"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
@@ -60,6 +61,7 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/schedules"
 	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/sns"
@@ -72,6 +74,7 @@ import (
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/sign"
+	"github.com/pintle/pintle/internal/wire/tally"
 )
 
 // Options configure a control plane.
@@ -102,6 +105,7 @@ type Options struct {
 	Upstreams    []string           // hosts of registries from which ECR may take images besides those of AWS's list
 	Fleet        FleetOptions
 	Balancer     BalancerOptions
+	ScrapeToken  string // with which Prometheus reads /metrics where signatures are checked
 	Log          *slog.Logger
 	Simulated    *Simulated
 }
@@ -135,11 +139,13 @@ type Plane struct {
 	requests               *requests.Loop
 	CloudWatch             *cloudwatch.Service
 	IAM                    *iam.Service
+	Events                 *events.Service
 	Logs                   *logs.Service
 	S3                     *s3.Service
 	SNS                    *sns.Service
 	SQS                    *sqs.Service
 	SSM                    *ssm.Service
+	Schedules              *schedules.Service
 	SecretsManager         *secretsmanager.Service
 	STS                    *sts.Service
 	Rollout                *rollout.Loop
@@ -171,6 +177,7 @@ type Plane struct {
 	local     *fleet.Local      // the fleet, if its machines are agents on this machine
 	pool      *fleet.Static     // the fleet, if it's a pool of machines
 
+	answered tally.Tally // the requests
 	options  Options
 	lock     *os.File    // on the data directory
 	space    *disk.Space // nil in a simulation

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
@@ -21,7 +22,7 @@ import (
 // them than it takes to evaluate them.
 const nobody = `{"Statement": {"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"}}`
 
-// resourcePolicy returns the policy of a bucket, a queue, a topic, a secret or a repository with an ARN, or nil if it has none.
+// resourcePolicy returns the policy of a bucket, a queue, a topic, an event bus, a secret or a repository with an ARN, or nil if it has none.
 func (g gate) resourcePolicy(ctx context.Context, arn string) *policy.Policy {
 	document := g.policyOf(ctx, arn)
 	if document == "" {
@@ -60,6 +61,16 @@ func (g gate) policyOf(ctx context.Context, arn string) string {
 			return withoutPolicy(err)
 		}
 		return out.Attributes["Policy"]
+	case "events":
+		_, bus, isBus := strings.Cut(resource, ":event-bus/")
+		if !isBus {
+			return ""
+		}
+		out, err := g.plane.Events.DescribeEventBus(ctx, &eventbridge.DescribeEventBusInput{Name: &bus})
+		if err != nil {
+			return withoutPolicy(err)
+		}
+		return aws.ToString(out.Policy)
 	case "secretsmanager":
 		out, err := g.plane.SecretsManager.GetResourcePolicy(ctx, &secretsmanager.GetResourcePolicyInput{SecretId: &arn})
 		if err != nil {

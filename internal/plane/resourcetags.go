@@ -19,7 +19,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
@@ -106,6 +108,10 @@ func (g gate) listTags(ctx context.Context, service, resource, arn string) (any,
 		return g.plane.ECR.ListTagsForResource(ctx, &ecr.ListTagsForResourceInput{ResourceArn: &arn})
 	case "ecs":
 		return g.plane.ECS.ListTagsForResource(ctx, &awsecs.ListTagsForResourceInput{ResourceArn: &arn})
+	case "events":
+		return g.plane.Events.ListTagsForResource(ctx, &eventbridge.ListTagsForResourceInput{ResourceARN: &arn})
+	case "scheduler":
+		return g.plane.Schedules.ListTagsForResource(ctx, &scheduler.ListTagsForResourceInput{ResourceArn: &arn})
 	case "iam":
 		return g.listTagsInIAM(ctx, resource, name, arn)
 	case "logs":

@@ -249,6 +249,7 @@ func TestMutatedResources(t *testing.T) {
 		"$certificate": importCertificate(t, p),
 		"$policy":      statement("sqs:SendMessage", map[string]any{"Resource": "*", "Principal": "*"}),
 		"$topics":      statement("sns:Publish", map[string]any{"Resource": "*", "Principal": "*"}),
+		"$bus":         statement("events:PutEvents", map[string]any{"Resource": "*", "Principal": "*"}),
 		"$own":         statement("sqs:SendMessage", map[string]any{"Resource": "*"}),
 		"$trust": statement("sts:AssumeRole", map[string]any{"Principal": map[string]any{
 			"Service": []any{"autoscaling.amazonaws.com", "ecs-tasks.amazonaws.com"},

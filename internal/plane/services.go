@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/console"
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/holders"
@@ -32,12 +34,15 @@ import (
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/efs"
 	"github.com/pintle/pintle/internal/elb"
+	"github.com/pintle/pintle/internal/events"
+	"github.com/pintle/pintle/internal/events/targets"
 	"github.com/pintle/pintle/internal/iam"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/exports"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
+	"github.com/pintle/pintle/internal/schedules"
 	"github.com/pintle/pintle/internal/secretsmanager"
 	"github.com/pintle/pintle/internal/servicediscovery"
 	"github.com/pintle/pintle/internal/sns"
@@ -70,6 +75,8 @@ func (p *Plane) services() []Service {
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{sns.API(p.SNS), nil},
+		{events.API(p.Events), loops(p.Events.Run)},
+		{schedules.API(p.Schedules), loops(p.Schedules.Run)},
 		{ssm.API(p.SSM), nil},
 		{secretsmanager.API(p.SecretsManager), nil},
 		{ecr.API(p.ECR), loops(p.keepImages, p.upstream.Run)},
@@ -145,9 +152,30 @@ func (p *Plane) buildServices() {
 	p.CloudMap = servicediscovery.New(p.State, servicediscovery.Options{Account: owner})
 	p.balancers = p.newBalancers()
 	p.STS = sts.New(sts.Options{Account: owner, Issuer: p.issuer, Roles: p.IAM})
+	p.buildEvents()
 	p.buildStacks()
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
+}
+
+// buildEvents builds EventBridge and its Scheduler.
+func (p *Plane) buildEvents() {
+	sender := targets.New(targets.Options{
+		Account:  p.account(),
+		Services: p,
+		QueueURL: p.queueURL,
+		Trusts:   p.IAM.Trusts,
+		Owe: func(ctx context.Context, d delivery.Debt) error {
+			_, err := p.owed().Owe(ctx, func(time.Time) []delivery.Debt { return []delivery.Debt{d} })
+			return err
+		},
+		Log: p.log,
+	})
+	p.Events = events.New(p.State, events.Options{Account: p.account(), Targets: sender, Log: p.log})
+	p.Schedules = schedules.New(p.State, schedules.Options{Account: p.account(), Targets: sender, Chance: rand.Float64})
+	if p.State != nil {
+		p.State.Listeners.Describe = ecs.DescribeInstance
+	}
 }
 
 // buildStacks builds CloudFormation and Cloud Control, and their loops.
@@ -161,7 +189,13 @@ func (p *Plane) buildStacks() {
 		Endpoint:     p.Endpoint(),
 		RunsUserData: p.options.Fleet.Kind == "command",
 	})
-	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
+	opts := cloudformation.Options{Account: owner, Objects: p.s3(), Services: p}
+	if p.verifier != nil || p.options.EnforceIAM {
+		opts.Assume = func(role string) (call.Identity, error) {
+			return p.IAM.ServiceSession(role, "cloudformation.amazonaws.com", "AWSCloudFormation")
+		}
+	}
+	p.CloudFormation = cloudformation.New(p.State, p.stacks, opts)
 	p.requests = requests.New(p.State, requests.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
 }
@@ -221,6 +255,16 @@ func (p *Plane) buildScaling() {
 	})
 }
 
+// queueDepths counts the messages of all queues.
+func (p *Plane) queueDepths() (all []console.QueueDepth) {
+	for _, q := range p.Queues.Queues() {
+		if n, err := p.Queues.Counts(q.Name); err == nil { // else it was deleted meanwhile
+			all = append(all, console.QueueDepth{Name: q.Name, Visible: n.Visible, NotVisible: n.InFlight, Delayed: n.Delayed})
+		}
+	}
+	return all
+}
+
 // mount puts the services behind one handler, along with the nodes' connections and Pintle's own paths.
 func (p *Plane) mount() (err error) {
 	g, err := p.gate()
@@ -228,7 +272,7 @@ func (p *Plane) mount() (err error) {
 		return err
 	}
 	restricted := restrictedBy(g, apis(p.list))
-	if p.handler, err = wire.New(wire.Options{Verifier: p.callersVerifier(), Admit: p.admit, Log: p.log}, restricted...); err != nil {
+	if p.handler, err = wire.New(wire.Options{Verifier: p.callersVerifier(), Admit: p.admit, Answered: p.answered.Answered, Log: p.log}, restricted...); err != nil {
 		return err
 	}
 	p.handler.Handle("/acs/", p.Link)
@@ -239,15 +283,19 @@ func (p *Plane) mount() (err error) {
 	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
 	p.handler.Handle(registry.Prefix, p.registry(g))
 	pages := console.New(p.State, p.Link, console.Options{
-		Version:    p.options.Version,
-		Verifier:   p.verifier,
-		Writable:   p.writable,
-		Failing:    p.failing,
-		Region:     p.options.Region,
-		Endpoint:   p.endpointFor,
-		Enrollment: p.enrollment,
-		Authority:  p.authority,
-		Announce:   p.holders.Announce,
+		Version:     p.options.Version,
+		Verifier:    p.verifier,
+		Writable:    p.writable,
+		Failing:     p.failing,
+		Now:         p.now,
+		Region:      p.options.Region,
+		Endpoint:    p.endpointFor,
+		ScrapeToken: p.options.ScrapeToken,
+		Requests:    &p.answered,
+		Queues:      p.queueDepths,
+		Enrollment:  p.enrollment,
+		Authority:   p.authority,
+		Announce:    p.holders.Announce,
 	})
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)

@@ -17,7 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	efstypes "github.com/aws/aws-sdk-go-v2/service/efs/types"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	awsscheduler "github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
@@ -42,10 +44,12 @@ var badToken = map[string][2]string{
 	"ecr":                     {"InvalidParameterException", "nextToken"},
 	"ecs":                     {"InvalidParameterException", "nextToken"},
 	"elasticfilesystem":       {"BadRequest", "marker"},
+	"events":                  {"ValidationException", "NextToken"},
 	"iam":                     {"ValidationError", "Marker"},
 	"logs":                    {"InvalidParameterException", "nextToken"},
 	"monitoring":              {"InvalidNextToken", ""},
 	"s3":                      {"InvalidArgument", "continuation token"},
+	"scheduler":               {"ValidationException", "NextToken"},
 	"secretsmanager":          {"InvalidNextTokenException", ""},
 	"servicediscovery":        {"InvalidInput", "NextToken"},
 	"sns":                     {"InvalidParameter", "NextToken"},
@@ -78,12 +82,14 @@ var listed = map[string]string{
 	"RepositoryName":       "images",
 	"ResourceId":           "fs-01234567",
 	"RoleName":             "x",
+	"Rule":                 "x",
 	"SecretId":             "x",
 	"SecretIdList":         "x",
 	"Namespace":            "x",
 	"Service":              "x",
 	"ServiceNamespace":     "ecs",
 	"StackName":            "x",
+	"TargetArn":            "arn:aws:sqs:us-east-1:000000000000:x",
 	"TargetType":           "container-instance",
 	"TypeName":             "AWS::SQS::Queue",
 	"TopicArn":             "arn:aws:sns:us-east-1:000000000000:x",
@@ -203,6 +209,8 @@ func makeParents(t *testing.T, p *Plane) {
 	listed["QueryId"] = *query.QueryId
 	try(p.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: x}))
 	try(p.SNS.CreateTopic(ctx, &sns.CreateTopicInput{Name: x}))
+	try(p.Events.PutRule(ctx, &eventbridge.PutRuleInput{Name: x, ScheduleExpression: new("rate(1 day)")}))
+	try(p.Schedules.CreateScheduleGroup(ctx, &awsscheduler.CreateScheduleGroupInput{Name: x}))
 	try(p.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: new("/x"), Value: x, Type: "String"}))
 	try(p.SecretsManager.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: x, SecretString: x, ClientRequestToken: new(strings.Repeat("x", 32))}))
 	try(p.ECR.CreateRepository(ctx, &ecr.CreateRepositoryInput{RepositoryName: new("images")}))

@@ -221,7 +221,7 @@ func (tx *Tx) SettleAlarm(a *Alarm) {
 // history, and the new state's actions are owed. They aren't owed if the alarm returns to the state that it last acted
 // upon: suppressed changes count as if they had never happened.
 func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
-	before := a.State()
+	before, since := a.State(), a.Moved()
 	a = a.in(s, now)
 	if before.Value == s.Value {
 		tx.Alarms.Put(a)
@@ -238,6 +238,7 @@ func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 	}
 	tx.Alarms.Put(a)
 	data := map[string]any{"version": "1.0", "oldState": historyState(before), "newState": historyState(s)}
+	tx.emitAlarm(a, before, since, now)
 	tx.AddAlarmHistory(a, types.HistoryItemTypeStateUpdate, fmt.Sprintf("Alarm updated from %s to %s", before.Value, s.Value), data, now)
 	return a
 }

@@ -23,7 +23,7 @@ type Delivery struct {
 	Moved time.Time `json:",omitzero"`
 	// Publication is the id of the topic's message that this is about, or "". The message lives as long as the last debt of it.
 	Publication string `json:",omitzero"`
-	// Size is how many bytes that message has.
+	// Size is how many bytes that message has, or the event that this is.
 	Size int `json:",omitzero"`
 	// Line is what this debt waits in, or "". Of a line only the first debt is told, by the order of their IDs, whatever becomes of it.
 	Line string `json:",omitzero"`

@@ -253,6 +253,7 @@ type taskTable struct {
 func (t taskTable) Put(row *Task) {
 	old := t.Get(aws.ToString(row.TaskArn))
 	t.Table.Put(row)
+	t.tx.emitTask(old, row)
 	if row.Registry != nil {
 		t.tx.register(old, row, row.Registry)
 	}

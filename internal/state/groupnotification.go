@@ -86,14 +86,15 @@ func eventOf(a *GroupActivity) (event, instance string) {
 // notifyFor is how long a notification is tried to be told, where the topic can't take it.
 const notifyFor = 24 * time.Hour
 
-// notifyGroup owes the end of an activity to the topics that its group tells of it.
+// notifyGroup owes the end of an activity to the topics that its group tells of it, and to the bus.
 func (tx *Tx) notifyGroup(a *GroupActivity, now time.Time) {
 	g := tx.AutoScalingGroups.Get(aws.ToString(a.AutoScalingGroupName))
-	if g == nil || len(g.Notifications) == 0 {
+	event, instance := eventOf(a)
+	if g == nil || event == "" {
 		return
 	}
-	event, instance := eventOf(a)
-	if event == "" {
+	tx.emitGroup(a, event, instance, now)
+	if len(g.Notifications) == 0 {
 		return
 	}
 	notice := groupNotice{

@@ -5,6 +5,7 @@ package state
 
 import (
 	"context"
+	"time"
 
 	"github.com/pintle/pintle/internal/store"
 )
@@ -26,16 +27,19 @@ type Store struct {
 	*store.Store
 	// Undelivered may be asked in transactions only.
 	Undelivered *Undelivered
+	// Listeners are asked in transactions only. Whoever opens the store completes them.
+	Listeners *Listeners
 }
 
 // Open replays the journal and starts the writer. The observers see every row first.
 func Open(ctx context.Context, journal store.Journal, observers ...Observer) (*Store, error) {
 	u := &Undelivered{ByTopic: map[string]int{}, BySubscription: map[string]int{}}
-	s, err := store.Open(ctx, journal, schema, store.Options{Invariants: []store.Invariant{newLedger()}, Observers: append(observers, u)})
+	l := &Listeners{Now: time.Now, kinds: map[kindOfEvent]int{}}
+	s, err := store.Open(ctx, journal, schema, store.Options{Invariants: []store.Invariant{newLedger()}, Observers: append(observers, u, l)})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s, u}, nil
+	return &Store{s, u, l}, nil
 }
 
 // View returns a consistent picture of all tables at one moment. It costs nothing to keep.
@@ -47,18 +51,25 @@ func (s *Store) Watch() *View { return newView(s.Store.Watch()) }
 // Update runs fn in a transaction. See store.Store.Update.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	return s.Store.Update(ctx, func(tx *store.Tx) error {
-		return fn(tx.Bound(func(v *store.View) any { return newTx(v) }).(*Tx))
+		return fn(tx.Bound(func(v *store.View) any { return newTx(v, s.Listeners) }).(*Tx))
 	})
 }
 
 // Tx is a view that can change rows. It is valid only inside its Update's function.
 type Tx struct {
 	*View
-	Tasks taskTable // instead of the view's
+	// These are instead of the view's: what others hear of a row changes together with it.
+	Tasks              taskTable
+	ContainerInstances containerInstanceTable
+	Services           serviceTable
+
+	listeners *Listeners
 }
 
-func newTx(v *store.View) *Tx {
-	tx := &Tx{View: newView(v)}
+func newTx(v *store.View, l *Listeners) *Tx {
+	tx := &Tx{View: newView(v), listeners: l}
 	tx.Tasks = taskTable{tx.View.Tasks, tx}
+	tx.ContainerInstances = containerInstanceTable{tx.View.ContainerInstances, tx}
+	tx.Services = serviceTable{tx.View.Services, tx}
 	return tx
 }

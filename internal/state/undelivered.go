@@ -3,10 +3,11 @@ package state
 // rowSize is what a message and a debt count besides their bytes: however short, they are rows.
 const rowSize = 1 << 10
 
-// Undelivered knows how many bytes of topics' messages are on their way: all rows are in memory. It follows the rows, also inside a running
+// Undelivered knows how many bytes of topics' messages and of events are on their way: all rows are in memory. It follows the rows, also inside a running
 // transaction, so that it may be asked in one, and nowhere else.
 type Undelivered struct {
-	All            int
+	All            int // of topics' messages
+	Events         int // of events that wait for targets
 	ByTopic        map[string]int
 	BySubscription map[string]int // by a debt's destination
 }
@@ -27,6 +28,8 @@ func (u *Undelivered) post(row any, sign int) {
 	case *Delivery:
 		if row.Publication != "" {
 			add(u.BySubscription, row.Destination, sign*(row.Size+rowSize))
+		} else if row.Size > 0 {
+			u.Events += sign * (row.Size + rowSize)
 		}
 	}
 }

@@ -11,6 +11,7 @@ type View struct {
 	view *store.View
 
 	discoveryTables
+	eventTables
 	fileSystemTables
 	imageTables
 	loadBalancerTables
@@ -77,6 +78,7 @@ func newView(v *store.View) *View {
 		view: v,
 
 		discoveryTables:    newDiscoveryTables(v),
+		eventTables:        newEventTables(v),
 		fileSystemTables:   newFileSystemTables(v),
 		imageTables:        newImageTables(v),
 		loadBalancerTables: newLoadBalancerTables(v),
@@ -156,6 +158,8 @@ var schema = store.NewSchema(
 	discoveryOperations,
 	discoveryServices,
 	egressOnlyInternetGateways,
+	eventBuses,
+	eventRules,
 	exportTasks,
 	groupActions,
 	groupActivities,
@@ -191,6 +195,8 @@ var schema = store.NewSchema(
 	scalingActivities,
 	scalingPolicies,
 	scheduledActions,
+	scheduleGroups,
+	schedules,
 	services,
 	serviceDeployments,
 	serviceRevisions,

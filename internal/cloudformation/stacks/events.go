@@ -64,6 +64,7 @@ func Event(tx *state.Tx, s *state.Stack, e types.StackEvent) {
 	e.ClientRequestToken = optional(s.Token)
 	tx.StackEvents.Put(&state.StackEvent{StackEvent: e, Number: number})
 	notify(tx, s, &e)
+	tx.EmitStackEvent(&e)
 }
 
 // Move puts a stack into another status, and adds the event that tells so.

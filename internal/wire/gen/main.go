@@ -56,6 +56,8 @@ var services = []service{
 	{pkg: "cloudformation", folder: "cloudformation", constraints: "cloudformation", tables: statuses},
 	{pkg: "sns", folder: "sns", constraints: "sns", tables: statuses},
 	{pkg: "servicediscovery", folder: "servicediscovery", constraints: "servicediscovery"},
+	{pkg: "eventbridge", folder: "events", constraints: "events"},
+	{pkg: "scheduler", folder: "schedules", constraints: "scheduler", tables: restAndStatuses},
 	{pkg: "cloudcontrol", folder: "cloudformation/cloudcontrol", constraints: "cloudcontrol"},
 }
 

@@ -150,3 +150,87 @@ data "aws_sns_topic" "news" {
 }
 
 output "news" { value = data.aws_sns_topic.news.arn }
+
+# Rules, and schedules.
+
+resource "aws_cloudwatch_event_bus" "orders" {
+  name        = "orders"
+  description = "all orders"
+  tags        = { team = "ml" }
+}
+
+resource "aws_cloudwatch_event_rule" "large" {
+  name           = "large"
+  event_bus_name = aws_cloudwatch_event_bus.orders.name
+  event_pattern  = jsonencode({ source = ["shop"], detail = { n = [{ numeric = [">", 5] }] } })
+  tags           = { team = "ml" }
+}
+
+resource "aws_cloudwatch_event_target" "large" {
+  rule           = aws_cloudwatch_event_rule.large.name
+  event_bus_name = aws_cloudwatch_event_bus.orders.name
+  target_id      = "readers"
+  arn            = aws_sqs_queue.readers.arn
+  input_transformer {
+    input_paths    = { n = "$.detail.n" }
+    input_template = "{\"number\": <n>}"
+  }
+  dead_letter_config { arn = aws_sqs_queue.dead.arn }
+}
+
+resource "aws_cloudwatch_event_rule" "nightly" {
+  name                = "nightly"
+  schedule_expression = "cron(0 3 * * ? *)"
+}
+
+resource "aws_iam_role" "runner" {
+  name = "runner"
+  assume_role_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Action    = "sts:AssumeRole"
+      Principal = { Service = ["events.amazonaws.com", "scheduler.amazonaws.com"] }
+    }]
+  })
+}
+
+resource "aws_ecs_cluster" "night" { name = "night" }
+
+resource "aws_ecs_task_definition" "report" {
+  family = "report"
+  container_definitions = jsonencode([{ name = "main", image = "busybox", memory = 64 }])
+}
+
+resource "aws_cloudwatch_event_target" "nightly" {
+  rule     = aws_cloudwatch_event_rule.nightly.name
+  arn      = aws_ecs_cluster.night.arn
+  role_arn = aws_iam_role.runner.arn
+  input    = jsonencode({ containerOverrides = [{ name = "main", command = ["report"] }] })
+  ecs_target {
+    task_definition_arn = aws_ecs_task_definition.report.arn
+    task_count          = 2
+  }
+}
+
+resource "aws_scheduler_schedule_group" "night" {
+  name = "night"
+  tags = { team = "ml" }
+}
+
+resource "aws_scheduler_schedule" "report" {
+  name                         = "report"
+  group_name                   = aws_scheduler_schedule_group.night.name
+  schedule_expression          = "cron(0 4 * * ? *)"
+  schedule_expression_timezone = "Europe/Berlin"
+  flexible_time_window {
+    mode                      = "FLEXIBLE"
+    maximum_window_in_minutes = 10
+  }
+  target {
+    arn      = aws_sqs_queue.readers.arn
+    role_arn = aws_iam_role.runner.arn
+    input    = jsonencode({ report = true })
+    retry_policy { maximum_retry_attempts = 3 }
+  }
+}

@@ -1,0 +1,202 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/events/eventpattern"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// maxEntries is the most bytes of a call's entries together: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html
+const maxEntries = 256 << 10
+
+// room is how many bytes of events may wait for targets, since all of them are in memory. Beyond it, PutEvents refuses more.
+const room = 256 << 20
+
+// envelope is an event, as targets get it.
+type envelope struct {
+	Version    string          `json:"version"`
+	ID         string          `json:"id"`
+	DetailType string          `json:"detail-type"`
+	Source     string          `json:"source"`
+	Account    string          `json:"account"`
+	Time       string          `json:"time"`
+	Region     string          `json:"region"`
+	Resources  []string        `json:"resources"`
+	Detail     json.RawMessage `json:"detail"`
+}
+
+const seconds = "2006-01-02T15:04:05Z"
+
+// envelope returns an event that happens here.
+func (s *Service) envelope(source, detailType string, resources []string, at time.Time, detail json.RawMessage) envelope {
+	return envelope{
+		Version:    "0",
+		ID:         state.NewUUID(),
+		DetailType: detailType,
+		Source:     source,
+		Account:    s.opts.ID,
+		Time:       at.UTC().Format(seconds),
+		Region:     s.opts.Region,
+		Resources:  append([]string{}, resources...),
+		Detail:     detail,
+	}
+}
+
+// PutEvents puts events on buses. What rules match is owed to their targets before it answers.
+func (s *Service) PutEvents(ctx context.Context, in *eventbridge.PutEventsInput) (*eventbridge.PutEventsOutput, error) {
+	if aws.ToString(in.EndpointId) != "" {
+		return nil, unsupported("EndpointId", "Pintle has no global endpoints.")
+	}
+	whole := 0
+	for i := range in.Entries {
+		whole += size(&in.Entries[i])
+	}
+	if whole > maxEntries {
+		return nil, invalid("Total size of the entries in the request is over the limit.")
+	}
+	out := &eventbridge.PutEventsOutput{}
+	put := map[int]*envelope{}
+	for i := range in.Entries {
+		result := types.PutEventsResultEntry{}
+		if code, why := checkEntry(&in.Entries[i]); code != "" {
+			result.ErrorCode, result.ErrorMessage = &code, &why
+			out.FailedEntryCount++
+		} else {
+			e := s.entry(&in.Entries[i])
+			put[i] = &e
+			result.EventId = &e.ID
+		}
+		out.Entries = append(out.Entries, result)
+	}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		if s.store.Undelivered.Events > room {
+			return account.RefuseWith(429, "ThrottlingException", "%d MB of events wait for their targets already.", room>>20)
+		}
+		for i := range in.Entries {
+			if e := put[i]; e != nil {
+				name, err := s.busName(in.Entries[i].EventBusName)
+				if err == nil { // an event for a bus that isn't there is nobody's, as on AWS
+					s.putOn(tx, name, event{text: string(encoded(e))})
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// size returns the bytes of an entry, as EventBridge counts them.
+func size(e *types.PutEventsRequestEntry) int {
+	n := len(aws.ToString(e.Source)) + len(aws.ToString(e.DetailType)) + len(aws.ToString(e.Detail))
+	if e.Time != nil {
+		n += 14
+	}
+	for _, r := range e.Resources {
+		n += len(r)
+	}
+	return n
+}
+
+// checkEntry returns the code and the message with which an entry fails, or nothing.
+func checkEntry(e *types.PutEventsRequestEntry) (code, why string) {
+	for _, required := range []struct {
+		name  string
+		value *string
+	}{{"Source", e.Source}, {"DetailType", e.DetailType}, {"Detail", e.Detail}} {
+		if aws.ToString(required.value) == "" {
+			return "InvalidArgument", "Parameter " + required.name + " is not valid. Reason: " + required.name + " is a required argument."
+		}
+	}
+	if strings.HasPrefix(*e.Source, "aws.") {
+		return "NotAuthorizedForSource", "Not authorized for the source."
+	}
+	value, err := eventpattern.Decode(*e.Detail)
+	if _, isObject := value.(map[string]any); err != nil || !isObject {
+		return "MalformedDetail", "Detail is malformed."
+	}
+	return "", ""
+}
+
+// entry returns the event of an entry.
+func (s *Service) entry(e *types.PutEventsRequestEntry) envelope {
+	at := s.now()
+	if e.Time != nil {
+		at = *e.Time
+	}
+	return s.envelope(*e.Source, *e.DetailType, e.Resources, at, json.RawMessage(*e.Detail))
+}
+
+// happened puts an event of a service's on the default bus, in the transaction in which it happens.
+func (s *Service) happened(tx *state.Tx, e *state.Event) {
+	what := s.envelope(e.Source, e.DetailType, e.Resources, e.Time, render(e.Detail))
+	s.putOn(tx, state.DefaultBus, event{text: string(encoded(what)), order: e.Order})
+}
+
+// putOn owes an event to the targets of the rules of a bus that match it.
+func (s *Service) putOn(tx *state.Tx, bus string, e event) {
+	var value map[string]any
+	for r := range tx.EventRulesOf(bus) {
+		if !r.IsEnabled() || r.EventPattern == nil || len(r.Targets) == 0 {
+			continue
+		}
+		if value == nil {
+			value, _ = decoded(e.text).(map[string]any)
+		}
+		if p := s.pattern(r); p != nil && p.Match(value) {
+			s.owe(tx, r, e)
+		}
+	}
+}
+
+// event is an event on its way from a bus.
+type event struct {
+	text string
+	// order is what the event is about, or "". Events about the same reach a target one after the other.
+	order string
+	// subject is forwarded for an event that came from another bus, which goes to no third one, as on AWS.
+	subject string
+}
+
+const forwarded = "forwarded"
+
+// Limits of how long and how often an event is tried at a target: API_RetryPolicy.
+const (
+	maxAge   = 24 * time.Hour
+	maxTries = 185
+)
+
+// owe owes an event to a rule's targets.
+func (s *Service) owe(tx *state.Tx, r *state.EventRule, e event) {
+	now := s.opts.Now()
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		age := maxAge
+		if p := t.RetryPolicy; p != nil && p.MaximumEventAgeInSeconds != nil {
+			age = time.Duration(*p.MaximumEventAgeInSeconds) * time.Second
+		}
+		d := state.Delivery{
+			Debt: delivery.Debt{Destination: *r.Arn + mark + *t.Id, Subject: e.subject, Body: e.text, Until: now.Add(age)},
+			Size: len(e.text),
+		}
+		if e.order != "" {
+			d.Line = d.Destination + " " + e.order
+		}
+		tx.Owe(d, now)
+	}
+}
+
+// mark stands between a rule's ARN and a target's id in a destination.
+const mark = "#"

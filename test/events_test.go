@@ -1,0 +1,18 @@
+package test
+
+import "testing"
+
+// TestEvents: the ECS events of a deployment reach a rule's queue in order and complete, a schedule runs a task as its role, and events that
+// were acknowledged survive a SIGKILL.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "c5.large")
+	if out, err := p.Command(python, "events.py").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p.Kill()
+	p.Start()
+	if out, err := p.Command(python, "events.py", "again").CombinedOutput(); err != nil {
+		t.Fatalf("after the SIGKILL: %v\n%s", err, out)
+	}
+}
