@@ -16,17 +16,27 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
+// Who has AWS's images.
+const (
+	ofECS         = "591542846629"
+	ofAmazonLinux = "137112412989"
+)
+
 // Images are mere names, because a machine's disk is what its fleet puts on it. We describe the images of the
-// parameters by which templates find the images for ECS:
+// parameters by which templates find the images for ECS, and those that they look up by name as amzn2-ami-hvm-*-x86_64-gp2:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
+// https://docs.aws.amazon.com/linux/al2023/ug/ec2.html
 var images = []struct {
 	parameter string
 	name      string
+	owner     string
 }{
-	{"/aws/service/ecs/optimized-ami/amazon-linux-2/recommended/image_id", "amzn2-ami-ecs-hvm-x86_64-ebs"},
-	{"/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id", "amzn2-ami-ecs-gpu-hvm-x86_64-ebs"},
-	{"/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id", "al2023-ami-ecs-hvm-x86_64-ebs"},
-	{"/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id", "al2023-ami-ecs-gpu-hvm-x86_64-ebs"},
+	{"/aws/service/ecs/optimized-ami/amazon-linux-2/recommended/image_id", "amzn2-ami-ecs-hvm-x86_64-ebs", ofECS},
+	{"/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id", "amzn2-ami-ecs-gpu-hvm-x86_64-ebs", ofECS},
+	{"/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id", "al2023-ami-ecs-hvm-x86_64-ebs", ofECS},
+	{"/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id", "al2023-ami-ecs-gpu-hvm-x86_64-ebs", ofECS},
+	{"/aws/service/ami-amazon-linux-latest/amzn2-ami-hvm-x86_64-gp2", "amzn2-ami-hvm-2.0.20260101.0-x86_64-gp2", ofAmazonLinux},
+	{"/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64", "al2023-ami-2023.0.20260101.0-kernel-6.1-x86_64", ofAmazonLinux},
 }
 
 // imageOf returns the id of the image that a parameter stands for. It's always the same.
@@ -93,7 +103,7 @@ func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput)
 			Name:                   aws.String(i.name),
 			PublicSsmParameterName: aws.String(i.parameter),
 			ImageOwnerAlias:        aws.String("amazon"),
-			OwnerId:                aws.String("591542846629"),
+			OwnerId:                aws.String(i.owner),
 			ImageLocation:          aws.String("amazon/" + i.name),
 			Public:                 aws.Bool(true),
 			State:                  types.ImageStateAvailable,

@@ -68,3 +68,19 @@ func TestImagesAreDescribedByTheirIDs(t *testing.T) {
 		t.Errorf("by its parameter: %v", err)
 	}
 }
+
+// TestImagesByName: modules look for Amazon Linux by a pattern of its name and by its owner.
+func TestImagesByName(t *testing.T) {
+	s := New(statetest.Open(t), Options{})
+	for name, want := range map[string]int{"amzn2-ami-hvm-*-x86_64-gp2": 1, "al2023-ami-2023*-x86_64": 1, "amzn2-ami-hvm-*-arm64-gp2": 0} {
+		for _, owner := range []string{"amazon", ofAmazonLinux} {
+			filter := "name"
+			out, err := s.DescribeImages(t.Context(), &ec2.DescribeImagesInput{
+				Owners: []string{owner}, Filters: []types.Filter{{Name: &filter, Values: []string{name}}},
+			})
+			if err != nil || len(out.Images) != want {
+				t.Errorf("%s of %s: %+v, %v", name, owner, out, err)
+			}
+		}
+	}
+}

@@ -16,7 +16,13 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// AWS's public parameters tell the latest images. Those that there are here follow from the images that EC2 describes.
+// AWS's public parameters tell the latest images. Those that there are here follow from the images that EC2 describes, but
+// for the log router's.
+
+// fluentBit is the parameter by which task definitions find the image of FireLens's log router, in the ECR of each region.
+const fluentBit = "/aws/service/aws-for-fluent-bit/stable"
+
+var released = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func isPublic(name string) bool { return strings.HasPrefix(name, "/aws/") }
 
@@ -63,7 +69,7 @@ func (s *Service) publicByPath(
 	return &ssm.GetParametersByPathOutput{Parameters: append([]types.Parameter{}, page...), NextToken: next}, nil
 }
 
-// publics returns all public parameters by their names. An image has three: its id, its name, and a document of both.
+// publics returns all public parameters by their names. An image for ECS has three: its id, its name, and a document of both.
 func (s *Service) publics(ctx context.Context) ([]types.Parameter, error) {
 	if s.opts.Images == nil {
 		return nil, nil
@@ -75,12 +81,13 @@ func (s *Service) publics(ctx context.Context) ([]types.Parameter, error) {
 	var all []types.Parameter
 	for _, i := range out.Images {
 		name := aws.ToString(i.PublicSsmParameterName)
-		if path.Base(name) != "image_id" {
-			continue
-		}
 		created, err := time.Parse(time.RFC3339, aws.ToString(i.CreationDate))
 		if err != nil {
 			return nil, err
+		}
+		if path.Base(name) != "image_id" { // Amazon Linux's: one parameter, with the id
+			all = append(all, s.publicParameter(name, *i.ImageId, created))
+			continue
 		}
 		document, err := json.Marshal(map[string]any{"schema_version": 1, "image_id": i.ImageId, "image_name": i.Name})
 		if err != nil {
@@ -92,6 +99,7 @@ func (s *Service) publics(ctx context.Context) ([]types.Parameter, error) {
 			s.publicParameter(name, *i.ImageId, created),
 			s.publicParameter(folder+"/image_name", *i.Name, created))
 	}
+	all = append(all, s.publicParameter(fluentBit, "906394416424.dkr.ecr."+s.opts.Region+".amazonaws.com/aws-for-fluent-bit:stable", released))
 	account.SortBy(all, func(p types.Parameter) string { return *p.Name })
 	return all, nil
 }

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// images has one public image.
+// images has a public image for ECS, and one of Amazon Linux.
 type images struct{}
 
 func (images) DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error) {
@@ -59,6 +59,11 @@ func (images) DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(
 		Name:                   aws.String("al2023-ami-ecs"),
 		CreationDate:           aws.String("2026-01-01T00:00:00.000Z"),
 		PublicSsmParameterName: aws.String("/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"),
+	}, {
+		ImageId:                aws.String("ami-87654321"),
+		Name:                   aws.String("amzn2-ami-hvm"),
+		CreationDate:           aws.String("2026-01-01T00:00:00.000Z"),
+		PublicSsmParameterName: aws.String("/aws/service/ami-amazon-linux-latest/amzn2-ami-hvm-x86_64-gp2"),
 	}}}, nil
 }
 
@@ -180,6 +185,8 @@ func TestNamesAndSelectors(t *testing.T) {
 		"/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended":                                          `{"image_id":"ami-12345678","image_name":"al2023-ami-ecs","schema_version":1}`,
 		"arn:aws:ssm:us-east-1::parameter/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id": "ami-12345678",
 		"/aws/service/ecs/optimized-ami/amazon-linux-2/recommended/image_id":                                    "(ParameterNotFound)",
+		"/aws/service/ami-amazon-linux-latest/amzn2-ami-hvm-x86_64-gp2":                                         "ami-87654321",
+		"/aws/service/aws-for-fluent-bit/stable":                                                                "906394416424.dkr.ecr.us-east-1.amazonaws.com/aws-for-fluent-bit:stable",
 	} {
 		if got := w.get(name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
