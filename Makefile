@@ -26,6 +26,11 @@ build: ## build bin/pintle, bin/pintle-shim and the examples' programs
 	@$(GO_BUILD) -o bin/pintle-shim ./cmd/pintle-shim $(PROGRESS)
 	@echo building bin/gpu-training
 	@$(GO_BUILD) -o bin/gpu-training ./examples/2-gpu-training/train $(PROGRESS)
+	@echo building bin/recommend
+	@$(GO_BUILD) -o bin/recommend ./examples/1-recommender/recommend $(PROGRESS)
+	@echo building bin/web-service, and bin/web-service.tar, the image with nothing but it
+	@$(GO_BUILD) -o bin/web-service ./examples/4-web-service/web $(PROGRESS)
+	@tar --transform 's,^,usr/bin/,' -C bin -cf bin/web-service.tar web-service
 
 demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to its logs
 	./examples/demo.sh

@@ -22,6 +22,7 @@ const module = "github.com/pintle/pintle/internal/"
 var ground = map[string]rule{
 	"account":      {[]string{"account"}, "every service has one in its options"},
 	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
+	"awsname":      {nil, "the wire uses it, and who stands in for AWS on nodes"},
 	"certificate":  {[]string{"file"}, "it keeps an authority's files, and knows nothing of who connects"},
 	"checksum":     {nil, "it computes, and no more"},
 	"datachannel":  {[]string{"datachannel"}, "nodes and the client of execute-command use it, and either may be AWS's"},
@@ -38,10 +39,11 @@ var ground = map[string]rule{
 	"sqlitefile":   {[]string{"file", "disk"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
 	"store":        {[]string{"store", "groupcommit", "file", "disk", "sqlitefile"}, "the engine knows no rows"},
+	"transparent":  {[]string{"awsname", "certificate", "file", "twoway"}, "it stands in for AWS in front of any control plane"},
 	"twoway":       {nil, "load balancers and nodes use it"},
 	"vault":        {[]string{"vault", "file"}, "it encrypts for services and knows none of them"},
 	"wal":          {[]string{"wal", "file", "disk"}, "it keeps bytes for stores and knows none of them"},
-	"wire":         {[]string{"wire", "checksum", "disk"}, "HTTP becomes calls without knowing what they do"},
+	"wire":         {[]string{"wire", "awsname", "checksum", "disk"}, "HTTP becomes calls without knowing what they do"},
 }
 
 // loans is what a street may know of another one's besides what is pure there, and why. A street is one of AWS's services: a folder with
@@ -65,7 +67,7 @@ var noAPI = map[string]string{
 // above is what puts streets together, and otherSide what runs on nodes and in containers.
 var above = map[string]rule{
 	"bootstrap": {[]string{"cloudformation/cfninit"}, "it runs on machines that aren't nodes yet"},
-	"console":   {[]string{"account", "certificate", "state", "acs", "wire", "ecs/nodelink", "ecs/enrollment"}, "it shows rows and what nodes tell, and asks no service's loops"},
+	"console":   {[]string{"account", "certificate", "exposition", "state", "acs", "wire", "ecs/nodelink", "ecs/enrollment", "ecs/explain"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":     {[]string{"*"}, "it puts everything together"},
 	"sim": {
 		[]string{
@@ -81,7 +83,7 @@ var above = map[string]rule{
 		},
 		"it is plane with a clock that jumps, so it steps the loops itself",
 	},
-	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext", "exposition", "twoway"}, "it speaks to any ECS, so it knows nothing of this one"},
+	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext", "exposition", "awsname", "transparent", "twoway"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {[]string{"exposition"}, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},
 }

@@ -75,12 +75,12 @@ func rootfs(t *testing.T) string {
 
 // TestDocker and TestRunc run tasks in real containers through the AWS CLI.
 func TestDocker(t *testing.T) {
-	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--settle", "1s", "--file-systems", t.TempDir()))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--settle", "1s", "--file-systems", t.TempDir(), "--transparent"))
 }
 
 func TestRunc(t *testing.T) {
 	t.Parallel()
-	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci", "--settle", "1s", "--file-systems", t.TempDir()))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci", "--settle", "1s", "--file-systems", t.TempDir(), "--transparent"))
 }
 
 // containers runs tasks of one image in real containers.
@@ -105,6 +105,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("Discovery", c.discovery)
 	t.Run("ServiceConnect", c.serviceConnect)
 	t.Run("SecurityGroups", c.securityGroups)
+	t.Run("Transparent", c.transparent)
 }
 
 // register registers a task definition with one container that runs a shell script.

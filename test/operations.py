@@ -1245,6 +1245,8 @@ refused("InvalidAMIID.NotFound", ec2.describe_images, ImageIds=["ami-00000000"])
 refused("InvalidAMIID.Malformed", ec2.describe_images, ImageIds=["resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/recommended/image_id"])
 assert list(ec2.get_paginator("describe_snapshots").paginate(OwnerIds=["self"]))[0]["Snapshots"] == []
 refused("InvalidSnapshot.NotFound", ec2.describe_snapshots, SnapshotIds=["snap-12345678"])
+assert ec2.describe_vpn_gateways(Filters=[{"Name": "attachment.vpc-id", "Values": ["vpc-12345678"]}])["VpnGateways"] == []
+refused("InvalidVpnGatewayID.NotFound", ec2.describe_vpn_gateways, VpnGatewayIds=["vgw-12345678"])
 run = dict(LaunchTemplate={"LaunchTemplateName": "gpu"}, MinCount=1, MaxCount=1, ClientToken="once",
     TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "mine"}]}])
 mine = ec2.run_instances(**run)["Instances"][0]

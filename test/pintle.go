@@ -67,6 +67,7 @@ type Pintle struct {
 	data     string
 	key      string // clients sign with it; any key works if signatures aren't checked
 	secret   string
+	ca       string // the certificate authority that clients trust; "" is the system's
 	program  string // what Start runs; "" is the built program
 	args     []string
 	cmd      *exec.Cmd
@@ -197,7 +198,7 @@ func (p *Pintle) Interrupt() {
 
 // Env is the environment that points clients here and nowhere else.
 func (p *Pintle) Env() []string {
-	return append(os.Environ(), "AWS_ENDPOINT_URL="+p.Endpoint, "AWS_DISABLE_HOST_PREFIX_INJECTION=true", "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
+	return append(os.Environ(), "AWS_CA_BUNDLE="+p.ca, "AWS_ENDPOINT_URL="+p.Endpoint, "AWS_DISABLE_HOST_PREFIX_INJECTION=true", "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
 		"AWS_ACCESS_KEY_ID="+p.key, "AWS_SECRET_ACCESS_KEY="+p.secret, "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true",
 		"PATH="+cli+":"+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
 }

@@ -68,34 +68,40 @@ func TestGPUTaskDefinitions(t *testing.T) {
 	}
 }
 
-// TestGPUStack deploys examples/2-gpu-training/cluster.yml with the AWS CLI, has other GPUs take the place of its machines, runs a task of
-// eight, and deletes everything.
-func TestGPUStack(t *testing.T) {
+// TestTrainingExamples runs examples/1-recommender and examples/2-gpu-training as their users would: stacks are made, tasks train on as many
+// GPUs as they ask for, larger machines take the place of smaller ones, and nothing is left once their clean.sh has run.
+func TestTrainingExamples(t *testing.T) {
 	t.Parallel()
 	p := UpWithFleet(t)
-	deploy := func(more ...string) {
-		t.Helper()
-		p.AWS(append([]string{"cloudformation", "deploy", "--stack-name", "gpus", "--template-file", "../examples/2-gpu-training/cluster.yml",
-			"--capabilities", "CAPABILITY_IAM"}, more...)...)
+	for _, c := range []struct {
+		folder string
+		says   []string
+	}{
+		{"1-recommender", []string{"mpirun -np 4 train -e 5", "trained on 4 workers", "viewer-1\t"}},
+		{"2-gpu-training", []string{"devices: ['/gpu:0']\n", "'/gpu:7']", "8 GPUs: total images/sec"}},
+	} {
+		for _, script := range []string{"run.sh", "clean.sh"} {
+			out, err := p.Command("../examples/" + c.folder + "/" + script).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s of %s: %v\n%s", script, c.folder, err, out)
+			}
+			for _, text := range c.says {
+				if script == "run.sh" && !strings.Contains(string(out), text) {
+					t.Errorf("%s of %s doesn't say %q:\n%s", script, c.folder, text, out)
+				}
+			}
+		}
 	}
-	deploy("--parameter-overrides", "Instances=1")
-	cluster := p.AWS("cloudformation", "describe-stacks", "--stack-name", "gpus",
-		"--query", "Stacks[0].Outputs[?OutputKey=='ClusterName'].OutputValue", "--output", "text")
-	deploy("--parameter-overrides", "GPUInstanceType=p3.16xlarge")
-	p.AWS("ecs", "register-task-definition", "--cli-input-json", "file://../examples/2-gpu-training/gpu-8-taskdef.json")
-	task, gpus := p.run(t, "tensorflow-8-gpu", `{}`, "--cluster", cluster)
-	if len(gpus) != 8 {
-		t.Errorf("the task has %v", gpus)
-	}
-	p.AWS("ecs", "wait", "tasks-stopped", "--cluster", cluster, "--tasks", task)
-	p.AWS("cloudformation", "delete-stack", "--stack-name", "gpus")
-	p.AWS("cloudformation", "wait", "stack-delete-complete", "--stack-name", "gpus")
 	left := map[string][]string{
 		"clusters":              {"ecs", "list-clusters", "--query", "clusterArns[?!ends_with(@, '/default')]"},
 		"networks":              {"ec2", "describe-vpcs", "--query", "Vpcs[?!IsDefault]"},
-		"roles":                 {"iam", "list-roles", "--query", "Roles[?starts_with(RoleName, 'gpus-')]"},
+		"roles":                 {"iam", "list-roles", "--query", "Roles[?contains(RoleName, 'recommender') || contains(RoleName, 'training')]"},
 		"launch configurations": {"autoscaling", "describe-launch-configurations", "--query", "LaunchConfigurations"},
+		"launch templates":      {"ec2", "describe-launch-templates", "--query", "LaunchTemplates"},
 		"instances":             {"ec2", "describe-instances", "--query", "Reservations[].Instances[?State.Name!='terminated'][]"},
+		"buckets":               {"s3api", "list-buckets", "--query", "Buckets"},
+		"task definitions":      {"ecs", "list-task-definitions", "--query", "taskDefinitionArns"},
+		"logs":                  {"logs", "describe-log-groups", "--query", "logGroups[].logGroupName"},
 	}
 	for what, args := range left {
 		if got := p.AWS(append(args, "--output", "json")...); got != "[]" {

@@ -57,6 +57,8 @@ type nodeFlags struct {
 	ImagesFile  string
 	BlockIMDS   bool
 	DNS         string
+	Transparent bool
+	OtherAWS    bool
 	Keep        time.Duration
 	ImagePull   string
 	ImageBudget int64
@@ -155,6 +157,12 @@ func (c *nodeFlags) define(f flags) {
 			"processes or in network mode host. Others find the names without it.",
 	)
 	f.placeholder("dns", "ADDRESS:PORT")
+	f.BoolVar(
+		&c.Transparent, "transparent", false,
+		"Stand in for AWS: tasks find the control plane at names such as sqs.us-east-1.amazonaws.com, for SDKs that know no other endpoint, and trust "+
+			"an authority of the node's own for them. Other services of AWS's aren't there.",
+	)
+	f.BoolVar(&c.OtherAWS, "transparent-others", false, "With --transparent: names of AWS's services that Pintle hasn't lead to AWS itself.")
 	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone of the node; default the region's first.")
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
@@ -443,6 +451,12 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Keep = f.Keep
 	c.Pull = engine.PullBehavior(f.ImagePull)
 	c.Prefetch = f.Prefetch
+	if f.OtherAWS && !f.Transparent {
+		return nil, errors.New("--transparent-others is for --transparent")
+	}
+	if f.Transparent {
+		c.Transparent = &node.Transparent{Others: f.OtherAWS}
+	}
 	c.ImageBudget = cmp.Or(f.ImageBudget, m.imageBudget)
 	if f.PeerAddress != "" && !f.PeerPulls {
 		return nil, errors.New("--peer-address is for --peer-pulls")

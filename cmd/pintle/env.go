@@ -31,7 +31,9 @@ func (c *envCmd) verb() *cobra.Command {
 }
 
 const envHelp = `If the AWS CLI on the PATH doesn't take its endpoint from AWS_ENDPOINT_URL, as versions before 2.13 for all services and
-version 1 for SQS, a program aws that passes it on is put before it: it is written to ~/.cache/pintle/bin (in $XDG_CACHE_HOME, if set).`
+version 1 for SQS, a program aws that passes it on is put before it: it is written to ~/.cache/pintle/bin (in $XDG_CACHE_HOME, if set).
+
+Where there is a docker, CDK_DOCKER is a program for the CDK, beside that directory, for which the account's registry is here.`
 
 // Run prints shell commands. They keep credentials that are already set.
 func (c *envCmd) Run(ctx context.Context) error {
@@ -43,6 +45,11 @@ func (c *envCmd) Run(ctx context.Context) error {
 		fmt.Printf("export AWS_CA_BUNDLE=%s\n", quote(path))
 	}
 	fmt.Println("export AWS_PAGER=")
+	if docker, err := dockerForCDK(); err != nil {
+		fmt.Fprintln(os.Stderr, "pintle: the CDK can't push images, as no program could be written that leads docker here:", err)
+	} else if docker != "" {
+		fmt.Printf("export CDK_DOCKER=%s\n", quote(docker))
+	}
 	dir, err := awsBefore(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pintle: this AWS CLI needs --endpoint-url for some services, as no program could pass it on:", err)

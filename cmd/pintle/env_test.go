@@ -57,3 +57,31 @@ func TestKeyHere(t *testing.T) {
 		}
 	}
 }
+
+// TestDockerForCDK: what the CDK asks of docker about the account's registry is about the one at the control plane's address.
+func TestDockerForCDK(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "docker"), []byte("#!/bin/sh\nprintf '<%s>' \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("AWS_ENDPOINT_URL", "http://x:1")
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	docker, err := dockerForCDK()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const registry = "000000000000.dkr.ecr.us-east-1.amazonaws.com"
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"login", "--username", "AWS", "--password-stdin", "https://" + registry}, "<login><--username><AWS><--password-stdin><x:1>"},
+		{[]string{"tag", "cdkasset-a", registry + "/assets:a"}, "<tag><cdkasset-a><x:1/assets:a>"},
+		{[]string{"build", "--build-arg", "A=a b", "--tag", "cdkasset-a", "."}, "<build><--build-arg><A=a b><--tag><cdkasset-a><.>"},
+	} {
+		if out, err := exec.Command(docker, c.words...).Output(); err != nil || string(out) != c.want {
+			t.Errorf("%v: %s, %v", c.words, out, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -38,6 +39,7 @@ type serverFlags struct {
 	IAM             string
 	SecretsKey      string
 	SecretsKeyFile  string
+	ScrapeToken     string
 	TLS             string
 	TLSCertificate  string
 	TLSKey          string
@@ -96,6 +98,7 @@ func (c *serverFlags) define(f flags) {
 	)
 	f.env("secrets-key", "PINTLE_SECRETS_KEY")
 	f.file(&c.SecretsKeyFile, "secrets-key-file", "File with that key.")
+	f.file(&c.ScrapeToken, "scrape-token", "File with the token that Prometheus brings to /metrics, which is closed without one off loopback.")
 	f.choice(
 		&c.TLS, "tls", "off",
 		"Whether to serve HTTPS: auto makes a certificate authority in the data directory, which nodes learn from their join tokens.",
@@ -231,6 +234,8 @@ func (f serverFlags) options() (plane.Options, error) {
 			Program: f.FleetProgram,
 			Most:    f.FleetMost,
 			Agent:   f.FleetAgent,
+
+			Authority: f.authority(),
 		},
 		Balancer: plane.BalancerOptions{
 			Local:     f.Balancer == "local",
@@ -255,7 +260,29 @@ func (f serverFlags) options() (plane.Options, error) {
 		return o, fmt.Errorf("--prices: %w", err)
 	}
 	o.Prices = prices
+	if o.ScrapeToken, err = f.scrapeToken(); err != nil {
+		return o, fmt.Errorf("--scrape-token: %w", err)
+	}
 	return o, nil
+}
+
+// minToken is the fewest characters of a token: anybody may guess as often as they like.
+const minToken = 16
+
+// scrapeToken reads the token for Prometheus, or returns "" if there is none.
+func (f serverFlags) scrapeToken() (string, error) {
+	if f.ScrapeToken == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(f.ScrapeToken)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < minToken {
+		return "", fmt.Errorf("%s has a token of %d characters; it needs %d, such as from: openssl rand -hex 16", f.ScrapeToken, len(token), minToken)
+	}
+	return token, nil
 }
 
 // keepOwnKeys takes the control plane's keys, which were read, out of the environment, which the agents and programs that it starts inherit.

@@ -117,6 +117,12 @@ func (c *upCmd) containerFlags() []string {
 	if c.PeerPulls {
 		all = append(all, "--peer-pulls")
 	}
+	if c.Transparent {
+		all = append(all, "--transparent")
+	}
+	if c.OtherAWS {
+		all = append(all, "--transparent-others")
+	}
 	if c.StrictLogs {
 		all = append(all, "--strict")
 	}

@@ -76,6 +76,7 @@ var badResources = []badTemplate{
 	{"Resources: {X: {Properties: {}}}", "Template format error: [/Resources/X] Every Resources object must contain a Type member."},
 	{"Resources: {X: {Type: [a]}}", "Template format error: [/Resources/X/Type] must be a string"},
 	{"Resources: {X: {Type: AWS::Nothing::Here}, Y: {Type: Custom::Y}}", "Template format error: Unrecognized resource types: [AWS::Nothing::Here, Custom::Y]"},
+	{"Conditions: {Is: !Equals [a, a]}\nResources: {X: {Type: AWS::Nothing::Here, Condition: Is}}", "Template format error: Unrecognized resource types: [AWS::Nothing::Here]"},
 	{resource("ManagedPolicyArns: [a]"), "Invalid template resource property 'ManagedPolicyArns'"},
 	{resource("Metadata: text"), "Template format error: [/Resources/X/Metadata] must be an object"},
 	{resource("DeletionPolicy: Keep"), "Template format error: Unrecognized DeletionPolicy Keep for resource X"},

@@ -39,6 +39,9 @@ func (s *Service) CreateChangeSet(
 	if err != nil {
 		return nil, err
 	}
+	if ctx, err = s.asRole(ctx, in.RoleARN, stack); err != nil {
+		return nil, err
+	}
 	src, err := s.source(ctx, stack, deployment{
 		body:             in.TemplateBody,
 		location:         in.TemplateURL,
@@ -365,6 +368,9 @@ func (s *Service) ExecuteChangeSet(
 		return nil, err
 	}
 	if err := hasNested(v, &c.Source); err != nil {
+		return nil, err
+	}
+	if ctx, err = s.asRole(ctx, optional(c.RoleARN), stack); err != nil {
 		return nil, err
 	}
 	return &cloudformation.ExecuteChangeSetOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {

@@ -30,6 +30,8 @@ type Options struct {
 	Account  account.Account
 	Objects  Objects
 	Services call.Caller // for parameters whose values are kept elsewhere
+	// Assume returns who CloudFormation is with a role. It's nil where no policies bind, so that nobody has less than all.
+	Assume func(role string) (call.Identity, error)
 }
 
 // Service is CloudFormation for one account in one region.

@@ -48,6 +48,9 @@ func (s *Service) RollbackStack(ctx context.Context, in *cloudformation.Rollback
 	if err := refuseConfig(in.DeploymentConfig); err != nil {
 		return nil, err
 	}
+	if ctx, err = s.asRole(ctx, in.RoleARN, stack); err != nil {
+		return nil, err
+	}
 	err = s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		stack.RetainExceptOnCreate = aws.ToBool(in.RetainExceptOnCreate)
 		stack.Tokened("RollbackStack", aws.ToString(in.ClientRequestToken))

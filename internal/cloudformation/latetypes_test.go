@@ -111,3 +111,22 @@ func TestTemplateInReview(t *testing.T) {
 		}
 	}
 }
+
+// TestTypeThatIsNotMade: a template may have types that there are none of where a condition says that nothing is made of them, such as the
+// keys of the CDK's bootstrap.
+func TestTypeThatIsNotMade(t *testing.T) {
+	const text = `
+Parameters: {Own: {Type: String, Default: 'no'}}
+Conditions: {IsOwn: !Equals [!Ref Own, 'yes']}
+Resources:
+  Key: {Type: AWS::Nothing::Key, Condition: IsOwn}
+  Alias: {Type: AWS::Nothing::Alias, Condition: IsOwn, Properties: {Target: !GetAtt Key.Arn}}
+  Name: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !If [IsOwn, !GetAtt Key.Arn, none]}}
+`
+	w := withStores(t)
+	w.create("s", text)
+	w.expect(types.StackStatusCreateComplete)
+	yes := []types.Parameter{{ParameterKey: aws.String("Own"), ParameterValue: aws.String("yes")}}
+	_, err := w.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{StackName: aws.String("s"), TemplateBody: aws.String(text), Parameters: yes})
+	check(t, "a key is to be made", err, "Template format error: Unrecognized resource types: [AWS::Nothing::Key]")
+}

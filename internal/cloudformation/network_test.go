@@ -7,8 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // networked has a network as templates for ECS have it: nothing tells that the gateway must stay attached until the NAT gateway is gone.
@@ -139,4 +141,28 @@ func physicalIDs(v *state.View) map[string]string {
 		ids[r.Name] = r.PhysicalID
 	}
 	return ids
+}
+
+// TestSecurityGroupWithoutVPC: its Ref is its name, by which the default VPC's groups go; its attribute is the ID.
+func TestSecurityGroupWithoutVPC(t *testing.T) {
+	w := newWorld(t, nil)
+	if _, err := call.Do[ec2.CreateDefaultVpcOutput](t.Context(), w.services, &ec2.CreateDefaultVpcInput{}); err != nil {
+		t.Fatal(err)
+	}
+	w.create("s", `
+Resources:
+  S: {Type: AWS::EC2::SecurityGroup, Properties: {GroupDescription: s, GroupName: named}}
+  R: {Type: AWS::EC2::SecurityGroupIngress, Properties: {GroupName: !Ref S, IpProtocol: tcp, FromPort: 1, ToPort: 1, CidrIp: 10.0.0.0/8}}
+Outputs:
+  Ref: {Value: !Ref S}
+  ID: {Value: !GetAtt S.GroupId}
+`)
+	w.expect(types.StackStatusCreateComplete)
+	got := ""
+	for _, o := range find(w.store.View(), w.onlyStack()).Outputs {
+		got += *o.OutputKey + "=" + *o.OutputValue + " "
+	}
+	if !strings.HasPrefix(got, "Ref=named ID=sg-") {
+		t.Errorf("the outputs are %s", got)
+	}
 }

@@ -173,12 +173,12 @@ func acknowledged(t *template.Template, given []types.Capability) error {
 	return nil
 }
 
-// checkTypes refuses templates with types that there are none of, and names what is near.
+// checkTypes refuses templates with types that there are none of. What has a condition may turn out not to be made: stacks looks at those.
 func checkTypes(t *template.Template, allowed []string) error {
 	var unknown []string
 	for i := range t.Resources {
 		r := &t.Resources[i]
-		if resources.Lookup(r.Type) == nil && !slices.Contains(unknown, r.Type) {
+		if resources.Lookup(r.Type) == nil && r.Condition == "" && !slices.Contains(unknown, r.Type) {
 			unknown = append(unknown, r.Type)
 		}
 		if len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a string) bool { return matches(a, r.Type) }) {
@@ -188,28 +188,13 @@ func checkTypes(t *template.Template, allowed []string) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	near := ""
-	if names := neighbours(unknown[0]); len(names) > 0 {
-		near = ". Of the same service there are: " + strings.Join(names, ", ")
-	}
-	return invalid("Template format error: Unrecognized resource types: [%s]%s", strings.Join(unknown, ", "), near)
+	return refused(resources.Unrecognized(unknown))
 }
 
 // matches reports whether a type is one that ResourceTypes names, which may end in a star.
 func matches(pattern, name string) bool {
 	prefix, isPrefix := strings.CutSuffix(pattern, "*")
 	return pattern == name || isPrefix && strings.HasPrefix(name, prefix)
-}
-
-// neighbours lists the types of the service that a type's name begins with.
-func neighbours(name string) (near []string) {
-	service := name[:strings.LastIndex(name, ":")+1]
-	for _, known := range resources.Names() {
-		if service != "" && strings.HasPrefix(known, service) {
-			near = append(near, known)
-		}
-	}
-	return near
 }
 
 func checkTags(tags []types.Tag) error {

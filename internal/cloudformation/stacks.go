@@ -49,7 +49,8 @@ func (s *Service) CreateStack(ctx context.Context, in *cloudformation.CreateStac
 	if stack.RollbackConfiguration, err = rollback(nil, in.RollbackConfiguration); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(s.checkNotifications(in.NotificationARNs), refuseConfig(in.DeploymentConfig)); err != nil {
+	ctx, unassumed := s.asRole(ctx, in.RoleARN, stack)
+	if err := cmp.Or(unassumed, s.checkNotifications(in.NotificationARNs), refuseConfig(in.DeploymentConfig)); err != nil {
 		return nil, err
 	}
 	stack.Target, err = s.source(ctx, stack, deployment{
@@ -239,6 +240,9 @@ func (s *Service) UpdateStack(ctx context.Context, in *cloudformation.UpdateStac
 	if err := updatable(stack, in.DisableRollback, "update-stack"); err != nil {
 		return nil, err
 	}
+	if ctx, err = s.asRole(ctx, in.RoleARN, stack); err != nil {
+		return nil, err
+	}
 	during, next, err := s.updatesPolicies(ctx, in)
 	if err != nil {
 		return nil, err
@@ -375,6 +379,10 @@ func (s *Service) DeleteStack(ctx context.Context, in *cloudformation.DeleteStac
 	if err := cmp.Or(refuseConfig(in.DeploymentConfig), unused(v, stack)); err != nil {
 		return nil, err
 	}
+	ctx, err := s.asRole(ctx, in.RoleARN, stack)
+	if err != nil {
+		return nil, err
+	}
 	return out, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {
 		stack.Tokened("DeleteStack", aws.ToString(in.ClientRequestToken))
 		stack.Retain = in.RetainResources
@@ -440,6 +448,9 @@ func (s *Service) ContinueUpdateRollback(
 	}
 	skip, err := toSkip(v, stack, in)
 	if err != nil {
+		return nil, err
+	}
+	if ctx, err = s.asRole(ctx, in.RoleARN, stack); err != nil {
 		return nil, err
 	}
 	return &cloudformation.ContinueUpdateRollbackOutput{}, s.update(ctx, stack, func(tx *state.Tx, stack *state.Stack) {

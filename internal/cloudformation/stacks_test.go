@@ -473,6 +473,36 @@ func TestChangeSet(t *testing.T) {
 	w.changeSet(ctx, types.ChangeSetTypeUpdate, after, "A Modify False, B Modify False, C Modify True, G Modify False, N Modify True, New Add , R Modify False, T Modify Conditional, Gone Remove ")
 }
 
+// TestChangeSetImports: a new stack may import what is exported only once its change set is there. If nobody does by then, it's rolled back.
+func TestChangeSetImports(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("a", good)
+	for _, name := range []string{"b", "c"} {
+		_, err := w.CreateChangeSet(t.Context(), &cloudformation.CreateChangeSetInput{
+			ChangeSetName: aws.String("c"), StackName: &name, TemplateBody: aws.String(value("!ImportValue e")), ChangeSetType: types.ChangeSetTypeCreate,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute := func(name string, want types.StackStatus) {
+		in := &cloudformation.ExecuteChangeSetInput{StackName: &name, ChangeSetName: aws.String("c")}
+		if _, err := w.ExecuteChangeSet(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if s := find(w.store.View(), name); s.StackStatus != want {
+			t.Errorf("%s is %s", name, s.StackStatus)
+		}
+	}
+	execute("b", types.StackStatusRollbackComplete)
+	if got := w.reason(*find(w.store.View(), "b").StackId, types.ResourceStatusRollbackInProgress); got != "No export named e found. Rollback requested by user." {
+		t.Errorf("the reason is %q", got)
+	}
+	w.become("a", exporting)
+	execute("c", types.StackStatusCreateComplete)
+}
+
 // TestChangeSetOnce: a call that is sent again with its token makes no second change set, and isn't refused.
 func TestChangeSetOnce(t *testing.T) {
 	w := newWorld(t, nil)

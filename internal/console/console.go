@@ -1,5 +1,5 @@
-// Package console serves what no AWS API has: the control plane's health, and the table of GPUs with their holders and load. It
-// reads rows and what nodes report. What it changes is a simulated GPU's faults, and which machines may join.
+// Package console serves what no AWS API has: the control plane's health, the table of GPUs with their holders and load, why
+// something waits, and figures for Prometheus. It reads rows and what nodes report. What it changes is a simulated GPU's faults, and which machines may join.
 package console
 
 import (
@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
@@ -17,6 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/sign"
+	"github.com/pintle/pintle/internal/wire/tally"
 )
 
 // Options are what the console needs besides the store and the nodes.
@@ -24,10 +26,16 @@ type Options struct {
 	Version  string
 	Verifier *sign.Verifier // nil if any credentials will do
 	Writable func() error   // why changes are refused; nil if they aren't
-	Failing  func() error   // what an operator must look after, though all calls are answered; nil if there is nothing
+	Now      func() time.Time
+	Failing  func() error // what an operator must look after, though all calls are answered; nil if there is nothing
 	Region   string
 	// Endpoint returns the URL that join tokens name, for whoever has reached the control plane at this one.
 	Endpoint func(reached string) string
+
+	// ScrapeToken is what Prometheus must bring where signatures are checked; with "" it gets nothing there.
+	ScrapeToken string
+	Requests    *tally.Tally        // those that were answered
+	Queues      func() []QueueDepth // those that there are
 
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
@@ -40,19 +48,22 @@ type Console struct {
 	store *state.Store
 	link  *nodelink.Link
 	opts  Options
+	began time.Time
 }
 
 // New returns a console for a control plane's rows and its nodes' reports.
 func New(store *state.Store, link *nodelink.Link, opts Options) *Console {
-	return &Console{store, link, opts}
+	return &Console{store, link, opts, time.Now()}
 }
 
 // Handlers returns the console's handlers by path.
 func (c *Console) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/pintle/health":               http.HandlerFunc(c.health),
+		"/metrics":                     http.HandlerFunc(c.serveMetrics),
 		"/pintle/gpus":                 c.signed(refusing(isNode, c.serveGPUs)),
 		"/pintle/gpus/fault":           c.postedJSON(c.signed(ownersOnly(c.serveFault))),
+		"/pintle/why":                  c.postedJSON(c.signed(refusing(isMachine, c.serveWhy))),
 		"/pintle/tokens":               c.signed(ownersOnly(c.serveTokens)),
 		"/pintle/tokens/new":           c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
 		"/pintle/tokens/end":           c.postedJSON(c.signed(ownersOnly(c.serveEndToken))),
@@ -111,6 +122,9 @@ func ownersOnly(serve answer) answer {
 }
 
 func isNode(c call.Call) bool { return c.Node }
+
+// isMachine reports whether a node or a task calls, and no person.
+func isMachine(c call.Call) bool { return c.Node || c.Task != "" }
 
 // refusing refuses some callers.
 func refusing(whom func(call.Call) bool, serve answer) answer {

@@ -24,10 +24,12 @@ type GPU struct {
 	Simulated      bool
 	Task           string // empty if the GPU is free
 	Container      string
+	Service        string   // the task's, if it has one
 	UtilizationPct *float64 // nil if it isn't known
 	MemoryUsedMiB  int64
 	MemoryMiB      int64
 	TemperatureC   float64
+	PowerW         float64
 	Fault          *state.GPUFault
 }
 
@@ -56,12 +58,13 @@ func (c *Console) gpus() []GPU {
 
 // gpusOf returns an instance's GPUs.
 func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) {
-	tasks, containers := map[string]string{}, map[string]string{}
+	tasks, containers, services := map[string]string{}, map[string]string{}, map[string]string{}
 	for t := range v.Tasks.By(state.TasksByInstance, *n.ContainerInstanceArn) {
 		for _, g := range t.GPUs {
 			if t.Holds() {
 				tasks[g.ID] = state.NameOf(*t.TaskArn)
 				containers[g.ID] = g.Container
+				services[g.ID] = state.NameOf(t.ServiceArn)
 			}
 		}
 	}
@@ -82,10 +85,12 @@ func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) 
 			Simulated:      g.Simulated,
 			Task:           tasks[g.ID],
 			Container:      containers[g.ID],
+			Service:        services[g.ID],
 			UtilizationPct: l.UtilizationPct,
 			MemoryUsedMiB:  l.MemoryUsedMiB,
 			MemoryMiB:      l.MemoryMiB,
 			TemperatureC:   l.TemperatureC,
+			PowerW:         l.PowerW,
 			Fault:          g.Fault,
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -64,11 +65,16 @@ func (s *Service) ResolveImage(ctx context.Context, id string) (string, error) {
 }
 
 var imageFields = fields[types.Image]{
-	"architecture": func(i *types.Image) []string { return []string{string(i.Architecture)} },
-	"image-id":     func(i *types.Image) []string { return optional(i.ImageId) },
-	"name":         func(i *types.Image) []string { return optional(i.Name) },
-	"owner-alias":  func(i *types.Image) []string { return optional(i.ImageOwnerAlias) },
-	"state":        func(i *types.Image) []string { return []string{string(i.State)} },
+	"architecture":     func(i *types.Image) []string { return []string{string(i.Architecture)} },
+	"creation-date":    func(i *types.Image) []string { return optional(i.CreationDate) },
+	"image-id":         func(i *types.Image) []string { return optional(i.ImageId) },
+	"image-type":       func(i *types.Image) []string { return []string{string(i.ImageType)} },
+	"is-public":        func(i *types.Image) []string { return []string{strconv.FormatBool(*i.Public)} },
+	"name":             func(i *types.Image) []string { return optional(i.Name) },
+	"owner-alias":      func(i *types.Image) []string { return optional(i.ImageOwnerAlias) },
+	"owner-id":         func(i *types.Image) []string { return optional(i.OwnerId) },
+	"root-device-type": func(i *types.Image) []string { return []string{string(i.RootDeviceType)} },
+	"state":            func(i *types.Image) []string { return []string{string(i.State)} },
 	"virtualization-type": func(i *types.Image) []string {
 		return []string{string(i.VirtualizationType)}
 	},

@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -53,13 +54,19 @@ func join(v *state.View, row *state.Instance, data *types.ResponseLaunchTemplate
 	return nil
 }
 
-// launchGroups returns the groups that a launch names by id and by name, or the VPC's default one.
+// launchGroups returns the groups that a launch names by id and by name, or the VPC's default one. Templates and launch configurations
+// may have names among the ids: Ref of a group in the default VPC is one.
 func launchGroups(v *state.View, vpc string, data *types.ResponseLaunchTemplateData) ([]types.GroupIdentifier, error) {
-	ids := slices.Clone(data.SecurityGroupIds)
+	named := slices.Concat(data.SecurityGroupIds, data.SecurityGroups)
 	if len(data.NetworkInterfaces) > 0 {
-		ids = append(ids, data.NetworkInterfaces[0].Groups...)
+		named = append(named, data.NetworkInterfaces[0].Groups...)
 	}
-	for _, name := range data.SecurityGroups {
+	var ids []string
+	for _, name := range named {
+		if strings.HasPrefix(name, "sg-") {
+			ids = append(ids, name)
+			continue
+		}
 		g, err := groupNamed(v, vpc, name)
 		if err != nil {
 			return nil, err

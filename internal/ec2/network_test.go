@@ -430,3 +430,21 @@ func TestMACAddresses(t *testing.T) {
 		seen[*i.MacAddress] = true
 	}
 }
+
+// TestGroupNamesAmongIDs: a launch takes a group's name among ids, as templates refer to groups of the default VPC, and refuses one that isn't there.
+func TestGroupNamesAmongIDs(t *testing.T) {
+	_, w := networked(t)
+	web, db := w.group("web"), w.group("db")
+	for _, in := range []ec2.RunInstancesInput{
+		{SecurityGroupIds: []string{"web", db}},
+		{SecurityGroupIds: []string{web}, SecurityGroups: []string{"db"}},
+	} {
+		got, err := w.run(1, in)
+		if err != nil || len(got[0].SecurityGroups) != 2 || *got[0].SecurityGroups[0].GroupId != web || *got[0].SecurityGroups[1].GroupId != db {
+			t.Errorf("%v, %v: %+v, %v", in.SecurityGroupIds, in.SecurityGroups, got, err)
+		}
+	}
+	if _, err := w.run(1, ec2.RunInstancesInput{SecurityGroupIds: []string{"none"}}); codeOf(err) != "InvalidGroup.NotFound" {
+		t.Errorf("a name that isn't there: %v", err)
+	}
+}

@@ -89,6 +89,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DescribeVpcEndpoints", s.DescribeVpcEndpoints),
 		call.Op("DescribeVpcPeeringConnections", s.DescribeVpcPeeringConnections),
 		call.Op("DescribeVpcs", s.DescribeVpcs),
+		call.Op("DescribeVpnGateways", s.DescribeVpnGateways),
 		call.Op("DetachInternetGateway", s.DetachInternetGateway),
 		call.Op("DetachVolume", s.DetachVolume),
 		call.Op("DisassociateAddress", s.DisassociateAddress),

@@ -51,7 +51,7 @@ var loadBalancerAttributes = []attribute{
 	{key: "health_check_logs.s3.bucket", of: application},
 	{key: "health_check_logs.s3.prefix", of: application},
 	{key: "routing.http.desync_mitigation_mode", initial: "defensive", values: []string{"defensive", "strictest"}, of: application},
-	{key: "routing.http.drop_invalid_header_fields.enabled", initial: "false", values: []string{"false"}, of: application},
+	{key: "routing.http.drop_invalid_header_fields.enabled", initial: "false", values: boolean, of: application},
 	{key: "routing.http.preserve_host_header.enabled", initial: "false", values: boolean, of: application},
 	{key: "routing.http.x_amzn_tls_version_and_cipher_suite.enabled", initial: "false", values: []string{"false"}, of: application},
 	{key: "routing.http.xff_client_port.enabled", initial: "false", values: []string{"false"}, of: application},

@@ -20,7 +20,9 @@ const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 type Metric struct {
 	Name    string
 	Help    string
-	Counter bool // or else a gauge
+	Counter bool // or else a gauge, unless it's a histogram
+	// Bounds are the upper bounds of a histogram's classes. A last class has what is above them.
+	Bounds []float64
 }
 
 // Label is a name and a value that tell a sample from others of its metric.
@@ -54,7 +56,9 @@ type family struct {
 }
 
 // Add adds a sample of a metric.
-func (p *Page) Add(m Metric, value float64, labels ...Label) {
+func (p *Page) Add(m Metric, value float64, labels ...Label) { p.add(m, "", value, labels) }
+
+func (p *Page) add(m Metric, suffix string, value float64, labels []Label) {
 	if p.families == nil {
 		p.families = map[string]*family{}
 	}
@@ -67,11 +71,26 @@ func (p *Page) Add(m Metric, value float64, labels ...Label) {
 	for i, l := range labels {
 		pairs[i] = l.Name + `="` + escapeValue.Replace(l.Value) + `"`
 	}
-	name := m.Name
+	name := m.Name + suffix
 	if len(pairs) > 0 {
 		name += "{" + strings.Join(pairs, ",") + "}"
 	}
 	f.lines = append(f.lines, name+" "+strconv.FormatFloat(value, 'g', -1, 64))
+}
+
+// AddClasses adds a sample of a histogram: how many values there were in each class, and their sum.
+func (p *Page) AddClasses(m Metric, classes []uint64, sum float64, labels ...Label) {
+	below := uint64(0)
+	for i, n := range classes {
+		below += n
+		bound := "+Inf"
+		if i < len(m.Bounds) {
+			bound = strconv.FormatFloat(m.Bounds[i], 'g', -1, 64)
+		}
+		p.add(m, "_bucket", float64(below), append(slices.Clone(labels), Label{"le", bound}))
+	}
+	p.add(m, "_sum", sum, labels)
+	p.add(m, "_count", float64(below), labels)
 }
 
 var (
@@ -86,7 +105,10 @@ func (p *Page) Write(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(p.families)) {
 		f := p.families[name]
 		kind := "gauge"
-		if f.Counter {
+		switch {
+		case f.Bounds != nil:
+			kind = "histogram"
+		case f.Counter:
 			kind = "counter"
 		}
 		fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, escapeHelp.Replace(f.Help), name, kind) //nolint:errcheck // Flush returns it

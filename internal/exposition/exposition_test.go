@@ -143,3 +143,28 @@ func FuzzParse(f *testing.F) {
 func isSame(a, b Sample) bool {
 	return a.Metric == b.Metric && slices.Equal(a.Labels, b.Labels) && (a.Value == b.Value || math.IsNaN(a.Value) && math.IsNaN(b.Value))
 }
+
+// TestHistogram: Prometheus reads the classes of a histogram, each with all that is below its bound.
+func TestHistogram(t *testing.T) {
+	var p Page
+	m := Metric{Name: "took_seconds", Help: "how long", Bounds: []float64{0.5, 1}}
+	p.AddClasses(m, []uint64{3, 0, 2}, 7.5, Label{"operation", "RunTask"})
+	p.AddClasses(m, []uint64{0, 1, 0}, 1, Label{"operation", "StopTask"})
+	var page bytes.Buffer
+	if err := p.Write(&page); err != nil {
+		t.Fatal(err)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(&page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := families["took_seconds"].GetMetric()
+	if len(read) != 2 {
+		t.Fatalf("Prometheus reads %v", families)
+	}
+	h := read[0].GetHistogram()
+	if h.GetSampleCount() != 5 || h.GetSampleSum() != 7.5 || len(h.GetBucket()) != 3 || h.GetBucket()[1].GetCumulativeCount() != 3 || h.GetBucket()[1].GetUpperBound() != 1 {
+		t.Errorf("Prometheus reads %v", h)
+	}
+}

@@ -2,6 +2,7 @@ package iam
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -105,6 +106,25 @@ func (s *Service) Assumable(ctx context.Context, arn string, a Assumption) (Assu
 		}
 	}
 	return found, nil
+}
+
+// ServiceSession returns the session that a service of AWS's has of a role, as CloudFormation has of a stack's, if the role is there and trusts
+// the service. What the session may do ends with the role.
+func (s *Service) ServiceSession(arn, service, name string) (call.Identity, error) {
+	r := s.store.View().RoleAt(s.opts.ID, arn)
+	if r == nil {
+		return call.Identity{}, noSuch("The role %s cannot be found.", arn)
+	}
+	trust, err := policy.Parse(policy.Trust, r.Trust)
+	if err != nil {
+		return call.Identity{}, err
+	}
+	request := policy.Request{Principal: policy.Principal{Service: service}, Action: "sts:AssumeRole", Resource: arn, Context: policy.Context{}}
+	if !isTrusted(request, policy.Policies{Resource: trust}) {
+		return call.Identity{}, account.RefuseWith(403, "AccessDenied", "%s", account.NotAuthorized(service, request.Action, arn, ""))
+	}
+	own, err := json.Marshal(session{RoleID: r.ID})
+	return call.Identity{Principal: s.opts.GlobalARN("sts", "assumed-role/"+r.Name+"/"+name), Role: arn, Session: string(own)}, err
 }
 
 // actions returns what a caller must be allowed to. It's so for what its session hands on, too.

@@ -169,6 +169,9 @@ var simpleDocuments = map[string]string{
 		"ec2:DeleteNetworkInterfacePermission ec2:Describe* ec2:DetachNetworkInterface events:* logs:CreateLogGroup logs:CreateLogStream " +
 		"logs:DescribeLogGroups logs:PutLogEvents route53:* servicediscovery:* ssm:DescribeSessions " + balance,
 	"AWSCodeDeployRoleForECSLimited": deployECS,
+	"AmazonECSInfrastructureRolePolicyForLoadBalancers": "elasticloadbalancing:DescribeListeners elasticloadbalancing:DescribeRules " +
+		"elasticloadbalancing:DescribeTargetGroups elasticloadbalancing:DescribeTargetHealth elasticloadbalancing:ModifyListener " +
+		"elasticloadbalancing:ModifyRule elasticloadbalancing:RegisterTargets elasticloadbalancing:DeregisterTargets",
 
 	"AmazonEC2ReadOnlyAccess":                        "ec2:Describe* ec2:GetSecurityGroupsForVpc elasticloadbalancing:Describe* cloudwatch:ListMetrics cloudwatch:GetMetricStatistics cloudwatch:Describe* autoscaling:Describe*",
 	"AmazonVPCReadOnlyAccess":                        "ec2:Describe* ec2:GetSecurityGroupsForVpc",

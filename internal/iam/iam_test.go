@@ -91,7 +91,7 @@ func TestAWSPoliciesAreRight(t *testing.T) {
 	for _, name := range []string{
 		"AdministratorAccess", "AmazonS3FullAccess", "AmazonEC2FullAccess", "AmazonECS_FullAccess", "CloudWatchAgentServerPolicy",
 		"service-role/AmazonECSTaskExecutionRolePolicy", "service-role/AmazonEC2ContainerServiceforEC2Role",
-		"service-role/AWSLambdaBasicExecutionRole", "AmazonSSMManagedInstanceCore",
+		"service-role/AWSLambdaBasicExecutionRole", "AmazonSSMManagedInstanceCore", "AmazonECSInfrastructureRolePolicyForLoadBalancers",
 	} {
 		if all[awsARN(name)] == nil {
 			t.Errorf("%s is missing", name)

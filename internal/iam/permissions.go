@@ -45,6 +45,7 @@ func (s *Service) ofRole(v *state.View, c call.Identity, p *Permissions) {
 	own, err := sessionOf(c)
 	isLimited := err != nil || own.isLimited() // one that can't be read may do nothing
 	switch {
+	case own.RoleID != "" && (r == nil || r.ID != own.RoleID): // the role is gone, and with it what its session may do
 	case r != nil:
 		s.fillPermissions(v, roleKind, &r.Identity, p)
 		p.Context.Set("aws:userid", r.ID+":"+c.Principal[strings.LastIndexByte(c.Principal, '/')+1:])

@@ -20,6 +20,7 @@ import (
 type session struct {
 	Inline  string   `json:"p,omitempty"`
 	Managed []string `json:"a,omitempty"` // ARNs
+	RoleID  string   `json:"r,omitempty"` // the unique id of the role that it ends with, if nothing else says so
 	Marks
 }
 
@@ -168,7 +169,7 @@ func (s *Service) PackSession(inline string, arns []string, m Marks) (packed str
 	for _, t := range m.Tags {
 		size += utf8.RuneCountInString(t.Key) + utf8.RuneCountInString(t.Value)
 	}
-	b, err := json.Marshal(session{inline, arns, m})
+	b, err := json.Marshal(session{Inline: inline, Managed: arns, Marks: m})
 	return string(b), size, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/node/nameserver"
 	"github.com/pintle/pintle/internal/node/network"
 	"github.com/pintle/pintle/internal/node/tmds"
+	"github.com/pintle/pintle/internal/transparent"
 )
 
 // attendant serves containers inside their own networks: the metadata endpoint, and the control plane if that listens on the machine's
@@ -30,7 +31,8 @@ type attendant struct {
 	inUse    func() bool // whether containers ask for names here
 	connect  *connect.Proxies
 	plane    string
-	tls      *tls.Config // how to connect to plane; nil is without TLS
+	tls      *tls.Config          // how to connect to plane; nil is without TLS
+	standIn  *transparent.StandIn // for AWS; nil if its hosts are left to it
 }
 
 // attend serves a network namespace until stop is called or the agent ends. As on AWS, only a task with a role, or on an instance with one,
@@ -64,6 +66,11 @@ func (at *attendant) attend(netns string, task *acs.Task, container string) (sto
 		stop()
 		return nil, err
 	}
+	may := at.caller(task)
+	if err := at.serveAWS(ctx, netns, may, serve); err != nil {
+		stop()
+		return nil, err
+	}
 	metadata, api, err := network.Listen(netns)
 	if err != nil {
 		stop()
@@ -80,15 +87,39 @@ func (at *attendant) attend(netns string, task *acs.Task, container string) (sto
 	if instance != nil {
 		serve(func() { at.machine.service.Serve(ctx, instance, hopsOf(task)) })
 	}
-	switch {
-	case at.plane == "" || task.RoleCredentials == nil && instance == nil:
+	if at.plane == "" || may == nil {
 		api.Close()
-	case task.RoleCredentials == nil:
-		serve(func() { network.Forward(ctx, gated{api, at.machine.hasRole}, at.plane, at.tls) })
-	default:
-		serve(func() { network.Forward(ctx, api, at.plane, at.tls) })
+		return stop, nil
 	}
+	serve(func() { network.Forward(ctx, gated{api, may}, at.plane, at.tls) })
 	return stop, nil
+}
+
+// caller returns whether a task may call the control plane at the moment, or nil if it never may.
+func (at *attendant) caller(task *acs.Task) func() bool {
+	switch {
+	case task.RoleCredentials != nil:
+		return func() bool { return true }
+	case at.machine.serves(task):
+		return at.machine.hasRole
+	}
+	return nil
+}
+
+// serveAWS takes the place of AWS's hosts in a network namespace. A control plane that containers reach themselves, too, checks who calls.
+func (at *attendant) serveAWS(ctx context.Context, netns string, may func() bool, serve func(func())) error {
+	if at.standIn == nil || at.plane != "" && may == nil {
+		return nil
+	}
+	l, err := network.ListenAWS(netns)
+	if err != nil {
+		return err
+	}
+	if at.plane != "" {
+		l = gated{l, may}
+	}
+	serve(func() { network.Forward(ctx, at.standIn.Listener(l), at.standIn.Plane(), at.standIn.PlaneTLS()) })
+	return nil
 }
 
 // serveNames answers names in a network namespace.

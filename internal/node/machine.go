@@ -45,6 +45,11 @@ func (m *machine) listen(netns string, task *acs.Task) (net.Listener, error) {
 	return network.ListenInstance(netns)
 }
 
+// serves reports whether a task finds the instance metadata service.
+func (m *machine) serves(task *acs.Task) bool {
+	return m.service != nil && !(m.block && task.NetworkMode == "awsvpc")
+}
+
 // hasRole reports whether the instance has a role whose credentials tasks get.
 func (m *machine) hasRole() bool {
 	i := m.told.Load()

@@ -23,8 +23,8 @@ func (a *Agent) startNames(at *attendant) (err error) {
 	if err != nil {
 		a.log.Error("cannot read the names of Cloud Map; the control plane tells them again", "error", err)
 	}
-	at.names = nameserver.NewServer(a.names, nameserver.Options{ResolvConf: "/etc/resolv.conf", Machine: machineAddress})
-	at.inUse = a.names.InUse
+	at.names = nameserver.NewServer(a.names, nameserver.Options{ResolvConf: "/etc/resolv.conf", Machine: machineAddress, AWS: a.awsNames()})
+	at.inUse = func() bool { return a.stoodIn || a.answersNames() }
 	if a.config.DNS == "" {
 		return nil
 	}
@@ -58,8 +58,11 @@ func machineAddress() netip.Addr {
 // nameServer returns where containers with a network of their own ask for names, or "" if they ask the machine's name servers. Those that
 // began before there was a namespace go on asking these.
 func (a *Agent) nameServer() string {
-	if !a.names.InUse() {
+	if !a.answersNames() {
 		return ""
 	}
 	return network.LinkLocal
 }
+
+// answersNames reports whether containers ask for names here.
+func (a *Agent) answersNames() bool { return a.standIn != nil || a.names.InUse() }

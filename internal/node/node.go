@@ -37,6 +37,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/session"
 	"github.com/pintle/pintle/internal/node/tmds"
+	"github.com/pintle/pintle/internal/transparent"
 )
 
 // ECS is the part of the ECS client that a node uses.
@@ -73,6 +74,8 @@ type Config struct {
 	// DNS is an address with a port at which the node answers the names of Cloud Map to anybody, or "". Containers with a network of their
 	// own find them without.
 	DNS string
+	// Transparent has tasks find the control plane at the names of AWS's hosts; nil leaves these to AWS.
+	Transparent *Transparent
 
 	Runtime      runtime.Runtime
 	Networks     engine.Networks // for awsvpc tasks; nil if the node has none
@@ -114,7 +117,10 @@ type Agent struct {
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
 	metadata net.Addr
-	address  string // the machine's, towards the control plane
+	standIn  *transparent.StandIn // nil without Transparent
+	stoodIn  bool                 // an earlier agent of the node did, whose containers may go on asking here for names
+	proxy    net.Addr             // of AWS's hosts, for tasks in the machine's network
+	address  string               // the machine's, towards the control plane
 	sampler  *sampler
 	machine  *machine
 	planeAt  planeAt
@@ -184,7 +190,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	at := &attendant{ctx: ctx, group: g, machine: a.machine, plane: a.plane, tls: a.tls()}
-	if err := a.startNames(at); err != nil {
+	if err := errors.Join(a.startTransparent(at), a.startNames(at)); err != nil {
 		return err
 	}
 	a.startConnect(at)
@@ -237,6 +243,7 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		Pull:          a.config.Pull,
 		ImageBudget:   a.config.ImageBudget,
 		Free:          func() (int64, error) { return freeBytes(a.config.DataDir) },
+		Mounts:        a.awsMounts(),
 		Log:           a.log,
 	}
 	if a.config.Parameters != nil || a.config.SecretValues != nil {
@@ -345,8 +352,9 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 		"AWS_REGION": a.config.Region, "AWS_DEFAULT_REGION": a.config.Region, "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
 	}
 	base, endpoint := linkLocal, a.config.Endpoint
+	onMachine := t.NetworkMode == "host" || a.config.Runtime.Name() == "process"
 	switch {
-	case t.NetworkMode == "host" || a.config.Runtime.Name() == "process":
+	case onMachine:
 		base = "http://" + a.metadata.String()
 	case a.plane != "":
 		endpoint = linkLocal + ":" + strconv.Itoa(network.APIPort)
@@ -358,6 +366,7 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	if path := a.config.Authority.Path; path != "" && a.config.Runtime.Name() == "process" {
 		env["AWS_CA_BUNDLE"] = path
 	}
+	a.addTransparent(env, onMachine)
 	if a.config.Runtime.Name() == "process" && a.machine.service != nil { // such a task can't be given an address of its own
 		env["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = base + "/imds/" + token + "/"
 	}

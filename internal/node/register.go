@@ -44,6 +44,8 @@ type identity struct {
 	InstanceType string
 	// MetadataPort is the port of the metadata endpoint that containers were given.
 	MetadataPort int
+	// ProxyPort is that of the proxy for AWS's hosts, or 0.
+	ProxyPort int `json:",omitempty"`
 }
 
 func (a *Agent) identityPath() string { return filepath.Join(a.config.DataDir, "instance.json") }

@@ -94,7 +94,7 @@ func (g gate) check(ctx context.Context, in any) error {
 
 // decide evaluates what a call needs. A role that is a name alone is limited by nothing, so nobody who is limited may pass one.
 func (g gate) decide(ctx context.Context, n authorize.Need, who iam.Permissions, known policy.Context) policy.Decision {
-	if n.PassedTo != "" && g.plane.IAM.RoleID(n.Resource) == "" {
+	if n.PassedTo != "" && g.plane.IAM.RoleID(n.Resource) == "" && !isScalersOwn(n) {
 		return policy.Decision{Missing: policy.OfIdentity}
 	}
 	all := who.Policies
@@ -112,6 +112,15 @@ func (g gate) decide(ctx context.Context, n authorize.Need, who iam.Permissions,
 		Resource:  n.Resource,
 		Context:   known,
 	}, all)
+}
+
+// isScalersOwn reports whether Application Auto Scaling gets a role that is linked to it. As on AWS that role needn't be there yet, and nobody
+// has anything of it. The CDK names it for each scalable target.
+func isScalersOwn(n authorize.Need) bool {
+	const scaler = "application-autoscaling.amazonaws.com"
+	_, role, isLinked := strings.Cut(n.Resource, ":role/aws-service-role/")
+	service, _, _ := strings.Cut(role, "/")
+	return isLinked && n.PassedTo == scaler && strings.HasSuffix(service, "."+scaler)
 }
 
 // context returns what is known of a call: of its caller, of how it came, and of its input.

@@ -20,6 +20,8 @@ type FleetOptions struct {
 	Program string   // command: the program to run
 	Most    int      // local: the most instances
 	Agent   []string // local: flags of the agents
+	// Authority is the file with the certificate authority that the local agents trust; "" for the system's.
+	Authority string
 }
 
 // openFleet opens the provider of machines.
@@ -34,6 +36,9 @@ func (p *Plane) openFleet() error {
 		program, err := os.Executable()
 		if err != nil {
 			return err
+		}
+		if o.Fleet.Authority != "" {
+			env = append(env, "AWS_CA_BUNDLE="+o.Fleet.Authority)
 		}
 		p.local = fleet.NewLocal(fleet.LocalOptions{
 			Program: program,

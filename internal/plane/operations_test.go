@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pintle/pintle/internal/awsname"
 )
 
 // TestEveryMethodIsInItsTable fails if an operation was added or removed without go generate.
@@ -27,5 +29,21 @@ func TestEveryMethodIsInItsTable(t *testing.T) {
 		if len(methods) == 0 || !slices.Equal(methods, table) {
 			t.Errorf("%s has the operations %v, in its table are %v: run go generate ./internal/wire", typ, methods, table)
 		}
+	}
+}
+
+// TestServicesAtAWSNames: who stands in for AWS answers for each service that there is, and for no other.
+func TestServicesAtAWSNames(t *testing.T) {
+	p := &Plane{}
+	p.buildServices()
+	var have []string
+	for _, api := range apis(p.services()) {
+		have = append(have, api.Name)
+	}
+	want := awsname.Services()
+	slices.Sort(have)
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("the services are %v, awsname has %v", have, want)
 	}
 }

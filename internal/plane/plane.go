@@ -74,6 +74,7 @@ import (
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/sign"
+	"github.com/pintle/pintle/internal/wire/tally"
 )
 
 // Options configure a control plane.
@@ -104,6 +105,7 @@ type Options struct {
 	Upstreams    []string           // hosts of registries from which ECR may take images besides those of AWS's list
 	Fleet        FleetOptions
 	Balancer     BalancerOptions
+	ScrapeToken  string // with which Prometheus reads /metrics where signatures are checked
 	Log          *slog.Logger
 	Simulated    *Simulated
 }
@@ -175,6 +177,7 @@ type Plane struct {
 	local     *fleet.Local      // the fleet, if its machines are agents on this machine
 	pool      *fleet.Static     // the fleet, if it's a pool of machines
 
+	answered tally.Tally // the requests
 	options  Options
 	lock     *os.File    // on the data directory
 	space    *disk.Space // nil in a simulation

@@ -35,6 +35,9 @@ import (
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go"
 
+	permissions "github.com/pintle/pintle/internal/iam"
+	"github.com/pintle/pintle/internal/iam/authorize"
+	"github.com/pintle/pintle/internal/iam/policy"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -630,6 +633,107 @@ func TestSessionPolicies(t *testing.T) {
 	if _, err := s3Of(gone).GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("other"), Key: aws.String("k")}); code(err) != "AccessDenied" {
 		t.Errorf("with a policy that is gone: %v", err)
 	}
+}
+
+// stackRole makes a role that CloudFormation may assume, and which may do what a statement says.
+func stackRole(t *testing.T, p *Plane, name, statement string) (arn *string) {
+	t.Helper()
+	createRole(t, p, name, statement)
+	trust := `{"Statement": {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "cloudformation.amazonaws.com"}}}`
+	if _, err := p.IAM.UpdateAssumeRolePolicy(t.Context(), &iam.UpdateAssumeRolePolicyInput{RoleName: &name, PolicyDocument: &trust}); err != nil {
+		t.Fatal(err)
+	}
+	return aws.String(roleARNs + name)
+}
+
+// TestStackRole: a stack's calls are made with its service role, which may do what its caller mayn't, as the CDK's do. It ends with the role.
+func TestStackRole(t *testing.T) {
+	p := serveSigned(t)
+	maker := stackRole(t, p, "maker", `{"Effect": "Allow", "Action": ["ssm:*"], "Resource": "*"}`)
+	createRole(t, p, "deployer", `{"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"},
+		{"Effect": "Allow", "Action": "iam:PassRole", "Resource": ["`+*maker+`", "`+roleARNs+`deployer"]}`)
+	out, err := sts.NewFromConfig(p.config("AKID", "secret", "")).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+		RoleArn: aws.String(roleARNs + "deployer"), RoleSessionName: aws.String("cdk"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := out.Credentials
+	stacks := cloudformation.NewFromConfig(p.config(*c.AccessKeyId, *c.SecretAccessKey, *c.SessionToken))
+	create := func(name string, role *string, template string) (cfntypes.StackStatus, error) {
+		t.Helper()
+		made, err := stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: &name, RoleARN: role, TemplateBody: &template})
+		if err != nil {
+			return "", err
+		}
+		return p.settledStack(t, *made.StackId), nil
+	}
+	const parameter = `{"Resources": {"P": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}}}`
+	for name, want := range map[string]struct {
+		role     *string
+		template string
+		status   cfntypes.StackStatus
+	}{
+		"with-role":    {maker, parameter, cfntypes.StackStatusCreateComplete},
+		"without-role": {nil, parameter, cfntypes.StackStatusRollbackComplete},
+		"too-much":     {maker, `{"Resources": {"Q": {"Type": "AWS::SQS::Queue"}}}`, cfntypes.StackStatusRollbackComplete},
+	} {
+		if status, err := create(name, want.role, want.template); err != nil || status != want.status {
+			t.Errorf("%s: %s, %v", name, status, err)
+		}
+	}
+	if _, err := create("untrusting", aws.String(roleARNs+"deployer"), parameter); code(err) != "ValidationError" {
+		t.Errorf("a role that doesn't trust CloudFormation: %v", err)
+	}
+	if _, err := create("not-passed", stackRole(t, p, "other", `{"Effect": "Allow", "Action": "*", "Resource": "*"}`), parameter); code(err) != "AccessDenied" {
+		t.Errorf("a role that may not be passed: %v", err)
+	}
+	if _, err := p.IAM.DeleteRolePolicy(t.Context(), &iam.DeleteRolePolicyInput{RoleName: aws.String("maker"), PolicyName: aws.String("inline")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.IAM.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("maker")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stacks.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: aws.String("with-role")}); code(err) != "ValidationError" {
+		t.Errorf("a role that is gone: %v", err)
+	}
+}
+
+// TestScalersOwnRole: the role that is linked to Application Auto Scaling may be passed to it before it's there, and to nobody else.
+func TestScalersOwnRole(t *testing.T) {
+	g := gate{plane: serveSigned(t)}
+	const arn = "arn:aws:iam::000000000000:role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService"
+	all, err := policy.Parse(policy.Identity, `{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "iam:PassRole", "Resource": "*"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := policy.Principal{ARN: roleARNs + "deployer", Role: roleARNs + "deployer"}
+	who := permissions.Permissions{Principal: as, Policies: policy.Policies{Identity: []*policy.Policy{all}}}
+	for _, c := range []struct {
+		role, to string
+		want     policy.Effect
+	}{
+		{arn, "application-autoscaling.amazonaws.com", policy.Allowed},
+		{arn, "ecs-tasks.amazonaws.com", policy.Decision{}.Effect},
+		{strings.Replace(arn, "ecs.application-autoscaling", "ecs-tasks", 1), "ecs-tasks.amazonaws.com", policy.Decision{}.Effect},
+		{roleARNs + "none", "application-autoscaling.amazonaws.com", policy.Decision{}.Effect},
+	} {
+		n := authorize.Need{Action: "iam:PassRole", Resource: c.role, PassedTo: c.to}
+		if got := g.decide(t.Context(), n, who, policy.Context{}).Effect; got != c.want {
+			t.Errorf("%s to %s: %v", c.role, c.to, got)
+		}
+	}
+}
+
+// settledStack waits until a stack's operation is over, and returns its status.
+func (p *Plane) settledStack(t *testing.T, id string) (status cfntypes.StackStatus) {
+	t.Helper()
+	eventually(t, "the end of a stack's operation", func() bool {
+		s := p.State.View().Stacks.Get(id)
+		status = s.StackStatus
+		return !s.Busy()
+	})
+	return status
 }
 
 // TestWritingsOfServices: who may not write into a bucket, a queue or a topic doesn't have a service write there, unless the bucket's, the

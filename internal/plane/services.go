@@ -189,7 +189,13 @@ func (p *Plane) buildStacks() {
 		Endpoint:     p.Endpoint(),
 		RunsUserData: p.options.Fleet.Kind == "command",
 	})
-	p.CloudFormation = cloudformation.New(p.State, p.stacks, cloudformation.Options{Account: owner, Objects: p.s3(), Services: p})
+	opts := cloudformation.Options{Account: owner, Objects: p.s3(), Services: p}
+	if p.verifier != nil || p.options.EnforceIAM {
+		opts.Assume = func(role string) (call.Identity, error) {
+			return p.IAM.ServiceSession(role, "cloudformation.amazonaws.com", "AWSCloudFormation")
+		}
+	}
+	p.CloudFormation = cloudformation.New(p.State, p.stacks, opts)
 	p.requests = requests.New(p.State, requests.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
 }
@@ -249,6 +255,16 @@ func (p *Plane) buildScaling() {
 	})
 }
 
+// queueDepths counts the messages of all queues.
+func (p *Plane) queueDepths() (all []console.QueueDepth) {
+	for _, q := range p.Queues.Queues() {
+		if n, err := p.Queues.Counts(q.Name); err == nil { // else it was deleted meanwhile
+			all = append(all, console.QueueDepth{Name: q.Name, Visible: n.Visible, NotVisible: n.InFlight, Delayed: n.Delayed})
+		}
+	}
+	return all
+}
+
 // mount puts the services behind one handler, along with the nodes' connections and Pintle's own paths.
 func (p *Plane) mount() (err error) {
 	g, err := p.gate()
@@ -256,7 +272,7 @@ func (p *Plane) mount() (err error) {
 		return err
 	}
 	restricted := restrictedBy(g, apis(p.list))
-	if p.handler, err = wire.New(wire.Options{Verifier: p.callersVerifier(), Admit: p.admit, Log: p.log}, restricted...); err != nil {
+	if p.handler, err = wire.New(wire.Options{Verifier: p.callersVerifier(), Admit: p.admit, Answered: p.answered.Answered, Log: p.log}, restricted...); err != nil {
 		return err
 	}
 	p.handler.Handle("/acs/", p.Link)
@@ -267,15 +283,19 @@ func (p *Plane) mount() (err error) {
 	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
 	p.handler.Handle(registry.Prefix, p.registry(g))
 	pages := console.New(p.State, p.Link, console.Options{
-		Version:    p.options.Version,
-		Verifier:   p.verifier,
-		Writable:   p.writable,
-		Failing:    p.failing,
-		Region:     p.options.Region,
-		Endpoint:   p.endpointFor,
-		Enrollment: p.enrollment,
-		Authority:  p.authority,
-		Announce:   p.holders.Announce,
+		Version:     p.options.Version,
+		Verifier:    p.verifier,
+		Writable:    p.writable,
+		Failing:     p.failing,
+		Now:         p.now,
+		Region:      p.options.Region,
+		Endpoint:    p.endpointFor,
+		ScrapeToken: p.options.ScrapeToken,
+		Requests:    &p.answered,
+		Queues:      p.queueDepths,
+		Enrollment:  p.enrollment,
+		Authority:   p.authority,
+		Announce:    p.holders.Announce,
 	})
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)

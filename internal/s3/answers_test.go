@@ -428,3 +428,14 @@ func TestFilterRuleNames(t *testing.T) {
 		t.Errorf("%+v", rules)
 	}
 }
+
+// TestEmptyHeaders: headers without which an operation means nothing are missed by name when they're empty.
+func TestEmptyHeaders(t *testing.T) {
+	s, _ := newService(t)
+	put(t, s, "k", "x")
+	key := aws.String("k")
+	_, err := s.CopyObject(t.Context(), &s3.CopyObjectInput{Bucket: theBucket, Key: key, CopySource: aws.String("")})
+	refusal{"InvalidArgument", "", "", "Copy Source must mention the source bucket and key"}.check(t, "no source", err)
+	_, err = s.GetObjectAttributes(t.Context(), &s3.GetObjectAttributesInput{Bucket: theBucket, Key: key})
+	refusal{"InvalidArgument", "", "", "attributes to be retrieved is either missing or empty"}.check(t, "no attributes", err)
+}

@@ -29,6 +29,8 @@ type attributes struct {
 	Checksum           sum               `json:",omitzero"`
 	UploadID           string            `json:",omitzero"` // of the multipart upload that made the object
 	Lock               *lock             `json:",omitzero"` // of the customer's key that encrypts the object, nil if none does
+	// Encryption is what answers report if no customer's key encrypts the object; "" is AES256.
+	Encryption types.ServerSideEncryption `json:",omitzero"`
 
 	key *customerKey // of the lock, during the call that has it
 }
@@ -142,6 +144,10 @@ func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*
 
 // GetObjectAttributes is S3's operation.
 func (s *Service) GetObjectAttributes(ctx context.Context, in *s3.GetObjectAttributesInput) (*s3.GetObjectAttributesOutput, error) {
+	if len(in.ObjectAttributes) == 0 {
+		return nil, invalidArgument("x-amz-object-attributes", "",
+			"The x-amz-object-attributes header specifying the attributes to be retrieved is either missing or empty")
+	}
 	o, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err

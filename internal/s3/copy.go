@@ -20,6 +20,9 @@ import (
 
 // parseSource parses x-amz-copy-source: an escaped bucket/key, with an optional version.
 func parseSource(text string) (bucket, key string, version *string, err error) {
+	if text == "" {
+		return "", "", nil, invalidArgument("x-amz-copy-source", "", "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+	}
 	path, query, _ := strings.Cut(text, "?versionId=")
 	if query != "" {
 		version = &query
@@ -124,7 +127,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		return nil, err
 	}
 	a, err := attributesFrom(copyAsPut(in))
-	if err := cmp.Or(err, checkBlocked(b, a.key)); err != nil {
+	if err := cmp.Or(err, a.encryptFor(b)); err != nil {
 		return nil, err
 	}
 	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
@@ -161,7 +164,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err := s.store.Put(ctx, o, []*objects.File{f}, allowed); err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
-	encryption, algorithm, keyMD5 := a.key.report()
+	encryption, algorithm, keyMD5 := a.report()
 	return &s3.CopyObjectOutput{
 		ServerSideEncryption: encryption,
 		SSECustomerAlgorithm: algorithm,
@@ -255,7 +258,7 @@ func copiedAttributes(in *s3.CopyObjectInput, b *objects.Bucket, from *objects.O
 	a.Checksum = sum
 	a.StorageClass = asked.StorageClass
 	a.UploadID = ""
-	a.Lock, a.key = asked.Lock, asked.key
+	a.Lock, a.key, a.Encryption = asked.Lock, asked.key, asked.Encryption
 	if in.TaggingDirective == types.TaggingDirectiveReplace {
 		a.Tags = asked.Tags
 	}

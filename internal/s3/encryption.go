@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -65,12 +66,18 @@ func newCustomerKey(algorithm, key, sum *string, other types.ServerSideEncryptio
 	return &customerKey{b, *sum}, nil
 }
 
-// report returns how answers report the encryption.
-func (k *customerKey) report() (own types.ServerSideEncryption, algorithm, keyMD5 *string) {
-	if k == nil {
-		return types.ServerSideEncryptionAes256, nil, nil
+// report returns how answers report an object's encryption.
+func (a attributes) report() (own types.ServerSideEncryption, algorithm, keyMD5 *string) {
+	if a.key == nil {
+		return cmp.Or(a.Encryption, types.ServerSideEncryptionAes256), nil, nil
 	}
-	return "", aws.String(string(types.ServerSideEncryptionAes256)), &k.md5
+	return "", aws.String(string(types.ServerSideEncryptionAes256)), &a.key.md5
+}
+
+// isServed reports whether objects can be encrypted like that. aws:kms is with AWS's own key for S3, as if Pintle had one: both are so by name
+// alone, since encrypting is left to the disk.
+func isServed(algorithm types.ServerSideEncryption) bool {
+	return algorithm == types.ServerSideEncryptionAes256 || algorithm == types.ServerSideEncryptionAwsKms
 }
 
 // lock is what is kept of a customer's key: enough to tell it from others.

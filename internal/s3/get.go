@@ -147,7 +147,8 @@ func (s *Service) answer(
 	if err != nil {
 		return nil, err
 	}
-	encryption, algorithm, keyMD5 := key.report()
+	a.key = key
+	encryption, algorithm, keyMD5 := a.report()
 	out := &s3.GetObjectOutput{
 		AcceptRanges:         aws.String("bytes"),
 		ETag:                 quoted(o.ETag),

@@ -195,7 +195,7 @@ var modelRoutes = []model.Route{
 	{Operation: "GetBucketWebsite", Method: "GET", Path: "/{Bucket}", Query: []string{"website"}, Headers: []string(nil), Status: 200},
 	{Operation: "GetObject", Method: "GET", Path: "/{Bucket}/{Key+}", Query: []string{}, Headers: []string(nil), Status: 200},
 	{Operation: "GetObjectAcl", Method: "GET", Path: "/{Bucket}/{Key+}", Query: []string{"acl"}, Headers: []string(nil), Status: 200},
-	{Operation: "GetObjectAttributes", Method: "GET", Path: "/{Bucket}/{Key+}", Query: []string{"attributes"}, Headers: []string{"x-amz-object-attributes"}, Status: 200},
+	{Operation: "GetObjectAttributes", Method: "GET", Path: "/{Bucket}/{Key+}", Query: []string{"attributes"}, Headers: []string(nil), Status: 200},
 	{Operation: "GetObjectLegalHold", Method: "GET", Path: "/{Bucket}/{Key+}", Query: []string{"legal-hold"}, Headers: []string(nil), Status: 200},
 	{Operation: "GetObjectLockConfiguration", Method: "GET", Path: "/{Bucket}", Query: []string{"object-lock"}, Headers: []string(nil), Status: 200},
 	{Operation: "GetObjectRetention", Method: "GET", Path: "/{Bucket}/{Key+}", Query: []string{"retention"}, Headers: []string(nil), Status: 200},
@@ -241,7 +241,7 @@ var modelRoutes = []model.Route{
 	{Operation: "PutObjectRetention", Method: "PUT", Path: "/{Bucket}/{Key+}", Query: []string{"retention"}, Headers: []string(nil), Status: 200},
 	{Operation: "PutObjectTagging", Method: "PUT", Path: "/{Bucket}/{Key+}", Query: []string{"tagging"}, Headers: []string(nil), Status: 200},
 	{Operation: "PutPublicAccessBlock", Method: "PUT", Path: "/{Bucket}", Query: []string{"publicAccessBlock"}, Headers: []string(nil), Status: 200},
-	{Operation: "RenameObject", Method: "PUT", Path: "/{Bucket}/{Key+}", Query: []string{"renameObject"}, Headers: []string{"x-amz-rename-source"}, Status: 200},
+	{Operation: "RenameObject", Method: "PUT", Path: "/{Bucket}/{Key+}", Query: []string{"renameObject"}, Headers: []string(nil), Status: 200},
 	{Operation: "RestoreObject", Method: "POST", Path: "/{Bucket}/{Key+}", Query: []string{"restore"}, Headers: []string(nil), Status: 200},
 	{Operation: "SelectObjectContent", Method: "POST", Path: "/{Bucket}/{Key+}", Query: []string{"select", "select-type=2"}, Headers: []string(nil), Status: 200},
 	{Operation: "UpdateBucketMetadataInventoryTableConfiguration", Method: "PUT", Path: "/{Bucket}", Query: []string{"metadataInventoryTable"}, Headers: []string(nil), Status: 200},
@@ -249,7 +249,7 @@ var modelRoutes = []model.Route{
 	{Operation: "UpdateObjectEncryption", Method: "PUT", Path: "/{Bucket}/{Key+}", Query: []string{"encryption"}, Headers: []string(nil), Status: 200},
 	{Operation: "UploadPart", Method: "PUT", Path: "/{Bucket}/{Key+}", Query: []string{"partNumber", "uploadId"}, Headers: []string(nil), Status: 200},
 	{Operation: "UploadPartCopy", Method: "PUT", Path: "/{Bucket}/{Key+}", Query: []string{"partNumber", "uploadId"}, Headers: []string{"x-amz-copy-source"}, Status: 200},
-	{Operation: "WriteGetObjectResponse", Method: "POST", Path: "/WriteGetObjectResponse", Query: []string{}, Headers: []string{"x-amz-request-route", "x-amz-request-token"}, Status: 200},
+	{Operation: "WriteGetObjectResponse", Method: "POST", Path: "/WriteGetObjectResponse", Query: []string{}, Headers: []string(nil), Status: 200},
 }
 
 // modelPlaces tells where members are that aren't XML elements of their own name.

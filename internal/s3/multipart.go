@@ -81,7 +81,7 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 		return nil, err
 	}
 	a, err := attributesFrom(uploadAsPut(in))
-	if err := cmp.Or(err, checkBlocked(b, a.key)); err != nil {
+	if err := cmp.Or(err, a.encryptFor(b)); err != nil {
 		return nil, err
 	}
 	u, err := checksumOf(in.ChecksumAlgorithm, in.ChecksumType)
@@ -101,7 +101,7 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
 	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &created.ID}
-	out.ServerSideEncryption, out.SSECustomerAlgorithm, out.SSECustomerKeyMD5 = a.key.report()
+	out.ServerSideEncryption, out.SSECustomerAlgorithm, out.SSECustomerKeyMD5 = a.report()
 	if u.Named {
 		out.ChecksumAlgorithm = types.ChecksumAlgorithm(u.Algorithm)
 		out.ChecksumType = u.kind()
@@ -191,7 +191,7 @@ func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.U
 		return nil, err
 	}
 	c := computed.wire()
-	encryption, algorithm, keyMD5 := key.report()
+	encryption, algorithm, keyMD5 := attributes{key: key, Encryption: u.Object.Encryption}.report()
 	return &s3.UploadPartOutput{
 		ServerSideEncryption: encryption,
 		SSECustomerAlgorithm: algorithm,
@@ -274,7 +274,7 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 		computed = sum{}
 	}
 	c := computed.wire()
-	encryption, algorithm, keyMD5 := key.report()
+	encryption, algorithm, keyMD5 := attributes{key: key, Encryption: u.Object.Encryption}.report()
 	return &s3.UploadPartCopyOutput{
 		CopySourceVersionId:  writtenVersion(source),
 		ServerSideEncryption: encryption,
@@ -404,7 +404,7 @@ func (s *Service) completion(
 		VersionId:            writtenVersion(o),
 		Expiration:           expiration(b, o, a),
 		Location:             aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)),
-		ServerSideEncryption: a.completedEncryption(),
+		ServerSideEncryption: a.completed(),
 		ChecksumType:         c.ChecksumType,
 		ChecksumCRC32:        c.ChecksumCRC32,
 		ChecksumCRC32C:       c.ChecksumCRC32C,
@@ -414,12 +414,12 @@ func (s *Service) completion(
 	}, nil
 }
 
-// completedEncryption returns the encryption that a completed upload reports: none if a customer's key did it.
-func (a attributes) completedEncryption() types.ServerSideEncryption {
+// completed returns the encryption that a completed upload reports: none if a customer's key did it.
+func (a attributes) completed() types.ServerSideEncryption {
 	if a.Lock != nil {
 		return ""
 	}
-	return types.ServerSideEncryptionAes256
+	return cmp.Or(a.Encryption, types.ServerSideEncryptionAes256)
 }
 
 // answerRepeated answers a call that the client repeats because the first answer was lost. If the object isn't from this

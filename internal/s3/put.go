@@ -56,8 +56,8 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 	err = refuseUnsupported(
 		unsupported{"x-amz-server-side-encryption-aws-kms-key-id", in.SSEKMSKeyId != nil},
 		unsupported{
-			"x-amz-server-side-encryption other than AES256",
-			in.ServerSideEncryption != "" && in.ServerSideEncryption != types.ServerSideEncryptionAes256,
+			"x-amz-server-side-encryption other than AES256 and aws:kms",
+			in.ServerSideEncryption != "" && !isServed(in.ServerSideEncryption),
 		},
 		unsupported{"x-amz-website-redirect-location", in.WebsiteRedirectLocation != nil},
 		unsupported{"x-amz-server-side-encryption-context", in.SSEKMSEncryptionContext != nil},
@@ -97,6 +97,7 @@ func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
 		CacheControl:       aws.ToString(in.CacheControl),
 		Expires:            in.Expires,
 		Metadata:           in.Metadata,
+		Encryption:         in.ServerSideEncryption,
 	}
 	if in.StorageClass != types.StorageClassStandard {
 		a.StorageClass = string(in.StorageClass)
@@ -240,7 +241,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 		return nil, notImplemented("x-amz-write-offset-bytes")
 	}
 	a, err := attributesFrom(in)
-	if err := cmp.Or(err, checkBlocked(b, a.key)); err != nil {
+	if err := cmp.Or(err, a.encryptFor(b)); err != nil {
 		return nil, err
 	}
 	if err := checkWriteConditions(in.IfMatch, in.IfNoneMatch); err != nil {
@@ -270,7 +271,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
 	c := computed.wire()
-	encryption, algorithm, keyMD5 := a.key.report()
+	encryption, algorithm, keyMD5 := a.report()
 	return &s3.PutObjectOutput{
 		ETag:                 quoted(o.ETag),
 		VersionId:            writtenVersion(o),

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,10 +205,13 @@ func (s *Service) PutBucketEncryption(ctx context.Context, in *s3.PutBucketEncry
 		return nil, malformedXML("ServerSideEncryptionConfiguration must have one Rule with ApplyServerSideEncryptionByDefault")
 	}
 	byDefault := c.Rules[0].ApplyServerSideEncryptionByDefault
-	if byDefault.SSEAlgorithm != types.ServerSideEncryptionAes256 {
-		return nil, notImplemented("SSEAlgorithm other than AES256")
+	if !isServed(byDefault.SSEAlgorithm) {
+		return nil, notImplemented("SSEAlgorithm other than AES256 and aws:kms")
 	}
 	if byDefault.KMSMasterKeyID != nil {
+		if byDefault.SSEAlgorithm == types.ServerSideEncryptionAwsKms {
+			return nil, notImplemented("KMSMasterKeyID, since there are no keys of AWS KMS")
+		}
 		return nil, invalidArgument("ApplyServerSideEncryptionByDefault", "",
 			"a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms or aws:kms:dsse")
 	}
@@ -231,17 +235,20 @@ func (s *Service) GetBucketEncryption(ctx context.Context, in *s3.GetBucketEncry
 	return &s3.GetBucketEncryptionOutput{ServerSideEncryptionConfiguration: &c}, err
 }
 
-// checkBlocked refuses a caller's own key for an object of a bucket that blocks these.
-func checkBlocked(b *objects.Bucket, key *customerKey) error {
+// encryptFor gives an object that is written the bucket's encryption if the call asks for none. It refuses a caller's own key for one of a bucket
+// that blocks these.
+func (a *attributes) encryptFor(b *objects.Bucket) error {
 	text := b.Settings[encryption]
-	if key == nil || text == nil {
+	if text == nil {
 		return nil
 	}
 	var c types.ServerSideEncryptionConfiguration
 	if err := json.Unmarshal(text, &c); err != nil {
 		return err
 	}
-	if blocked := c.Rules[0].BlockedEncryptionTypes; blocked != nil && slices.Contains(blocked.EncryptionType, types.EncryptionTypeSseC) {
+	a.Encryption = cmp.Or(a.Encryption, c.Rules[0].ApplyServerSideEncryptionByDefault.SSEAlgorithm)
+	blocked := c.Rules[0].BlockedEncryptionTypes
+	if a.key != nil && blocked != nil && slices.Contains(blocked.EncryptionType, types.EncryptionTypeSseC) {
 		return refuse(http.StatusForbidden, "AccessDenied", "The bucket blocks server-side encryption with customer-provided keys (SSE-C).")
 	}
 	return nil

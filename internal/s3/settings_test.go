@@ -27,11 +27,30 @@ func TestNewBucket(t *testing.T) {
 	}
 }
 
-// TestEncryption: every answer says AES256, whether the call or the bucket asked for it or not.
+// TestEncryption: every answer says AES256, or what the bucket's own setting is.
 func TestEncryption(t *testing.T) {
 	s, _ := newService(t)
+	testEncryption(t, s, types.ServerSideEncryptionAes256)
+	kms := &types.ServerSideEncryptionByDefault{SSEAlgorithm: types.ServerSideEncryptionAwsKms}
+	in := &s3.PutBucketEncryptionInput{
+		Bucket: aws.String("bucket"),
+		ServerSideEncryptionConfiguration: &types.ServerSideEncryptionConfiguration{
+			Rules: []types.ServerSideEncryptionRule{{ApplyServerSideEncryptionByDefault: kms}},
+		},
+	}
+	if _, err := s.PutBucketEncryption(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	testEncryption(t, s, types.ServerSideEncryptionAwsKms)
+	kms.KMSMasterKeyID = aws.String("k")
+	if _, err := s.PutBucketEncryption(t.Context(), in); code(err) != "NotImplemented" {
+		t.Errorf("a key of AWS KMS: %v", err)
+	}
+}
+
+func testEncryption(t *testing.T, s *Service, want types.ServerSideEncryption) {
+	t.Helper()
 	bucket := aws.String("bucket")
-	const want = types.ServerSideEncryptionAes256
 	ofBucket := func() types.ServerSideEncryption {
 		t.Helper()
 		out, err := s.GetBucketEncryption(t.Context(), &s3.GetBucketEncryptionInput{Bucket: bucket})
@@ -67,7 +86,7 @@ func TestEncryption(t *testing.T) {
 	if err != nil || c.ServerSideEncryption != want {
 		t.Errorf("copied part: %+v, %v", c, err)
 	}
-	if _, err := s.DeleteBucketEncryption(t.Context(), &s3.DeleteBucketEncryptionInput{Bucket: bucket}); err != nil || ofBucket() != want {
+	if _, err := s.DeleteBucketEncryption(t.Context(), &s3.DeleteBucketEncryptionInput{Bucket: bucket}); err != nil || ofBucket() != types.ServerSideEncryptionAes256 {
 		t.Errorf("without a setting the bucket has %q, %v", ofBucket(), err)
 	}
 }

@@ -1,7 +1,6 @@
 package sns
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -275,25 +274,12 @@ func (s *Service) wanted(v *state.View, topicARN string, all []*state.Publicatio
 		found[i] = map[*state.Subscription]bool{}
 	}
 	for sub := range v.SubscriptionsOf(topicARN) {
-		policy := policyOf(sub) // which may be long, so it's read once for all messages
+		policy := s.policies.of(sub)
 		for i, p := range all {
 			found[i][sub] = wants(sub, policy, p)
 		}
 	}
 	return found
-}
-
-// policyOf returns a subscription's filter policy, or nil if it's to get nothing. Without a policy of its own, it gets any message.
-func policyOf(sub *state.Subscription) *filterpolicy.Policy {
-	if !sub.IsConfirmed() {
-		return nil
-	}
-	text := cmp.Or(sub.Attributes["FilterPolicy"], "{}")
-	policy, err := filterpolicy.Parse(scopeOf(sub), text)
-	if err != nil {
-		return nil // it was checked
-	}
-	return policy
 }
 
 // wants reports whether a subscription with a filter policy gets a message.
@@ -317,7 +303,7 @@ func (s *Service) fanOut(tx *state.Tx, p *state.Publication, wanted map[*state.S
 	for sub := range tx.SubscriptionsOf(p.TopicARN) {
 		isWanted, known := wanted[sub]
 		if !known {
-			isWanted = wants(sub, policyOf(sub), p)
+			isWanted = wants(sub, s.policies.of(sub), p)
 		}
 		if isWanted && s.oweWithin(tx, p, sub) {
 			owed = true

@@ -37,10 +37,11 @@ type Options struct {
 
 // Service is Amazon SNS for one account in one region.
 type Service struct {
-	store   *state.Store
-	opts    Options
-	signing atomic.Pointer[signer] // nil until it's first needed
-	lost    map[string]time.Time   // when subscriptions' lost messages were logged; for noteLost
+	store    *state.Store
+	opts     Options
+	policies policies
+	signing  atomic.Pointer[signer] // nil until it's first needed
+	lost     map[string]time.Time   // when subscriptions' lost messages were logged; for noteLost
 }
 
 // New returns the service over the store.

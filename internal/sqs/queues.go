@@ -16,7 +16,7 @@ import (
 )
 
 // CreateQueue makes a queue. If one with that name and the same attributes exists, it returns that one.
-func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs.CreateQueueOutput, error) {
+func (s *Service) CreateQueue(ctx context.Context, in *sqs.CreateQueueInput) (*sqs.CreateQueueOutput, error) {
 	name := aws.ToString(in.QueueName)
 	if err := checkQueueName(name); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs
 			return nil, refuse("QueueNameExists", "A queue already exists with the same name and a different value for attribute %s", a)
 		}
 	}
-	return &sqs.CreateQueueOutput{QueueUrl: s.queueURL(name)}, nil
+	return &sqs.CreateQueueOutput{QueueUrl: s.queueURL(ctx, name)}, nil
 }
 
 // DeleteQueue removes a queue with its messages.
@@ -63,7 +63,7 @@ func (s *Service) DeleteQueue(_ context.Context, in *sqs.DeleteQueueInput) (*sqs
 }
 
 // GetQueueUrl finds a queue by its name.
-func (s *Service) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput) (*sqs.GetQueueUrlOutput, error) {
+func (s *Service) GetQueueUrl(ctx context.Context, in *sqs.GetQueueUrlInput) (*sqs.GetQueueUrlOutput, error) {
 	name := aws.ToString(in.QueueName)
 	if err := checkQueueName(name); err != nil {
 		return nil, err
@@ -74,12 +74,12 @@ func (s *Service) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput) (*sqs
 	if _, err := s.store.Queue(name); err != nil {
 		return nil, failure(err)
 	}
-	return &sqs.GetQueueUrlOutput{QueueUrl: s.queueURL(name)}, nil
+	return &sqs.GetQueueUrlOutput{QueueUrl: s.queueURL(ctx, name)}, nil
 }
 
 // ListQueues lists queues by name.
-func (s *Service) ListQueues(_ context.Context, in *sqs.ListQueuesInput) (*sqs.ListQueuesOutput, error) {
-	urls, next, err := s.page("ListQueues", in.MaxResults, in.NextToken, func(q *queues.Queue) bool {
+func (s *Service) ListQueues(ctx context.Context, in *sqs.ListQueuesInput) (*sqs.ListQueuesOutput, error) {
+	urls, next, err := s.page(ctx, "ListQueues", in.MaxResults, in.NextToken, func(q *queues.Queue) bool {
 		return strings.HasPrefix(q.Name, aws.ToString(in.QueueNamePrefix))
 	})
 	if err != nil {
@@ -90,14 +90,14 @@ func (s *Service) ListQueues(_ context.Context, in *sqs.ListQueuesInput) (*sqs.L
 
 // ListDeadLetterSourceQueues lists the queues that use a queue as their dead-letter queue.
 func (s *Service) ListDeadLetterSourceQueues(
-	_ context.Context, in *sqs.ListDeadLetterSourceQueuesInput,
+	ctx context.Context, in *sqs.ListDeadLetterSourceQueuesInput,
 ) (*sqs.ListDeadLetterSourceQueuesOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
 		return nil, err
 	}
 	urls, next, err := s.page(
-		"ListDeadLetterSourceQueues", in.MaxResults, in.NextToken,
+		ctx, "ListDeadLetterSourceQueues", in.MaxResults, in.NextToken,
 		func(source *queues.Queue) bool { return source.DeadLetter == q.Name },
 	)
 	if err != nil {
@@ -126,7 +126,7 @@ func listing(operation string, token *string) account.List {
 
 // page returns a page of queue URLs. Without a limit there is no token: API_ListQueues.
 func (s *Service) page(
-	operation string, limit *int32, token *string, keep func(*queues.Queue) bool,
+	ctx context.Context, operation string, limit *int32, token *string, keep func(*queues.Queue) bool,
 ) (urls []string, next *string, err error) {
 	all := func(string) iter.Seq[queues.Queue] { return slices.Values(s.store.Queues()) }
 	page, next, err := account.Behind(listing(operation, token), limit, token, all,
@@ -135,7 +135,7 @@ func (s *Service) page(
 		return nil, nil, err
 	}
 	for _, q := range page {
-		urls = append(urls, *s.queueURL(q.Name))
+		urls = append(urls, *s.queueURL(ctx, q.Name))
 	}
 	if limit == nil {
 		next = nil

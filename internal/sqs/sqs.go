@@ -3,6 +3,7 @@
 package sqs
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/awsname"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -31,8 +33,13 @@ type Service struct {
 // New returns the service on top of a store.
 func New(store *queues.Store, opts Options) *Service { return &Service{store, opts} }
 
-func (s *Service) queueURL(name string) *string {
-	return aws.String(s.opts.Endpoint + "/" + s.opts.ID + "/" + name)
+// queueURL returns a queue's URL. Many SDKs call it, so a caller that knows us by a name of AWS's gets one with that name.
+func (s *Service) queueURL(ctx context.Context, name string) *string {
+	endpoint := s.opts.Endpoint
+	if by, isTLS := strings.CutPrefix(call.From(ctx).Endpoint, "https://"); isTLS && awsname.IsAWS(awsname.Fold(by)) {
+		endpoint = "https://" + by
+	}
+	return aws.String(endpoint + "/" + s.opts.ID + "/" + name)
 }
 
 func (s *Service) queueArn(name string) string {

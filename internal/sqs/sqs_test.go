@@ -583,3 +583,30 @@ func TestOwnDeadLetterQueue(t *testing.T) {
 		t.Errorf("received %v", got)
 	}
 }
+
+// TestQueueURLs: who calls AWS's name gets URLs with it, as SDKs call them; all others get the control plane's own.
+func TestQueueURLs(t *testing.T) {
+	s := newService(t)
+	queue(t, s, "q")
+	own, err := s.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("q")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := strings.Split(*own.QueueUrl, "/")[3]
+	for endpoint, want := range map[string]string{
+		"https://sqs.us-east-1.amazonaws.com":     "https://sqs.us-east-1.amazonaws.com/" + account + "/q",
+		"https://queue.amazonaws.com":             "https://queue.amazonaws.com/" + account + "/q",
+		"http://sqs.us-east-1.amazonaws.com:4566": *own.QueueUrl,
+		"https://pintle.example.com":              *own.QueueUrl,
+	} {
+		ctx := call.With(t.Context(), call.Call{Endpoint: endpoint})
+		got, err := s.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("q")})
+		list, failed := s.ListQueues(ctx, &sqs.ListQueuesInput{})
+		if err != nil || failed != nil || *got.QueueUrl != want || list.QueueUrls[0] != want {
+			t.Errorf("%s: %v and %v, want %s; %v, %v", endpoint, *got.QueueUrl, list.QueueUrls, want, err, failed)
+		}
+		if _, err := s.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &want}); err != nil {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

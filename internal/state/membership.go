@@ -78,7 +78,15 @@ func (v *View) GroupMembers(group string) []netip.Addr {
 			all.add(aws.ToString(i.PrivateIpAddress))
 		}
 	}
+	if vpc := v.DefaultVPC(); vpc != nil && v.isDefaultGroup(group, *vpc.VpcId) {
+		v.addGuests(&all, func(*Subnet) bool { return true })
+	}
 	return all
+}
+
+func (v *View) isDefaultGroup(group, vpc string) bool {
+	g := v.DefaultSecurityGroup(vpc)
+	return g != nil && *g.GroupId == group
 }
 
 // MembersWithin returns the addresses that the tasks and instances of subnets inside a block really have. A VPC's addresses are data, and its
@@ -99,6 +107,10 @@ func (v *View) MembersWithin(block netip.Prefix) []netip.Addr {
 			v.addInstance(&all, i)
 		}
 	}
+	v.addGuests(&all, func(s *Subnet) bool {
+		subnet, err := netip.ParsePrefix(aws.ToString(s.CidrBlock))
+		return err == nil && block.Contains(subnet.Addr()) && block.Bits() <= subnet.Bits()
+	})
 	return all
 }
 
@@ -116,13 +128,46 @@ func (all *addressList) add(text string) {
 func (v *View) addInstance(all *addressList, i *Instance) {
 	all.add(aws.ToString(i.PrivateIpAddress))
 	for m := range v.ContainerInstances.By(InstancesByMachine, *i.InstanceId) {
-		all.add(m.PrivateIPAddress)
-		for t := range v.Tasks.By(TasksByInstance, *m.ContainerInstanceArn) {
-			for _, a := range t.BridgeAddresses {
-				all.add(a)
-			}
+		v.addMachine(all, m)
+	}
+}
+
+func (v *View) addMachine(all *addressList, m *ContainerInstance) {
+	all.add(m.PrivateIPAddress)
+	for t := range v.Tasks.By(TasksByInstance, *m.ContainerInstanceArn) {
+		for _, a := range t.BridgeAddresses {
+			all.add(a)
 		}
 	}
+}
+
+// addGuests adds the addresses of machines that Pintle didn't launch, those in some default subnets. Where EC2's API shows such a machine, in the
+// default subnet of its zone and the default group, it's a member; what comes for its own ports no rule filters.
+func (v *View) addGuests(all *addressList, in func(*Subnet) bool) {
+	zones := map[string]bool{}
+	for s := range v.Subnets.All() {
+		if aws.ToBool(s.DefaultForAz) && in(s) {
+			zones[aws.ToString(s.AvailabilityZone)] = true
+		}
+	}
+	if len(zones) == 0 {
+		return
+	}
+	for m := range v.ContainerInstances.All() {
+		if m.Ec2InstanceId != nil && v.Instances.Get(*m.Ec2InstanceId) == nil && zones[m.zone()] && aws.ToString(m.Status) != "INACTIVE" {
+			v.addMachine(all, m)
+		}
+	}
+}
+
+// zone returns the zone that the instance has registered with, or "".
+func (c *ContainerInstance) zone() string {
+	for _, a := range c.Attributes {
+		if aws.ToString(a.Name) == "ecs.availability-zone" {
+			return aws.ToString(a.Value)
+		}
+	}
+	return ""
 }
 
 // InstanceGroups returns the security groups of a container instance's machine, if Pintle launched it.

@@ -69,6 +69,9 @@ var absent = map[string]string{
 	"xray":              "AWS X-Ray",
 }
 
+// absentVersions are versions of APIs whose names in signatures others have that are here.
+var absentVersions = map[string]string{"2012-06-01": "Elastic Load Balancing (classic)"}
+
 // absentXML are those whose clients expect XML and call paths.
 var absentXML = map[string]bool{"cloudfront": true, "route53": true}
 
@@ -79,8 +82,11 @@ func (h *Handler) refuseStranger(r *http.Request) error {
 		return refusal.New("UnknownOperationException", "The request is for no service that runs here: %s is %q, the signature is for %q.",
 			sign.TargetHeader, r.Header.Get(sign.TargetHeader), scope)
 	}
-	return refusal.With(http.StatusNotImplemented, "NotImplementedException", "Pintle has no %s. docs/coverage.md lists what there is.",
-		cmp.Or(absent[scope], "service "+scope))
+	return refuseAbsent(cmp.Or(absent[scope], "service "+scope))
+}
+
+func refuseAbsent(title string) error {
+	return refusal.With(http.StatusNotImplemented, "NotImplementedException", "Pintle has no %s. docs/coverage.md lists what there is.", title)
 }
 
 // protocolOfStranger returns the protocol in which the caller of a service that isn't here reads an error.

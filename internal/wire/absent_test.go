@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pintle/pintle/internal/elb"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // TestAbsentServices: a service that isn't here is named, in the protocol in which its clients read errors.
 func TestAbsentServices(t *testing.T) {
-	h, err := New(Options{}, STS(nil), S3(nil))
+	h, err := New(Options{}, STS(nil), S3(nil), elb.API(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +38,10 @@ func TestAbsentServices(t *testing.T) {
 		{
 			"CBOR", "arc-region-switch", "POST", "/service/ArcRegionSwitch/operation/ListPlans", smithyHeader, "rpc-v2-cbor", "\xa0",
 			[]string{"NotImplementedException", "Pintle has no service arc-region-switch."},
+		},
+		{
+			"a version", "elasticloadbalancing", "POST", "/", "Content-Type", form, "Action=DescribeLoadBalancers&Version=2012-06-01",
+			[]string{"<ErrorResponse", "<Code>NotImplemented</Code>", "Pintle has no Elastic Load Balancing (classic)."},
 		},
 		{"unsigned", "", "POST", "/", sign.TargetHeader, "Foo.Bar", "{}", []string{"Foo.Bar", "UnknownOperationException"}},
 		{"a wrong target", "sts", "POST", "/", sign.TargetHeader, "Foo.Bar", "{}", []string{"Foo.Bar", "UnknownOperationException"}},

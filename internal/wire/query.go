@@ -25,6 +25,9 @@ func (queryProtocol) operation(q *request) (string, error) {
 	if err := q.parseForm(); err != nil {
 		return "", err
 	}
+	if title := absentVersions[q.form.Get("Version")]; title != "" {
+		return "", refuseAbsent(title)
+	}
 	if operation := q.form.Get("Action"); operation != "" {
 		return operation, nil
 	}

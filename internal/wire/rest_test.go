@@ -625,10 +625,20 @@ func TestS3Answers(t *testing.T) {
 		{"GET", "/", 200, `<CreationDate>2026-11-21T12:00:00.000Z</CreationDate>`},
 		{"GET", "/b?lifecycle", 200, `<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">`},
 		{"PUT", "/b?tagging", 204, ``},
+		{"GET", "/b/k?attributes", 501, `GetObjectAttributes`},
+		{"PUT", "/b/k?renameObject", 501, `RenameObject`},
+		{"PUT", "/b/copy", 501, `CopyObject`}, // its x-amz-copy-source is empty
+		{
+			"GET", "/b/k?partNumber=x", 400, `<Message>Part number must be an integer between 1 and 10000, inclusive</Message>` +
+				`<ArgumentName>partNumber</ArgumentName><ArgumentValue>x</ArgumentValue>`,
+		},
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(c.method, c.target, nil)
 		r.Host = "s3.localhost"
+		if strings.HasSuffix(c.target, "copy") {
+			r.Header.Set("x-amz-copy-source", "")
+		}
 		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=A/20261121/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0")
 		h.ServeHTTP(w, r)
 		id := w.Header().Get("x-amz-id-2")

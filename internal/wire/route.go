@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/pintle/pintle/internal/awsname"
 	"github.com/pintle/pintle/internal/wire/rest"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
@@ -34,7 +35,16 @@ func (h *Handler) apiOf(r *http.Request) *served {
 	if api := h.byName[sign.ScopeOf(r)]; api != nil {
 		return api
 	}
-	host, _, _ := strings.Cut(r.Host, ".")
+	return h.apiOfHost(r.Host)
+}
+
+// apiOfHost returns the API that a host's name belongs to, or nil. Names that aren't AWS's may begin with a service's, as sqs.localhost does.
+func (h *Handler) apiOfHost(hostPort string) *served {
+	host, _, _ := strings.Cut(hostPort, ":")
+	if name, isAWS := awsname.Parse(host); isAWS {
+		return h.byName[name.Service]
+	}
+	host, _, _ = strings.Cut(host, ".")
 	return h.byName[host]
 }
 
@@ -111,6 +121,11 @@ func (h *Handler) restOf(r *http.Request) *rest.Handler {
 	if service, _ := rpcPath(r); service != "" {
 		return nil
 	}
+	if host, _, _ := strings.Cut(r.Host, ":"); awsname.IsAWS(awsname.Fold(host)) {
+		if named := h.apiOfHost(r.Host); named != nil {
+			return h.rest[named.Name]
+		}
+	}
 	api, claim := h.claimed(r)
 	if claim == rest.Surely {
 		return api
@@ -118,8 +133,7 @@ func (h *Handler) restOf(r *http.Request) *rest.Handler {
 	if _, pattern := h.mux.Handler(r); pattern != "" {
 		return nil
 	}
-	host, _, _ := strings.Cut(r.Host, ".")
-	if named := h.byName[host]; named != nil {
+	if named := h.apiOfHost(r.Host); named != nil {
 		return h.rest[named.Name]
 	}
 	return api

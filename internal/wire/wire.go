@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/rest"
 	"github.com/pintle/pintle/internal/wire/sign"
 	"github.com/pintle/pintle/internal/wire/steady"
+	"github.com/pintle/pintle/internal/wire/tally"
 )
 
 //go:generate go run ./gen
@@ -60,7 +62,9 @@ type Options struct {
 	Verifier *sign.Verifier
 	// Admit refuses calls for which the disk has no room; nil admits all.
 	Admit func(service, operation string) error
-	Log   *slog.Logger
+	// Answered hears of each request that was answered; nil for nobody.
+	Answered func(k tally.Kind, took time.Duration)
+	Log      *slog.Logger
 }
 
 // Handler answers the requests of all APIs on one address.
@@ -81,6 +85,9 @@ type Handler struct {
 func New(opts Options, apis ...model.API) (*Handler, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
+	}
+	if opts.Answered == nil {
+		opts.Answered = func(tally.Kind, time.Duration) {}
 	}
 	h := &Handler{
 		opts:      opts,
@@ -128,6 +135,7 @@ func (h *Handler) add(a *served) error {
 			Operations:  a.operations,
 			Shapes:      a.shapes,
 			Memory:      h.memory,
+			Answered:    h.opts.Answered,
 		}, h.opts.Verifier, h.opts.Log)
 	}
 	if a.TargetPrefix != "" {
@@ -163,7 +171,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer q.release()
 	header := w.Header()
+	began := time.Now()
 	body, err := h.answer(q)
+	h.opts.Answered(q.kind(err), time.Since(began))
 	status := http.StatusOK
 	if err != nil {
 		body, status = h.answerError(q, err)
@@ -175,6 +185,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	w.Write(body) //nolint:errcheck // nobody is left to tell if the client is gone
+}
+
+// kind is what a request is counted as. What isn't an operation has no name there: strangers choose it.
+func (q *request) kind(err error) tally.Kind {
+	k := tally.Kind{}
+	if q.api != nil {
+		k.Service = q.api.Name
+	}
+	if q.op != nil {
+		k.Operation = q.operation
+	}
+	if err != nil {
+		k.Code = refusal.AsAPIError(err).ErrorCode()
+	}
+	return k
 }
 
 // answer finds a request's API, authenticates the caller, and runs the operation. It does nothing with the body of a request that

@@ -137,12 +137,17 @@ var _ = add(&kind[*securityGroup]{
 		return retagEC2(ctx, s, id, before.Tags, after.Tags)
 	},
 	delete: deleteSecurityGroup,
-	read: func(ctx context.Context, s Step, id string, _ *securityGroup) (Made, error) {
+	read: func(ctx context.Context, s Step, id string, g *securityGroup) (Made, error) {
 		out, err := call.Do[ec2.DescribeSecurityGroupsOutput](ctx, s.Services, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{id}})
 		if err != nil {
 			return Made{}, err
 		}
-		return Made{Attributes: map[string]any{"GroupId": id, "Id": id, "VpcId": *out.SecurityGroups[0].VpcId}}, nil
+		found := out.SecurityGroups[0]
+		made := Made{Attributes: map[string]any{"GroupId": id, "Id": id, "VpcId": *found.VpcId}}
+		if g.VpcId == nil { // as if EC2-Classic were still there, whose groups went by their names
+			made.Ref = *found.GroupName
+		}
+		return made, nil
 	},
 })
 

@@ -2,13 +2,17 @@ package resources
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/account/accounttest"
 )
 
 // oneService answers DescribeServices with a service that has one task and one deployment, which an alarm has ended if it's rolled back.
@@ -89,6 +93,25 @@ func TestServiceThatShiftsTraffic(t *testing.T) {
 		faults := decode(parse(t, `{"DeploymentConfiguration": {"LifecycleHooks": [{"HookDetails": `+details+`}]}}`), reflect.ValueOf(&service{}).Elem())
 		if len(faults) != 1 {
 			t.Errorf("HookDetails %s: %v", details, faults)
+		}
+	}
+}
+
+// busyCluster refuses to let go of its capacity providers, since a task that stops has one.
+type busyCluster struct{}
+
+func (busyCluster) Call(context.Context, any) (any, error) {
+	return nil, &types.ResourceInUseException{Message: aws.String("The specified capacity provider is in use and cannot be removed.")}
+}
+
+// TestInUseIsTriedAgain: what can't be deleted since something that is on its way out uses it is deleted later, but not tried forever.
+func TestInUseIsTriedAgain(t *testing.T) {
+	const name = "AWS::ECS::ClusterCapacityProviderAssociations"
+	now := time.Now()
+	for since, want := range map[time.Time]bool{now: true, now.Add(-time.Hour): false} {
+		s := Step{Services: busyCluster{}, Account: accounttest.New(func() time.Time { return now }), Since: since}
+		if err := Lookup(name).Delete(t.Context(), s, "c", map[string]any{"Cluster": "c"}); errors.Is(err, ErrPending) != want {
+			t.Errorf("after %s: %v", now.Sub(since), err)
 		}
 	}
 }

@@ -193,6 +193,26 @@ func Lookup(name string) Type { return known[name] }
 // Names lists all types.
 func Names() []string { return slices.Sorted(maps.Keys(known)) }
 
+// Unrecognized refuses types that there are none of, and names what is near the first.
+func Unrecognized(names []string) error {
+	near := ""
+	if names := neighbours(names[0]); len(names) > 0 {
+		near = ". Of the same service there are: " + strings.Join(names, ", ")
+	}
+	return template.Errorf("Template format error: Unrecognized resource types: [%s]%s", strings.Join(names, ", "), near)
+}
+
+// neighbours lists the types of the service that a type's name begins with.
+func neighbours(name string) (near []string) {
+	service := name[:strings.LastIndex(name, ":")+1]
+	for _, known := range Names() {
+		if service != "" && strings.HasPrefix(known, service) {
+			near = append(near, known)
+		}
+	}
+	return near
+}
+
 // of returns properties that were checked before.
 func (k *resource) of(properties map[string]any) any {
 	p := reflect.New(k.properties)
@@ -322,7 +342,7 @@ func (k *resource) Delete(ctx context.Context, s Step, id string, properties map
 	switch {
 	case isMissing(err):
 		return nil
-	case hasCode(err, "DependencyViolation") && s.Account.Now().Sub(s.Since) < maxDependent:
+	case (hasCode(err, "DependencyViolation") || hasCode(err, "ResourceInUseException")) && s.Account.Now().Sub(s.Since) < maxDependent:
 		return ErrPending // what depends on it may be on its way out, without the template saying so
 	}
 	return err

@@ -78,6 +78,9 @@ func (p *preview) Wanted(r *template.Resource) (*plan.Wanted, error) {
 		return nil, nil
 	}
 	kind := resources.Lookup(r.Type)
+	if kind == nil {
+		return nil, resources.Unrecognized([]string{r.Type})
+	}
 	properties, err := p.checked(r, kind)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (l *Loop) parsed(ctx context.Context, v *state.View, s *state.Stack, row *s
 		return l.unseal(r.Stack, secretsOf(r), r.Secrets)
 	}
 	scope.Parameters, scope.Ref, scope.Attribute = values, src.ref, src.attribute
-	scope.Import = func(name string) (any, error) { return src.imported(v, *s.StackId, name) }
+	scope.Import = func(name string) (any, error) { return src.imported(v, s, name) }
 	if src.Evaluation, err = t.Evaluate(scope); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,11 @@ func (src *source) ref(name string) any {
 
 // attribute returns an attribute of a resource.
 func (src *source) attribute(name, attribute string) (any, error) {
-	known := resources.AttributeOf(resources.Lookup(src.Resource(name).Type), attribute)
+	kind := resources.Lookup(src.Resource(name).Type)
+	if kind == nil {
+		return template.Unknown{}, nil // it isn't made, or the template is refused for it
+	}
+	known := resources.AttributeOf(kind, attribute)
 	if known == "" {
 		return nil, template.Errorf("Template error: resource %s does not support attribute type %s in Fn::GetAtt", name, attribute)
 	}
@@ -156,11 +160,14 @@ func (src *source) shownAttribute(name, attribute string) (any, error) {
 	return got, err
 }
 
-// imported returns what another stack exports.
-func (src *source) imported(v *state.View, stack, name string) (any, error) {
+// imported returns what another stack exports. That may come until a new stack is made.
+func (src *source) imported(v *state.View, s *state.Stack, name string) (any, error) {
 	src.imports[name] = true
-	if other, out := Export(v, name); other != nil && *other.StackId != stack {
+	if other, out := Export(v, name); other != nil && *other.StackId != *s.StackId {
 		return *out.OutputValue, nil
+	}
+	if s.StackStatus == "" || s.StackStatus == types.StackStatusReviewInProgress {
+		return template.Unknown{}, nil
 	}
 	return nil, &Late{"No export named " + name + " found"}
 }

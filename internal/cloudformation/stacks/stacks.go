@@ -85,8 +85,7 @@ func (l *Loop) Step(ctx context.Context, id string) (moved bool, err error) {
 	return l.clear(ctx, s)
 }
 
-// as returns a context in which calls are made by whoever began the operation. A service role takes nothing away and gives nothing: the
-// caller's own policies bind.
+// as returns a context in which calls are made by whoever began the operation, or with the service role with which it was begun.
 func (l *Loop) as(ctx context.Context, s *state.Stack) context.Context {
 	who := underway.IdentityOf(s.By, l.opts.Account.Root())
 	return call.With(ctx, call.Call{Service: "cloudformation", Stack: *s.StackId, Identity: who})

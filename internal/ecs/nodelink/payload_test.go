@@ -317,6 +317,9 @@ func TestRegistryAuthentication(t *testing.T) {
 	}{
 		{"its own", own, false, &acs.ECRAuthData{Region: "us-east-1", RegistryID: "000000000000"}},
 		{"as the role", own, true, &acs.ECRAuthData{Region: "us-east-1", RegistryID: "000000000000", UseExecutionRole: true}},
+		{"below an address", "000000000000.dkr.ecr.us-east-1.127.0.0.1/app:v1", false, &acs.ECRAuthData{Region: "us-east-1", RegistryID: "000000000000"}},
+		{"below localhost", "000000000000.dkr.ecr.us-east-1.localhost:4566/app:v1", false, &acs.ECRAuthData{Region: "us-east-1", RegistryID: "000000000000"}},
+		{"below another host", "000000000000.dkr.ecr.us-east-1.example.com/app:v1", true, nil},
 		{"another account's", "111111111111.dkr.ecr.us-east-1.amazonaws.com/app:v1", true, nil},
 		{"another region's", "000000000000.dkr.ecr.eu-west-1.amazonaws.com/app:v1", true, nil},
 		{"nobody's", "busybox", true, nil},

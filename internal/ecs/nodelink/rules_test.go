@@ -157,6 +157,49 @@ func TestGroupsOfInstances(t *testing.T) {
 	wantRules(t, "with a container's address", next[*acs.PintleTaskRules](a).Rules, after)
 }
 
+// TestMachinesOfOthers: a machine that Pintle didn't launch is a member of the default group, which EC2's API shows it with, as its containers in
+// network mode bridge are. What's for its own ports isn't filtered.
+func TestMachinesOfOthers(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	w.update(func(tx *state.Tx) {
+		tx.VPCs.Put(&state.VPC{Vpc: ec2.Vpc{VpcId: aws.String("vpc-1"), IsDefault: aws.Bool(true)}})
+		group := groupRow("sg-default")
+		group.GroupName = aws.String("default")
+		tx.SecurityGroups.Put(group)
+		tx.SecurityGroups.Put(groupRow("sg-other"))
+		tx.SecurityGroupRules.Put(ruleRow("sgr-1", "sg-default", 80, "sg-default"))
+		tx.SecurityGroupRules.Put(ruleRow("sgr-2", "sg-default", 81, "sg-other"))
+		tx.SecurityGroupRules.Put(ruleRow("sgr-3", "sg-default", 82, "172.31.0.0/16"))
+		tx.Subnets.Put(&state.Subnet{Subnet: ec2.Subnet{
+			SubnetId: aws.String("subnet-1"), VpcId: aws.String("vpc-1"), CidrBlock: aws.String("172.31.0.0/20"),
+			AvailabilityZone: aws.String("us-east-1a"), DefaultForAz: aws.Bool(true),
+		}})
+		machine := enforcing()
+		machine.Ec2InstanceId = aws.String("i-1")
+		machine.PrivateIPAddress = "192.0.2.7"
+		machine.Attributes = append(machine.Attributes, types.Attribute{Name: aws.String("ecs.availability-zone"), Value: aws.String("us-east-1a")})
+		tx.ContainerInstances.Put(machine)
+		tx.Tasks.Put(inGroup(taskRow("one", "RUNNING", "PENDING"), "sg-default", ""))
+		tx.Tasks.Put(taskRow("two", "RUNNING", "PENDING"))
+	})
+	a, _ := w.connectACS()
+	p := next[*acs.PayloadMessage](a)
+	const before = `{"in":[{"protocol":6,"from":80,"to":80,"peers":["192.0.2.7/32"]},` +
+		`{"protocol":6,"from":82,"to":82,"peers":["172.31.0.0/16","192.0.2.7/32"]}],"out":[]}`
+	for _, task := range p.Tasks {
+		if task.Arn == taskArn("one") {
+			wantRules(t, "with the payload", task.NetworkRules, before)
+		} else {
+			wantRules(t, "in network mode bridge", task.NetworkRules, `null`)
+		}
+	}
+	a.ack(p)
+	a.send(&acs.PintleTaskNetwork{TaskArn: taskArn("two"), Bridge: []string{"10.213.0.5"}})
+	const after = `{"in":[{"protocol":6,"from":80,"to":80,"peers":["10.213.0.5/32","192.0.2.7/32"]},` +
+		`{"protocol":6,"from":82,"to":82,"peers":["10.213.0.5/32","172.31.0.0/16","192.0.2.7/32"]}],"out":[]}`
+	wantRules(t, "with a container's address", next[*acs.PintleTaskRules](a).Rules, after)
+}
+
 // TestGroupsIgnored: a node that enforces no rules is told only that a task has some, and of nothing that changes.
 func TestGroupsIgnored(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})

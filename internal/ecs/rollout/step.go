@@ -298,33 +298,39 @@ func (s *step) launch() *scheduler.Launch {
 	if td == nil {
 		return nil
 	}
+	l := LaunchOf(s.row, d, td)
+	l.Tags = s.tags(td)
+	l.Registry = s.registry(d, td)
+	l.Now = s.now
+	return l
+}
+
+// LaunchOf returns the launch of a task of a deployment, as far as it says where the task may go.
+func LaunchOf(row *state.Service, d *state.Deployment, td *state.TaskDefinition) *scheduler.Launch {
 	none := &types.TaskOverride{
 		ContainerOverrides:            []types.ContainerOverride{},
 		InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{},
 	}
 	need := scheduler.NeedOf(&td.TaskDefinition, none)
-	strategy := s.row.PlacementStrategy
-	if len(strategy) == 0 && (len(need.GPUs) == 0 || s.row.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled) {
+	strategy := row.PlacementStrategy
+	if len(strategy) == 0 && (len(need.GPUs) == 0 || row.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled) {
 		strategy = spread
 	}
 	return &scheduler.Launch{
-		ClusterArn:     *s.row.ClusterArn,
+		ClusterArn:     *row.ClusterArn,
 		TaskDefinition: td,
 		Overrides:      none,
 		Need:           need,
-		Group:          "service:" + *s.row.ServiceName,
+		Group:          "service:" + *row.ServiceName,
 		StartedBy:      d.Id,
-		ServiceArn:     *s.row.ServiceArn,
+		ServiceArn:     *row.ServiceArn,
 		LaunchType:     d.LaunchType,
 		Network:        d.NetworkConfiguration,
-		Exec:           s.row.EnableExecuteCommand,
-		Tags:           s.tags(td),
-		Volumes:        taskvolume.Make(taskvolume.OfService(d.VolumeConfigurations), td, s.row.Tags, s.ownTags()),
-		Constraints:    s.row.PlacementConstraints,
+		Exec:           row.EnableExecuteCommand,
+		Volumes:        taskvolume.Make(taskvolume.OfService(d.VolumeConfigurations), td, row.Tags, ownTags(row)),
+		Constraints:    row.PlacementConstraints,
 		Strategy:       strategy,
-		Registry:       s.registry(d, td),
 		Connect:        d.Connect,
-		Now:            s.now,
 	}
 }
 
@@ -362,16 +368,16 @@ func (s *step) tags(td *state.TaskDefinition) []types.Tag {
 	case types.PropagateTagsService:
 		tags = append(tags, s.row.Tags...)
 	}
-	return append(tags, s.ownTags()...)
+	return append(tags, ownTags(s.row)...)
 }
 
 // ownTags returns ECS's own tags, if the service wants them.
-func (s *step) ownTags() []types.Tag {
-	if !s.row.EnableECSManagedTags {
+func ownTags(row *state.Service) []types.Tag {
+	if !row.EnableECSManagedTags {
 		return nil
 	}
 	return []types.Tag{
-		scheduler.ClusterTag(*s.row.ClusterArn),
-		{Key: aws.String("aws:ecs:serviceName"), Value: s.row.ServiceName},
+		scheduler.ClusterTag(*row.ClusterArn),
+		{Key: aws.String("aws:ecs:serviceName"), Value: row.ServiceName},
 	}
 }

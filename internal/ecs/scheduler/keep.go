@@ -50,7 +50,7 @@ func (s *Scheduler) keepFor(v *state.View, t *state.Task, now time.Time) bool {
 	if td == nil {
 		return false
 	}
-	r := s.request(v, requestOf(td, t))
+	r := s.request(v, RequestOf(td, t))
 	instance := c.Nearest(r, func(arn string) bool { return hasEndedSince(v, arn, now.Add(-keepsFor)) })
 	if instance == "" {
 		c.Unkeep(*t.TaskArn)

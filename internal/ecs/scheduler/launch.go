@@ -47,7 +47,8 @@ func ClusterTag(clusterArn string) types.Tag {
 	return types.Tag{Key: aws.String("aws:ecs:clusterName"), Value: aws.String(state.NameOf(clusterArn))}
 }
 
-func (l *Launch) request() Request {
+// Request is what the launch asks of placement.
+func (l *Launch) Request() Request {
 	return Request{
 		ClusterArn:       l.ClusterArn,
 		TaskDefinition:   l.TaskDefinition,
@@ -78,7 +79,7 @@ func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failur
 			return t, nil
 		}
 	}
-	p, failures := s.Place(tx.View, l.request())
+	p, failures := s.Place(tx.View, l.Request())
 	if len(failures) == 0 {
 		return s.bind(tx, l, p), nil
 	}
@@ -187,7 +188,7 @@ func (s *Scheduler) placeWaiting(tx *state.Tx, old *state.Task, now time.Time) [
 	if td == nil {
 		return []types.Failure{{Arn: old.TaskDefinitionArn, Reason: aws.String("MISSING")}}
 	}
-	r := requestOf(td, old)
+	r := RequestOf(td, old)
 	p, failures := s.Place(tx.View, r)
 	if len(failures) > 0 {
 		return failures
@@ -202,8 +203,8 @@ func (s *Scheduler) placeWaiting(tx *state.Tx, old *state.Task, now time.Time) [
 	return nil
 }
 
-// requestOf returns what a waiting task of a definition asks for.
-func requestOf(td *state.TaskDefinition, t *state.Task) Request {
+// RequestOf returns what a waiting task of a definition asks for.
+func RequestOf(td *state.TaskDefinition, t *state.Task) Request {
 	return Request{
 		ClusterArn:       *t.ClusterArn,
 		TaskDefinition:   td,
@@ -221,7 +222,7 @@ func requestOf(td *state.TaskDefinition, t *state.Task) Request {
 
 // LaunchOn launches a task on an instance that the caller has chosen.
 func (s *Scheduler) LaunchOn(tx *state.Tx, instanceArn string, l *Launch) (*state.Task, *types.Failure) {
-	p, failure := s.PlaceOn(tx.View, instanceArn, l.request())
+	p, failure := s.PlaceOn(tx.View, instanceArn, l.Request())
 	if failure != nil {
 		return nil, failure
 	}
@@ -347,7 +348,7 @@ func subnetDetails(n *types.NetworkConfiguration) []types.KeyValuePair {
 // attributes and the task's constraints, whatever is free on them. They are also connected, unless they are in kept.
 func (s *Scheduler) Hosts(v *state.View, l *Launch, kept map[string]bool) []string {
 	var out []string
-	r := s.request(v, l.request())
+	r := s.request(v, l.Request())
 	for i := range v.ContainerInstances.By(state.InstancesByCluster, l.ClusterArn) {
 		arn := *i.ContainerInstanceArn
 		if *i.Status == "ACTIVE" && (i.AgentConnected || kept[arn]) && s.cluster(l.ClusterArn).Eligible(arn, r) {

@@ -268,24 +268,21 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
 		req.Attributes = append(req.Attributes, placement.Attribute{Name: memberOfProvider(p)})
 	}
-	var expressions []string
-	for _, c := range r.TaskDefinition.PlacementConstraints {
-		expressions = append(expressions, aws.ToString(c.Expression))
-	}
 	for _, c := range r.Constraints {
-		if c.Type == types.PlacementConstraintTypeDistinctInstance {
-			req.DistinctInstance = true
-			continue
-		}
-		expressions = append(expressions, aws.ToString(c.Expression))
+		req.DistinctInstance = req.DistinctInstance || c.Type == types.PlacementConstraintTypeDistinctInstance
 	}
-	for _, e := range expressions {
+	for _, e := range r.memberOf() {
 		req.MemberOf = append(req.MemberOf, member(v, e))
 	}
 	for _, p := range r.Strategy {
 		req.Strategy = append(req.Strategy, placement.Strategy{Type: string(p.Type), Field: aws.ToString(p.Field)})
 	}
 	return req
+}
+
+// memberOf returns the expressions of the memberOf constraints that the task and its definition have.
+func (r *Request) memberOf() []string {
+	return (&state.Waiting{Constraints: r.Constraints}).MemberOf(r.TaskDefinition)
 }
 
 // member builds a memberOf constraint. Its expression has been validated.

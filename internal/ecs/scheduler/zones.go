@@ -55,7 +55,7 @@ func (s *Scheduler) Zones(v *state.View, l *Launch) (out []string) {
 	if len(zones) < 2 {
 		return nil
 	}
-	r := s.request(v, l.request())
+	r := s.request(v, l.Request())
 	for z, arns := range zones {
 		for arn := range arns {
 			if s.cluster(l.ClusterArn).Eligible(arn, r) {

@@ -96,6 +96,7 @@ func Balancer(row *state.LoadBalancer) routing.Balancer {
 	b := routing.Balancer{ARN: *row.LoadBalancerArn, Name: aws.ToString(row.LoadBalancerName), Type: string(row.Type)}
 	b.Attributes.IdleTimeoutSeconds, _ = strconv.Atoi(row.Attributes["idle_timeout.timeout_seconds"])
 	b.Attributes.DisableHTTP2 = row.Attributes["routing.http2.enabled"] == "false"
+	b.Attributes.DropInvalidHeaders = row.Attributes["routing.http.drop_invalid_header_fields.enabled"] == "true"
 	b.Attributes.XFFMode = row.Attributes["routing.http.xff_header_processing.mode"]
 	return b
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pintle/pintle/internal/twoway"
 )
@@ -27,7 +28,13 @@ type caller struct {
 	element *list.Element // among the clients; nil if it isn't counted
 	idle    atomic.Bool   // it's between two requests, or a flow whose client hasn't gone on after an answer
 	cut     func()        // ends it
+	// passed is when something last passed, for flows alone: nobody sees the end of one, so they may have been over for long.
+	passed *twoway.Quiet
 }
+
+// quietEnough is how long nothing must have passed in a flow that has to go for a new place's first one, though its client went on after an answer.
+// One who sends in others' names can do that blindly, but would have to go on doing it for each of them.
+const quietEnough = 10 * time.Second
 
 func newClients(most int) *clients { return &clients{most: most, from: map[netip.Prefix]*list.List{}} }
 
@@ -53,7 +60,7 @@ func (a *clients) admit(c *caller) (victim *caller, ok bool) {
 
 // victim returns the connection that makes room for one more of a place, or nil: the oldest without a request, or else the oldest, of the
 // place with the most. That place keeps more than the other one then has. If no place has more, one without a request makes room for the first of a
-// new place: datagrams may come in the names of ten thousand others.
+// new place, or else the quietest flow: datagrams may come in the names of ten thousand others.
 func (a *clients) victim(newcomer netip.Prefix) *caller {
 	least := 1
 	if mates := a.from[newcomer]; mates != nil {
@@ -68,7 +75,10 @@ func (a *clients) victim(newcomer netip.Prefix) *caller {
 	}
 	switch {
 	case crowd == nil && least == 1:
-		return a.anyIdle()
+		if c := a.anyIdle(); c != nil {
+			return c
+		}
+		return a.quietest()
 	case crowd == nil:
 		return nil
 	}
@@ -88,6 +98,19 @@ func (a *clients) anyIdle() *caller {
 		}
 	}
 	return nil
+}
+
+// quietest returns the flow in which nothing has passed for the longest time, if that's long enough, or nil.
+func (a *clients) quietest() (found *caller) {
+	last := time.Now().Add(-quietEnough)
+	for _, mates := range a.from {
+		c := mates.Front().Value.(*caller)
+		if c.passed != nil && c.passed.Since().Before(last) {
+			found = c
+			last = c.passed.Since()
+		}
+	}
+	return found
 }
 
 // forget stops counting a connection.

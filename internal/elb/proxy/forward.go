@@ -56,11 +56,24 @@ func rewrite(r *httputil.ProxyRequest) {
 		h.Del("Connection")
 		h.Del("Upgrade")
 	}
+	if x.route.balancer.Attributes.DropInvalidHeaders {
+		dropInvalid(h)
+	}
 	x.forwardedFor(h)
 	h["X-Forwarded-Proto"] = []string{strings.ToLower(x.route.listener.Protocol)}
 	h["X-Forwarded-Port"] = []string{strconv.Itoa(x.route.listener.ServedPort())}
 	x.record.TraceID = traceID(r.In.Header.Get("X-Amzn-Trace-Id"), x.start)
 	h["X-Amzn-Trace-Id"] = []string{x.record.TraceID}
+}
+
+// dropInvalid removes headers whose names aren't of letters, digits and hyphens, as API_LoadBalancerAttribute says of
+// routing.http.drop_invalid_header_fields.enabled.
+func dropInvalid(h http.Header) {
+	for name := range h {
+		if strings.Trim(name, "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
+			delete(h, name)
+		}
+	}
 }
 
 func (x *exchange) forwardedFor(h http.Header) {

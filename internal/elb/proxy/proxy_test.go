@@ -243,6 +243,41 @@ func TestHeadersForTargets(t *testing.T) {
 	}
 }
 
+// TestInvalidHeaderNames: headers whose names AWS calls invalid reach the target, unless the load balancer is to drop them.
+func TestInvalidHeaderNames(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header["Snake_case"], r.Header["A.b"], r.Header["Kebab-Case-1"])
+	}))
+	defer s.Close()
+	p, _ := start(t, Config{})
+	port := freePort(t)
+	c := one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{targetOf("a", s.URL)}})
+	set(t, p, c)
+	settle(t, p, 1)
+	seen := func() string {
+		t.Helper()
+		r, _ := http.NewRequest("GET", base(port), nil)
+		for _, name := range []string{"Snake_case", "A.b", "Kebab-Case-1"} {
+			r.Header[name] = []string{"x"}
+		}
+		resp, err := client(t).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return string(b)
+	}
+	if got := seen(); got != "[x] [x] [x]" {
+		t.Error("by default:", got)
+	}
+	c.Balancers[0].Attributes.DropInvalidHeaders = true
+	set(t, p, c)
+	if got := seen(); got != "[] [] [x]" {
+		t.Error("dropped:", got)
+	}
+}
+
 // TestNoHost: a target is told the balancer's own address by a client that names no host.
 func TestNoHost(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) })) //nolint:errcheck // a test

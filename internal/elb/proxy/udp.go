@@ -111,6 +111,7 @@ func (g *gate) begin(from netip.AddrPort) *datagrams {
 	f.from = placeOfIP(from.Addr())
 	f.cut = f.end
 	f.quiet.Touch()
+	f.passed = &f.quiet
 	if !f.connect() {
 		return nil
 	}

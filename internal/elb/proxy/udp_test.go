@@ -7,9 +7,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pintle/pintle/internal/elb/routing"
+	"github.com/pintle/pintle/internal/twoway"
 )
 
 // echo answers datagrams at a port of both UDP and TCP, with its name before what it got and who sent it. Health checks find it by TCP.
@@ -275,4 +277,35 @@ func TestListenersForBoth(t *testing.T) {
 	if got := say(client, "x", patient); got != was || open() != "false true" {
 		t.Errorf("%q, before %q; %s", got, was, open())
 	}
+}
+
+// TestQuietFlowsMakeRoom: when all flows are of different addresses and have gone on after an answer, the one that was quiet for the longest time makes
+// room for a new address, and none does that is in use.
+func TestQuietFlowsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := func(n byte) *caller {
+			c := &caller{from: netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 32), passed: new(twoway.Quiet)}
+			c.passed.Touch()
+			return c
+		}
+		a := newClients(2)
+		first := flow(1)
+		a.admit(first)
+		time.Sleep(time.Second)
+		second := flow(2)
+		a.admit(second)
+		time.Sleep(quietEnough - time.Second)
+		if _, ok := a.admit(flow(3)); ok {
+			t.Error("a flow in use makes room")
+		}
+		time.Sleep(time.Millisecond)
+		if victim, ok := a.admit(flow(3)); !ok || victim != first {
+			t.Errorf("%v makes room, and not the quietest flow", victim)
+		}
+		time.Sleep(time.Minute)
+		second.passed.Touch()
+		if victim, ok := a.admit(flow(4)); !ok || victim == second {
+			t.Errorf("%v makes room, though it's in use", victim)
+		}
+	})
 }

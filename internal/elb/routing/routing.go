@@ -103,6 +103,7 @@ type Balancer struct {
 type BalancerAttributes struct {
 	IdleTimeoutSeconds int    // idle_timeout.timeout_seconds; 0 is 60, and for TCP 350
 	DisableHTTP2       bool   // not routing.http2.enabled
+	DropInvalidHeaders bool   // routing.http.drop_invalid_header_fields.enabled
 	XFFMode            string // routing.http.xff_header_processing.mode: append, which is the default, preserve or remove
 }
 

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -13,6 +14,7 @@ type progress struct {
 	have  atomic.Int64 // bytes
 	began time.Time
 	ended chan struct{}
+	run   sync.WaitGroup
 }
 
 func (c *Cache) startProgress(s Source, objects []object) *progress {
@@ -20,13 +22,13 @@ func (c *Cache) startProgress(s Source, objects []object) *progress {
 	for _, o := range objects {
 		p.total += o.size
 	}
-	go p.run()
+	p.run.Go(p.tell)
 	return p
 }
 
 func (p *progress) add(bytes int64) { p.have.Add(bytes) }
 
-func (p *progress) run() {
+func (p *progress) tell() {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for {
@@ -41,6 +43,7 @@ func (p *progress) run() {
 
 func (p *progress) stop() {
 	close(p.ended)
+	p.run.Wait()
 	if p.have.Load() >= p.total {
 		p.log.Info("a data set is here", "size", size(p.total), "took", time.Since(p.began).Round(time.Millisecond).String())
 	}

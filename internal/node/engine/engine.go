@@ -54,7 +54,8 @@ type Options struct {
 	SimulatedGPUs bool
 	// Groups binds the containers of a task together; nil if the node can't.
 	Groups Groups
-	// Networks makes networks for awsvpc tasks; nil if the node has none. Those of plain processes have the machine's Address instead.
+	// Networks makes networks for awsvpc tasks; nil if the node has none. Those of plain processes have the machine's Address
+	// instead, or where that is loopback one of loopback's own.
 	// Connected is called for each.
 	Networks  Networks
 	Address   string
@@ -62,6 +63,8 @@ type Options struct {
 	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing. The name is
 	// that of the container whose namespace it is, or "" for the whole task's.
 	Attend func(netns string, task *acs.Task, container string) (stop func(), err error)
+	// Mounts are what every container sees besides its own.
+	Mounts []runtime.Mount
 	// Hosts are what a task's containers find in /etc/hosts besides their own, as name:address; nil is nothing.
 	Hosts func(task *acs.Task) []string
 	// NameServer returns the address at which the agent answers names in the namespaces that it attends, or "" if it answers none.

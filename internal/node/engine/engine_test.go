@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -1110,6 +1111,25 @@ func TestAddressOfProcesses(t *testing.T) {
 		o.Address = "10.0.0.1"
 		o.Connected = func(arn string, n Network) { got = append(got, arn+" "+n.IP) }
 	})
+}
+
+// TestLoopbackOfProcesses: on a machine that knows itself by loopback alone each task in mode awsvpc has an address there that's its own and lasts,
+// so tasks can listen on the same port.
+func TestLoopbackOfProcesses(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		a.engine.opts.Runtime = processes{a}
+		seen := map[string]bool{}
+		for _, name := range []string{"t", "u"} {
+			task := newFakeTask(name, box("a", "run"))
+			task.NetworkMode = "awsvpc"
+			a.take(t, task)
+			ip := a.engine.Networks()[task.Arn].IP
+			if addr, err := netip.ParseAddr(ip); err != nil || !addr.IsLoopback() || ip == "127.0.0.1" || seen[ip] {
+				t.Errorf("%s has %q beside %v", name, ip, seen)
+			}
+			seen[ip] = true
+		}
+	}, func(o *Options) { o.Address = "127.0.0.1" })
 }
 
 // processes is the world's runtime under the name of plain processes.

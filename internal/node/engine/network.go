@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +37,7 @@ func (t *task) connect(ctx context.Context) error {
 	none, running := !t.hasOwnNetwork() || t.rec.Halting(), t.rec.running()
 	t.mu.Unlock()
 	if t.rec.Task.NetworkMode == "awsvpc" && t.engine.runsProcesses() && t.engine.opts.Address != "" {
-		t.connected(Network{IP: t.engine.opts.Address})
+		t.connected(Network{IP: t.processAddress()})
 	}
 	if none {
 		return nil
@@ -58,6 +60,18 @@ func (t *task) connect(ctx context.Context) error {
 		t.update(func(r *Record) { r.Failure = "ResourceInitializationError: " + err.Error() })
 	}
 	return nil
+}
+
+// processAddress returns the address of a task of plain processes: the machine's. Where that is loopback, tasks have addresses of their own, since all of
+// 127.0.0.0/8 leads to the machine: those that listen on their address alone can have the same port.
+func (t *task) processAddress() string {
+	if ip, err := netip.ParseAddr(t.engine.opts.Address); err != nil || !ip.Is4() || !ip.IsLoopback() {
+		return t.engine.opts.Address
+	}
+	h := fnv.New32a()
+	h.Write([]byte(t.id()))
+	n := h.Sum32()
+	return netip.AddrFrom4([4]byte{127, 64 | byte(n>>16)&63, byte(n >> 8), byte(n)}).String()
 }
 
 func (t *task) makeNetwork(ctx context.Context) (*Network, error) {

@@ -50,6 +50,11 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	if s.Mounts, err = t.mounts(c, map[string]bool{}); err != nil {
 		return nil, nil, err
 	}
+	for _, m := range t.engine.opts.Mounts {
+		if !slices.ContainsFunc(s.Mounts, m.IsAtSamePlace) {
+			s.Mounts = append(s.Mounts, m)
+		}
+	}
 	s.VolumesFrom = t.volumesFrom(c, false, map[string]bool{c.Name: true})
 	var ports []Port
 	s.Network, ports, err = t.network(c)

@@ -375,3 +375,33 @@ func FuzzAnswers(f *testing.F) {
 		}
 	})
 }
+
+// TestAWS: tasks find the services that Pintle has at the node, and no other of AWS's unless these may be asked for.
+func TestAWS(t *testing.T) {
+	n := names(t)
+	o := options("")
+	o.AWS = &AWS{Address: netip.MustParseAddr("169.254.170.2")}
+	for _, c := range []struct {
+		name    string
+		kind    dnsmessage.Type
+		who     Clients
+		others  bool
+		want    string
+		forward bool
+	}{
+		{"sqs.us-east-1.amazonaws.com.", dnsmessage.TypeA, Tasks, false, "Success sqs.us-east-1.amazonaws.com./A/5=169.254.170.2", false},
+		{"A.b.S3.amazonaws.com.", dnsmessage.TypeA, Tasks, true, "Success A.b.S3.amazonaws.com./A/5=169.254.170.2", false},
+		{"sqs.us-east-1.amazonaws.com.", dnsmessage.TypeAAAA, Tasks, false, "Success authority:", false},
+		{"dynamodb.us-east-1.amazonaws.com.", dnsmessage.TypeA, Tasks, false, "NameError authority:", false},
+		{"dynamodb.us-east-1.amazonaws.com.", dnsmessage.TypeA, Tasks, true, "", true},
+		{"example.com.", dnsmessage.TypeA, Tasks, false, "", true},
+		{"web.corp.local.", dnsmessage.TypeA, Tasks, false, "Success web.corp.local./A/10=10.0.0.1", false},
+		{"sqs.us-east-1.amazonaws.com.", dnsmessage.TypeA, Strangers, false, "Refused", false},
+	} {
+		o.AWS.Others = c.others
+		out, forward := NewServer(n, o).own(ask(t, c.name, c.kind), true, c.who)
+		if got := text(t, out); c.forward != (forward != nil) || c.want != "" && !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s %v for %d: %s, forwarded: %v", c.name, c.kind, c.who, got, forward != nil)
+		}
+	}
+}

@@ -18,6 +18,7 @@ type Server struct {
 	names     *Names
 	upstream  *upstream
 	machine   func() netip.Addr
+	aws       *AWS
 	forwarded chan struct{} // holds a place for each question that the machine's name servers are asked now
 }
 
@@ -35,11 +36,13 @@ type Options struct {
 	ResolvConf string
 	// Machine returns an address at which tasks reach their machine, in whose network its loopback isn't.
 	Machine func() netip.Addr
+	// AWS answers the names of AWS's hosts to tasks; nil leaves them to the machine's name servers.
+	AWS *AWS
 }
 
 // NewServer returns a server of names.
 func NewServer(names *Names, o Options) *Server {
-	return &Server{names: names, upstream: &upstream{path: o.ResolvConf}, machine: o.Machine, forwarded: make(chan struct{}, maxForwarded)}
+	return &Server{names: names, upstream: &upstream{path: o.ResolvConf}, machine: o.Machine, aws: o.AWS, forwarded: make(chan struct{}, maxForwarded)}
 }
 
 // Clients are those who ask at a socket.
@@ -183,6 +186,9 @@ func (s *Server) own(message []byte, overUDP bool, who Clients) (out []byte, for
 	}
 	if err != nil {
 		return known.pack(&query{header: q.header, size: plainSize}, reply{code: dnsmessage.RCodeFormatError}), nil
+	}
+	if r, ours := s.aws.answer(q); ours && who == Tasks {
+		return known.pack(q, r), nil
 	}
 	r := known.answer(q)
 	if who == Tasks {

@@ -26,6 +26,7 @@ const (
 	MetadataPort = 51679
 	APIPort      = 51678 // forwards to a control plane on the machine's loopback
 	NamesPort    = 51680 // answers names; ECS keeps this port, too, from tasks
+	AWSPort      = 51681 // stands in for AWS's hosts
 )
 
 // Listen opens both ports in a network namespace, and redirects port 80 to MetadataPort. The address comes last: its packets that were held
@@ -114,4 +115,27 @@ func ListenNames(netnsPath string) (udp net.PacketConn, tcp net.Listener, err er
 		return nil
 	})
 	return udp, tcp, err
+}
+
+// ListenAWS opens the port for AWS's hosts in a network namespace, and redirects port 443 of LinkLocal to it, so that a container can still
+// serve HTTPS itself. It's to be called before Listen, as ListenNames is.
+func ListenAWS(netnsPath string) (l net.Listener, err error) {
+	address := netip.MustParseAddr(LinkLocal)
+	err = within(netnsPath, func(ns netns.NsHandle, _ *netlink.Handle, _ netlink.Link) error {
+		err := kernel.OnThread(func() (err error) {
+			if err := netns.Set(ns); err != nil {
+				return err
+			}
+			l, err = listen(LinkLocal, AWSPort)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := redirect(int(ns), "pintle-aws", redirection{address, 443, AWSPort, []byte{unix.IPPROTO_TCP}}); err != nil {
+			return errors.Join(err, l.Close())
+		}
+		return nil
+	})
+	return l, err
 }

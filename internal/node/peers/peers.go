@@ -61,7 +61,12 @@ type Peers struct {
 	token       atomic.Pointer[string]
 	announced   chan struct{} // closed once the control plane was told, or couldn't be
 
+	ending context.Context // ends what brings layers
+	end    context.CancelFunc
+	brings sync.WaitGroup // what brings layers, from begin on
+
 	mu       sync.Mutex
+	over     bool              // no more layers are brought
 	coming   map[string]*layer // by digest
 	mistrust map[string]bool   // layers of which a peer has sent other bytes
 }
@@ -72,6 +77,7 @@ func Open(opts Options) (*Peers, error) {
 		opts: opts, sends: make(chan struct{}, maxSends), news: make(chan struct{}, 1), announced: make(chan struct{}),
 		coming: map[string]*layer{}, mistrust: map[string]bool{},
 	}
+	p.ending, p.end = context.WithCancel(context.Background())
 	rand.Read(p.key[:]) // never fails
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, err
@@ -87,7 +93,7 @@ func Open(opts Options) (*Peers, error) {
 	return p, err
 }
 
-// Run serves layers and announces them until the context ends.
+// Run serves layers and announces them until the context ends. The layers that are on their way by then are given up.
 func (p *Peers) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           http.HandlerFunc(p.serve),
@@ -103,7 +109,17 @@ func (p *Peers) Run(ctx context.Context) error {
 	p.announceUntil(ctx)
 	server.Close() //nolint:errcheck // whoever fetches asks the registry
 	<-ended
+	p.giveUp()
 	return ctx.Err()
+}
+
+// giveUp ends what brings layers. Whoever pulls one asks the registry from now on.
+func (p *Peers) giveUp() {
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
+	p.end()
+	p.brings.Wait()
 }
 
 // announceUntil tells the control plane what there is, regularly and when it's new.

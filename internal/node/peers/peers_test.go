@@ -88,6 +88,13 @@ func (g *registry) was(t *testing.T, want string) {
 // node opens a node's part and runs it until the test ends.
 func node(t *testing.T, budget int64) *Peers {
 	t.Helper()
+	p, _ := ending(t, budget)
+	return p
+}
+
+// ending is node, with what ends it earlier.
+func ending(t *testing.T, budget int64) (p *Peers, end func()) {
+	t.Helper()
 	p, err := Open(Options{
 		Dir: t.TempDir(), Address: "127.0.0.1:0", Budget: budget, Instance: func() string { return "i" }, Log: slog.New(slog.DiscardHandler),
 		Announce: func(context.Context, acs.PeerAnnouncement) (acs.PeerWelcome, error) {
@@ -100,9 +107,10 @@ func node(t *testing.T, budget int64) *Peers {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { p.Run(ctx) }) //nolint:errcheck // it ends with its context
-	t.Cleanup(func() { cancel(); running.Wait() })
+	end = func() { cancel(); running.Wait() }
+	t.Cleanup(end)
 	<-p.announced
-	return p
+	return p, end
 }
 
 // url returns what opens a layer at a node.
@@ -295,5 +303,34 @@ func TestBudget(t *testing.T) {
 	p.mustPull(t, g)
 	if all, err := p.stored(); err != nil || len(all) != 1 || all[0] != digestOf(g.layer) {
 		t.Errorf("there are %v (%v)", all, err)
+	}
+}
+
+// TestEnd: a node's part gives up the layers that are on their way when it ends, and has none of them brought afterwards.
+func TestEnd(t *testing.T) {
+	g := newRegistry(t)
+	g.trickle = make(chan struct{})
+	p, end := ending(t, 0)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL+"/v2/team/app/blobs/"+digestOf(g.layer), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := p.Through(http.DefaultTransport).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	end()
+	if left, err := os.ReadDir(p.opts.Dir); err != nil || len(left) > 0 || len(p.coming) > 0 {
+		t.Errorf("%d layers are still on their way, into %v, %v", len(p.coming), left, err)
+	}
+	if b, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("%d bytes of %d were all", len(b), len(g.layer))
+	}
+	close(g.trickle)
+	p.mustPull(t, g)
+	g.was(t, "sent sent")
+	if left, err := os.ReadDir(p.opts.Dir); err != nil || len(left) > 0 {
+		t.Errorf("there is %v, %v", left, err)
 	}
 }

@@ -66,6 +66,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // start has a layer brought, and answers with it as it comes. The bytes go on coming if who asked stops reading: others may want them.
 func (t transport) start(r *http.Request, l *layer, token string) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	forget := context.AfterFunc(t.peers.ending, cancel)
+	context.AfterFunc(ctx, func() { forget() })
 	stop := context.AfterFunc(r.Context(), cancel) // until there is an answer
 	b := &bringing{transport: t, request: r.WithContext(ctx), layer: l, token: token}
 	resp, err := b.fetch()
@@ -79,7 +81,7 @@ func (t transport) start(r *http.Request, l *layer, token string) (*http.Respons
 	}
 	l.begins(resp.ContentLength, cancel)
 	body, err := t.peers.follow(r.Context(), l)
-	go b.bring(resp)
+	go b.bring(resp) // Run waits for it
 	if err != nil {
 		return nil, err
 	}
@@ -135,17 +137,25 @@ func (p *Peers) begin(digest string) (l *layer, isFirst bool, err error) {
 	if l := p.coming[digest]; l != nil {
 		return l, false, nil
 	}
+	if p.over {
+		return nil, false, gone(digest)
+	}
 	f, err := os.CreateTemp(p.opts.Dir, file.Unfinished)
+	if err == nil {
+		err = f.Close()
+	}
 	if err != nil {
 		return nil, false, err
 	}
 	l = newLayer(digest, f.Name())
 	p.coming[digest] = l
-	return l, true, f.Close()
+	p.brings.Add(1) // until abandon, or the end of bring
+	return l, true, nil
 }
 
 // abandon gives up a layer of which nothing has come.
 func (p *Peers) abandon(l *layer) {
+	defer p.brings.Done()
 	p.forget(l)
 	os.Remove(l.path) //nolint:errcheck // the next start removes it
 	close(l.known)
@@ -235,6 +245,7 @@ func (p *Peers) ask(ctx context.Context, url, fingerprint string) (*http.Respons
 // bring copies a layer into its file as fast as it comes, however fast it's unpacked.
 func (b *bringing) bring(resp *http.Response) {
 	l, p := b.layer, b.peers
+	defer p.brings.Done()
 	err := b.receive(resp)
 	if err == nil {
 		err = os.Rename(l.path, p.path(l.digest))

@@ -6,6 +6,8 @@ import (
 	"context"
 	"math"
 	"net/http"
+
+	"github.com/pintle/pintle/internal/awsname"
 )
 
 // Call is one API call.
@@ -26,12 +28,13 @@ type Call struct {
 	Identity // of the caller
 }
 
-// EndpointOf returns the URL at which a request reached us, as its Host header has it, or "" if the header is missing.
+// EndpointOf returns the URL at which a request reached us, as its Host header has it, or "" if the header is missing. What came for a name of
+// AWS's came over TLS, which ended at whoever stands in for AWS.
 func EndpointOf(r *http.Request) string {
 	switch {
 	case r.Host == "":
 		return ""
-	case r.TLS != nil:
+	case r.TLS != nil || awsname.IsAWS(awsname.Fold(r.Host)):
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host

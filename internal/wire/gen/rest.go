@@ -16,15 +16,18 @@ import (
 
 // model is what a service's model says about HTTP. The model is botocore's, which comes with the AWS CLI. Gen takes only names from it.
 type model struct {
-	Operations map[string]struct {
-		HTTP struct {
-			Method       string
-			RequestURI   string `json:"requestUri"`
-			ResponseCode int
-		}
-		Input, Output struct{ Shape string }
+	Operations map[string]modelled
+	Shapes     map[string]shape
+}
+
+// modelled is what a model says of an operation.
+type modelled struct {
+	HTTP struct {
+		Method       string
+		RequestURI   string `json:"requestUri"`
+		ResponseCode int
 	}
-	Shapes map[string]shape
+	Input, Output struct{ Shape string }
 }
 
 type shape struct {
@@ -62,21 +65,13 @@ func restPlaces(sv service, operations []string) string {
 		}
 		structs[o.Input.Shape] = operation + "Input"
 		structs[o.Output.Shape] = operation + "Output"
-		path, query, _ := strings.Cut(o.HTTP.RequestURI, "?")
-		input := m.Shapes[o.Input.Shape]
-		var headers []string
-		needs := strings.FieldsFunc(query, func(r rune) bool { return r == '&' })
-		for _, member := range input.Required {
-			switch r := input.Members[member]; r.Location {
-			case "querystring":
-				needs = append(needs, r.LocationName)
-			case "header":
-				headers = append(headers, r.LocationName)
-			}
+		r := m.route(o)
+		if r.headers != nil && !slices.ContainsFunc(operations, func(other string) bool { return other != operation && m.route(m.Operations[other]).isLike(r) }) {
+			r.headers = nil // the operation says that one is missing
 		}
 		fmt.Fprintf(
-			&routes, "\t{Operation: %q, Method: %q, Path: %q, Query: %#v, Headers: %#v, Status: %d},\n", operation, o.HTTP.Method, path,
-			needs, headers, max(o.HTTP.ResponseCode, 200),
+			&routes, "\t{Operation: %q, Method: %q, Path: %q, Query: %#v, Headers: %#v, Status: %d},\n", operation, r.method, r.path,
+			r.query, r.headers, max(o.HTTP.ResponseCode, 200),
 		)
 	}
 	for _, shapeName := range slices.Sorted(maps.Keys(m.Shapes)) {
@@ -105,6 +100,32 @@ func restPlaces(sv service, operations []string) string {
 		"// modelPlaces tells where members are that aren't XML elements of their own name.\n"+
 		"var modelPlaces = map[string]model.Place{\n%s}\n",
 		&routes, &members)
+}
+
+// route is what tells an operation from others.
+type route struct {
+	method, path   string
+	query, headers []string
+}
+
+func (m *model) route(o modelled) route {
+	path, query, _ := strings.Cut(o.HTTP.RequestURI, "?")
+	r := route{method: o.HTTP.Method, path: path, query: strings.FieldsFunc(query, func(r rune) bool { return r == '&' })}
+	input := m.Shapes[o.Input.Shape]
+	for _, member := range input.Required {
+		switch in := input.Members[member]; in.Location {
+		case "querystring":
+			r.query = append(r.query, in.LocationName)
+		case "header":
+			r.headers = append(r.headers, in.LocationName)
+		}
+	}
+	return r
+}
+
+// isLike reports whether nothing but headers tells two apart.
+func (r route) isLike(other route) bool {
+	return r.method == other.method && r.path == other.path && slices.Equal(r.query, other.query)
 }
 
 // statuses returns the table of a Query service's errors whose HTTP status isn't 400. The SDK's packages don't have the statuses.

@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"encoding/base64"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -80,9 +82,21 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 		return nil // S3 takes max-parts= for none
 	}
 	if err := codec.SetText(m.Shape, field, text); err != nil {
-		return refusal.New("InvalidArgument", "Provided %s is not valid: %q.", m.Place.Name, text)
+		return misread(m, text)
 	}
 	return nil
+}
+
+// misread is the error of a parameter or a header that isn't of its type, in S3's words.
+func misread(m *codec.Member, text string) error {
+	name, why := m.Place.Name, "Provided "+m.Place.Name+" is not valid"
+	switch {
+	case name == "partNumber":
+		why = "Part number must be an integer between 1 and 10000, inclusive"
+	case isNumber(m.Shape):
+		why = "Provided " + name + " not an integer or within integer range"
+	}
+	return invalidField(name, text, "%s", why)
 }
 
 // mayBeSignedInURL reports whether a presigned URL may have a header as a parameter. A condition there must not be lost. A body's
@@ -126,12 +140,12 @@ func (q *request) decodeHeaders(m *codec.Member, field reflect.Value) {
 	all := map[string]string{}
 	for name, values := range q.query {
 		if rest, ok := strings.CutPrefix(strings.ToLower(name), m.Place.Name); ok {
-			all[rest] = strings.Join(values, ",")
+			all[rest] = decodeWords(strings.Join(values, ","))
 		}
 	}
 	for name, values := range q.Header {
 		if rest, ok := strings.CutPrefix(strings.ToLower(name), m.Place.Name); ok {
-			all[rest] = strings.Join(values, ",")
+			all[rest] = decodeWords(strings.Join(values, ","))
 		}
 	}
 	if len(all) > 0 {
@@ -183,7 +197,7 @@ func (q *request) encode(out reflect.Value) error {
 			payload = m
 		case model.InHeaders:
 			for _, key := range codec.SortedKeys(field) {
-				h[m.Place.Name+key.String()] = []string{headerSafe.Replace(field.MapIndex(key).String())} // not canonical: clients take the name from it
+				h[m.Place.Name+key.String()] = []string{encodeWord(field.MapIndex(key).String())} // not canonical: clients take the name from it
 			}
 		case model.InHeader:
 			if text := headerText(m.Shape, field); text != "" {
@@ -247,3 +261,22 @@ func headerText(sh *codec.Shape, v reflect.Value) string {
 
 // headerSafe removes what would end a header's line.
 var headerSafe = strings.NewReplacer("\r", " ", "\n", " ")
+
+// encodeWord returns a value of metadata as a header has it: what isn't ASCII is an encoded word of RFC 2047.
+func encodeWord(text string) string {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return "=?UTF-8?B?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
+		}
+	}
+	return headerSafe.Replace(text)
+}
+
+// decodeWords returns the value that a header's encoded words stand for. Those that nobody can read stay as they are.
+func decodeWords(text string) string {
+	decoded, err := new(mime.WordDecoder).DecodeHeader(text)
+	if err != nil {
+		return text
+	}
+	return decoded
+}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
@@ -23,6 +24,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/sign"
 	"github.com/pintle/pintle/internal/wire/steady"
+	"github.com/pintle/pintle/internal/wire/tally"
 )
 
 // API is one REST API.
@@ -38,6 +40,7 @@ type API struct {
 	Operations  map[string]*codec.Operation
 	Shapes      *codec.Shapes // of errors
 	Memory      *budget.Memory
+	Answered    func(k tally.Kind, took time.Duration)
 }
 
 // Style is how an API maps calls to HTTP.
@@ -107,7 +110,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer q.memory.Release()
 	q.api.Style.describe(w.Header(), q.id)
+	began := time.Now()
 	err := h.answer(q)
+	h.api.Answered(q.kind(err), time.Since(began))
 	if err == nil {
 		return
 	}
@@ -138,6 +143,21 @@ type request struct {
 	body   *requestBody
 	form   *form  // an upload by a form, or nil
 	whole  []byte // the body, in the styles that read it before they know who calls
+}
+
+// kind is what a request is counted as.
+func (q *request) kind(err error) tally.Kind {
+	k := tally.Kind{Service: q.api.Name}
+	if q.op != nil {
+		k.Operation = q.operation()
+	}
+	switch {
+	case errors.Is(err, errCutOff):
+		k.Code = "CutOff"
+	case err != nil:
+		k.Code = refusal.AsAPIError(err).ErrorCode()
+	}
+	return k
 }
 
 func (q *request) operation() string {

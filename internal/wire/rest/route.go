@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pintle/pintle/internal/awsname"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
@@ -65,13 +66,8 @@ func bucketOfHost(hostPort string) string {
 		}
 		return strings.TrimSuffix(rest, ".s3")
 	}
-	if !strings.HasSuffix(host, ".amazonaws.com") {
-		return ""
-	}
-	for _, mark := range []string{".s3.", ".s3-"} { // a bucket's own name may contain ".s3."
-		if i := strings.LastIndex(host, mark); i > 0 {
-			return host[:i]
-		}
+	if name, isAWS := awsname.Parse(host); isAWS {
+		return name.Bucket
 	}
 	return ""
 }
@@ -108,7 +104,7 @@ func metBy(r *model.Route, q *http.Request, t target) bool {
 		}
 	}
 	for _, name := range r.Headers {
-		if q.Header.Get(name) == "" {
+		if len(q.Header.Values(name)) == 0 { // an empty one is the operation's to refuse
 			return false
 		}
 	}

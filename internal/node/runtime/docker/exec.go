@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -45,9 +46,11 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 	})
 	defer stop()
 	if e.Tty {
-		ended := make(chan struct{})
-		defer close(ended)
-		go r.resize(made.ID, e.Size, e.Resize, ended)
+		sizing, end := context.WithCancel(context.WithoutCancel(ctx))
+		var resizing sync.WaitGroup
+		resizing.Go(func() { r.resize(sizing, made.ID, e.Size, e.Resize) })
+		defer resizing.Wait()
+		defer end()
 	}
 	if e.Stdin != nil {
 		go func() {
@@ -66,16 +69,14 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 }
 
 // resize makes a command's terminal as large as its user's. Engines before version 23 don't know the size that a command begins with.
-func (r *Runtime) resize(exec string, size runtime.Size, sizes <-chan runtime.Size, ended <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func (r *Runtime) resize(ctx context.Context, exec string, size runtime.Size, sizes <-chan runtime.Size) {
 	for {
 		if size != (runtime.Size{}) {
 			o := client.ExecResizeOptions{Height: uint(size.Rows), Width: uint(size.Cols)}
 			r.api.ExecResize(ctx, exec, o) //nolint:errcheck // the command may have ended
 		}
 		select {
-		case <-ended:
+		case <-ctx.Done():
 			return
 		case size = <-sizes:
 		}

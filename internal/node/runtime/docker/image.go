@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -215,9 +216,11 @@ func (r *Runtime) load(ctx context.Context, ref string, img v1.Image) error {
 		return err
 	}
 	pr, pw := io.Pipe()
-	go func() { pw.CloseWithError(tarball.Write(tag, img, pw)) }()
+	var writing sync.WaitGroup
+	writing.Go(func() { pw.CloseWithError(tarball.Write(tag, img, pw)) })
 	res, err := r.api.ImageLoad(ctx, pr)
 	pr.Close() // ends the writer, even if not everything was read
+	writing.Wait()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,85 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/exposition"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/sign"
+	"github.com/pintle/pintle/internal/wire/tally"
+)
+
+// metricsConsole is a control plane with a task that waits, a service, a queue, and a request that was answered.
+func metricsConsole(t *testing.T, verifier *sign.Verifier, token string) http.Handler {
+	store := statetest.Open(t)
+	const cluster = "arn:aws:ecs:us-east-1:000000000000:cluster/c"
+	statetest.Update(t, store, func(tx *state.Tx) {
+		tx.Tasks.Put(&state.Task{ServiceArn: "s", Waiting: &state.Waiting{}, Task: types.Task{
+			TaskArn: aws.String("t"), ClusterArn: aws.String(cluster), LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"), CreatedAt: new(time.Now()),
+		}})
+		tx.Services.Put(&state.Service{Service: types.Service{
+			ServiceArn: aws.String("s"), ServiceName: aws.String(`a"b`), ClusterArn: aws.String(cluster), Status: aws.String("ACTIVE"), DesiredCount: 2,
+		}})
+	})
+	var requests tally.Tally
+	requests.Answered(tally.Kind{Service: "ecs", Operation: "RunTask"}, 3*time.Millisecond)
+	none := func() error { return nil }
+	return New(store, nil, Options{
+		Verifier: verifier, ScrapeToken: token, Writable: none, Failing: none, Requests: &requests, Now: time.Now,
+		Queues: func() []QueueDepth { return []QueueDepth{{"q", 5, 1, 0}} },
+	}).Handlers()["/metrics"]
+}
+
+// TestMetrics: what Prometheus reads is what there is.
+func TestMetrics(t *testing.T) {
+	w := httptest.NewRecorder()
+	metricsConsole(t, nil, "").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil))
+	samples, err := exposition.Parse(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]float64{}
+	for _, s := range samples {
+		name := s.Metric
+		for _, l := range s.Labels {
+			name += " " + l.Value
+		}
+		has[name] = s.Value
+	}
+	for name, want := range map[string]float64{
+		"pintle_tasks c WAITING": 1, `pintle_service_tasks c a"b desired`: 2, `pintle_service_tasks c a"b pending`: 1, "pintle_queue_messages q visible": 5,
+		"pintle_request_seconds_bucket ecs RunTask  0.0025": 0, "pintle_request_seconds_bucket ecs RunTask  0.005": 1, "pintle_request_seconds_count ecs RunTask ": 1,
+		"pintle_writable": 1, "pintle_failing": 0,
+	} {
+		if got, ok := has[name]; !ok || got != want {
+			t.Errorf("%s is %v, %v, want %v", name, got, ok, want)
+		}
+	}
+}
+
+// TestMetricsNeedToken: off loopback figures are for whoever has the operator's token alone.
+func TestMetricsNeedToken(t *testing.T) {
+	for _, c := range []struct {
+		token, header string
+		code          int
+	}{
+		{"", "", 403}, {"", "Bearer ", 403}, {"0123456789abcdef", "", 401}, {"0123456789abcdef", "0123456789abcdef", 401}, {"0123456789abcdef", "Bearer 0123456789abcde", 401},
+		{"0123456789abcdef", "Basic 0123456789abcdef", 401}, {"0123456789abcdef", "Bearer 0123456789abcdef", 200},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://pintle.example/metrics", nil)
+		r.Header.Set("Authorization", c.header)
+		w := httptest.NewRecorder()
+		metricsConsole(t, &sign.Verifier{}, c.token).ServeHTTP(w, r)
+		if w.Code != c.code || w.Code != 200 && strings.Contains(w.Body.String(), "pintle_tasks") {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package scheduler
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pintle/pintle/internal/ecs/placement"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Picture returns a scheduler that knows one cluster as its rows are. It is for whoever asks what would be, outside of a transaction: it keeps up
+// with no changes. Room is kept in it as for those who wait now.
+func Picture(v *state.View, clusterArn string, now time.Time) *Scheduler {
+	s := New(0)
+	s.clusters[clusterArn] = placement.New(nil)
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, clusterArn) {
+		s.upsert(i)
+	}
+	for t := range v.Tasks.All() {
+		if *t.ClusterArn == clusterArn {
+			s.reserve(t)
+		}
+	}
+	s.keepRoom(v, s.InTurn(v, clusterArn), now)
+	return s
+}
+
+// InTurn returns the tasks of a cluster that wait for room, in the order in which they are tried.
+func (s *Scheduler) InTurn(v *state.View, clusterArn string) []*state.Task {
+	waiting := slices.DeleteFunc(waitingTasks(v), func(t *state.Task) bool { return *t.ClusterArn != clusterArn })
+	return turns(waiting, holdings(v))
+}
+
+// Shortfalls tells of each instance all that keeps it from taking a task, with the expressions of constraints in words.
+func (s *Scheduler) Shortfalls(v *state.View, r Request) []placement.Shortfall {
+	all := s.cluster(r.ClusterArn).Shortfalls(s.request(v, r))
+	expressions := r.memberOf()
+	for _, one := range all {
+		for i := range one.Lacks {
+			if l := &one.Lacks[i]; l.Reason == placement.NotMember {
+				at, _ := strconv.Atoi(l.Names[0])
+				l.Names = []string{expressions[at]}
+			}
+		}
+	}
+	return all
+}
