@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestECSEvents(t *testing.T) {
 	}
 }
 
-var errGone = json.Unmarshal([]byte("x"), nil)
+var errGone = errors.New("undone")
 
 // TestServiceEvents: a deployment's states and a service's actions, in their order.
 func TestServiceEvents(t *testing.T) {

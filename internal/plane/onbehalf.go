@@ -20,6 +20,8 @@ import (
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"github.com/pintle/pintle/internal/elb/balancers"
@@ -133,6 +135,10 @@ func (g gate) accessLogs(in *elasticloadbalancingv2.ModifyLoadBalancerAttributes
 func (g gate) publications(in any) (all []writing) {
 	owner := g.plane.account()
 	switch in := in.(type) {
+	case *scheduler.CreateScheduleInput:
+		all = append(all, toUndelivered(in.Target, owner.ARN("scheduler", "schedule/*"))...)
+	case *scheduler.UpdateScheduleInput:
+		all = append(all, toUndelivered(in.Target, owner.ARN("scheduler", "schedule/*"))...)
 	case *eventbridge.PutTargetsInput:
 		all = append(all, g.byRule(in)...)
 	case *autoscaling.PutNotificationConfigurationInput:
@@ -161,6 +167,14 @@ func (g gate) publications(in any) (all []writing) {
 		all = append(all, toDestinations(in.NotificationARNs, "cloudformation", g.stackARN(in.StackName))...)
 	}
 	return all
+}
+
+// toUndelivered returns the dead-letter queue of a schedule's target. The target itself is called as the schedule's role.
+func toUndelivered(t *schedulertypes.Target, source string) []writing {
+	if t == nil || t.DeadLetterConfig == nil {
+		return nil
+	}
+	return toDestinations([]string{aws.ToString(t.DeadLetterConfig.Arn)}, "scheduler", source)
 }
 
 // byRule returns what a rule sends queues, topics and log groups, as the targets' roles or as the account, and what it can't deliver to
