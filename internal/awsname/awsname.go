@@ -20,8 +20,8 @@ type Host struct {
 // served are the services that Pintle has, as signatures name them.
 var served = map[string]bool{
 	"acm": true, "application-autoscaling": true, "autoscaling": true, "cloudcontrolapi": true, "cloudformation": true, "ec2": true, "ecr": true,
-	"ecs": true, "elasticfilesystem": true, "elasticloadbalancing": true, "iam": true, "logs": true, "monitoring": true, "s3": true,
-	"secretsmanager": true, "servicediscovery": true, "sns": true, "sqs": true, "ssm": true, "sts": true,
+	"ecs": true, "elasticfilesystem": true, "elasticloadbalancing": true, "events": true, "iam": true, "lambda": true, "logs": true,
+	"monitoring": true, "s3": true, "scheduler": true, "secretsmanager": true, "servicediscovery": true, "sns": true, "sqs": true, "ssm": true, "sts": true,
 }
 
 // Served reports whether Pintle has the service that a name belongs to.

@@ -75,7 +75,7 @@ var badResources = []badTemplate{
 	{"Resources: {AWS::NoValue: {Type: AWS::ECS::Cluster}}", "Template format error: Resource name AWS::NoValue is non alphanumeric."},
 	{"Resources: {X: {Properties: {}}}", "Template format error: [/Resources/X] Every Resources object must contain a Type member."},
 	{"Resources: {X: {Type: [a]}}", "Template format error: [/Resources/X/Type] must be a string"},
-	{"Resources: {X: {Type: AWS::Nothing::Here}, Y: {Type: Custom::Y}}", "Template format error: Unrecognized resource types: [AWS::Nothing::Here, Custom::Y]"},
+	{"Resources: {X: {Type: AWS::Nothing::Here}, Y: {Type: AWS::Nothing::There}}", "Template format error: Unrecognized resource types: [AWS::Nothing::Here, AWS::Nothing::There]"},
 	{"Conditions: {Is: !Equals [a, a]}\nResources: {X: {Type: AWS::Nothing::Here, Condition: Is}}", "Template format error: Unrecognized resource types: [AWS::Nothing::Here]"},
 	{resource("ManagedPolicyArns: [a]"), "Invalid template resource property 'ManagedPolicyArns'"},
 	{resource("Metadata: text"), "Template format error: [/Resources/X/Metadata] must be an object"},

@@ -202,6 +202,8 @@ func TestNoDrift(t *testing.T) {
 		}
 	}
 	unreadable := []string{
+		"AWS::Lambda::Alias", "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function",
+		"AWS::Lambda::LayerVersion", "AWS::Lambda::Permission", "AWS::Lambda::Version",
 		"AWS::CloudWatch::AnomalyDetector", "AWS::ECS::PrimaryTaskSet",
 		"AWS::ElasticLoadBalancingV2::ListenerCertificate", "AWS::SecretsManager::SecretTargetAttachment", "AWS::CDK::Metadata", "AWS::CloudFormation::Stack", "AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle",
 	}

@@ -135,16 +135,7 @@ func (p *Plane) buildServices() {
 	p.S3 = s3.New(p.objects, s3.Options{
 		Account: owner, Queues: p.sqs(), Topics: p.sns(), Functions: functionsClient{p}, QueueURL: p.queueURL,
 	})
-	p.Logs = logs.New(p.streams, logs.Options{
-		Account:   owner,
-		Outbox:    p.owed(),
-		State:     p.State,
-		Buckets:   p.s3(),
-		Queues:    p.sqs(),
-		QueueURL:  p.queueURL,
-		Functions: functionsClient{p},
-		Log:       p.log,
-	})
+	p.Logs = logs.New(p.streams, p.logsOptions())
 	p.SecretsManager = secretsmanager.New(p.State, secretsmanager.Options{Account: owner, Vault: p.vault})
 	p.SSM = ssm.New(p.State, ssm.Options{
 		Account:  owner,
@@ -208,6 +199,19 @@ func (p *Plane) buildStacks() {
 	p.CloudFormation = cloudformation.New(p.State, p.stacks, opts)
 	p.requests = requests.New(p.State, requests.Options{Account: owner, Services: p, Vault: p.vault, Log: p.log})
 	p.CloudControl = cloudcontrol.New(p.State, p.requests, owner)
+}
+
+func (p *Plane) logsOptions() logs.Options {
+	return logs.Options{
+		Account:   p.account(),
+		Outbox:    p.owed(),
+		State:     p.State,
+		Buckets:   p.s3(),
+		Queues:    p.sqs(),
+		QueueURL:  p.queueURL,
+		Functions: functionsClient{p},
+		Log:       p.log,
+	}
 }
 
 // buildFunctions builds Lambda, and what runs its functions.

@@ -127,7 +127,6 @@ func checkLambdaFunction(f *lambdaFunction) (faults []string) {
 
 var _ = add(&kind[*lambdaFunction]{
 	name:       "AWS::Lambda::Function",
-	identifier: []string{"FunctionName"},
 	attributes: []string{"Arn", "SnapStartResponse", "SnapStartResponse.*"},
 	check:      checkLambdaFunction,
 	id:         func(s Step, f *lambdaFunction) string { return s.named(f.FunctionName, 64) },
@@ -143,7 +142,6 @@ var _ = add(&kind[*lambdaFunction]{
 		}
 		return Made{Attributes: map[string]any{"Arn": *is.Configuration.FunctionArn}}, nil
 	},
-	live: liveLambdaFunction,
 })
 
 func createLambdaFunction(ctx context.Context, s Step, f *lambdaFunction) (string, error) {
@@ -226,36 +224,4 @@ func updateLambdaFunction(ctx context.Context, s Step, name string, before, afte
 	}, func() error {
 		return did[lambda.TagResourceOutput](ctx, s, &lambda.TagResourceInput{Resource: &arn, Tags: tagMap(after.Tags)})
 	})
-}
-
-// liveLambdaFunction reads a function. No call tells its code.
-func liveLambdaFunction(ctx context.Context, s Step, name string, asked *lambdaFunction) (*lambdaFunction, error) {
-	out, err := call.Do[lambda.GetFunctionOutput](ctx, s.Services, &lambda.GetFunctionInput{FunctionName: &name})
-	if err != nil {
-		return nil, err
-	}
-	is := out.Configuration
-	live := &lambdaFunction{
-		FunctionName: is.FunctionName, Architectures: is.Architectures, Code: asked.Code, DeadLetterConfig: is.DeadLetterConfig,
-		Description: is.Description, EphemeralStorage: is.EphemeralStorage, Handler: is.Handler, LoggingConfig: is.LoggingConfig,
-		MemorySize: is.MemorySize, PackageType: aws.String(string(is.PackageType)), Role: is.Role, Timeout: is.Timeout,
-	}
-	if is.Runtime != "" {
-		live.Runtime = aws.String(string(is.Runtime))
-	}
-	if is.Environment != nil {
-		live.Environment = &types.Environment{Variables: is.Environment.Variables}
-	}
-	for _, l := range is.Layers {
-		live.Layers = append(live.Layers, *l.Arn)
-	}
-	if out.Concurrency != nil {
-		live.ReservedConcurrentExecutions = out.Concurrency.ReservedConcurrentExecutions
-	}
-	for _, key := range slices.Sorted(maps.Keys(out.Tags)) {
-		if !strings.HasPrefix(key, "aws:") {
-			live.Tags = append(live.Tags, Tag{Key: key, Value: out.Tags[key]})
-		}
-	}
-	return live, nil
 }
