@@ -230,7 +230,7 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		Environment:   a.environment,
 		CPU:           a.config.CPU,
 		MemoryMiB:     a.config.MemoryMiB,
-		GPUs:          []string{},
+		GPUs:          a.gpuIDs(),
 		SimulatedGPUs: a.simulated(),
 		Networks:      a.config.Networks,
 		Groups:        a.config.Groups,
@@ -264,9 +264,6 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 	if a.hasDataSets() {
 		o.DataSets = &dataSets{a.config.DataSets, a.config.Objects, a.identity.Load().InstanceID}
 	}
-	for _, d := range a.config.GPUs.Devices() {
-		o.GPUs = append(o.GPUs, d.ID)
-	}
 	switch {
 	case a.config.Runtime.Name() == "process": // shares the machine's network
 	case os.Geteuid() == 0:
@@ -279,6 +276,14 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		a.log.Warn("the agent is not root: containers in network mode bridge get no metadata, credentials, or control plane on loopback")
 	}
 	return o
+}
+
+func (a *Agent) gpuIDs() []string {
+	ids := []string{}
+	for _, d := range a.config.GPUs.Devices() {
+		ids = append(ids, d.ID)
+	}
+	return ids
 }
 
 // shippers send output away, by log driver.

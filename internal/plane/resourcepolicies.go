@@ -38,65 +38,60 @@ func (g gate) resourcePolicy(ctx context.Context, arn string) *policy.Policy {
 
 // policyOf returns the policy's document, or "" if the resource has none or is none.
 func (g gate) policyOf(ctx context.Context, arn string) string {
+	document, err := g.askPolicy(ctx, arn)
+	if err != nil {
+		return withoutPolicy(err)
+	}
+	return aws.ToString(document)
+}
+
+// askPolicy asks the resource's service.
+func (g gate) askPolicy(ctx context.Context, arn string) (*string, error) {
 	service, resource, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:"), ":")
+	_, name, _ := strings.Cut(resource, "/")
 	switch service {
 	case "s3":
 		bucket, _, _ := strings.Cut(strings.TrimLeft(resource, ":"), "/")
 		out, err := g.plane.S3.GetBucketPolicy(ctx, &awss3.GetBucketPolicyInput{Bucket: &bucket})
-		if err != nil {
-			return withoutPolicy(err)
-		}
-		return aws.ToString(out.Policy)
+		return policyIn(out, err, func(o *awss3.GetBucketPolicyOutput) *string { return o.Policy })
 	case "sqs":
 		out, err := g.plane.SQS.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{
 			QueueUrl:       aws.String(resource[strings.LastIndexByte(resource, ':')+1:]),
 			AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNamePolicy},
 		})
-		if err != nil {
-			return withoutPolicy(err)
-		}
-		return out.Attributes["Policy"]
+		return policyIn(out, err, func(o *awssqs.GetQueueAttributesOutput) *string { return new(o.Attributes["Policy"]) })
 	case "sns":
 		out, err := g.plane.SNS.GetTopicAttributes(ctx, &awssns.GetTopicAttributesInput{TopicArn: &arn})
-		if err != nil {
-			return withoutPolicy(err)
-		}
-		return out.Attributes["Policy"]
+		return policyIn(out, err, func(o *awssns.GetTopicAttributesOutput) *string { return new(o.Attributes["Policy"]) })
 	case "events":
-		_, bus, isBus := strings.Cut(resource, ":event-bus/")
-		if !isBus {
-			return ""
+		if !strings.Contains(resource, ":event-bus/") {
+			return nil, nil
 		}
-		out, err := g.plane.Events.DescribeEventBus(ctx, &eventbridge.DescribeEventBusInput{Name: &bus})
-		if err != nil {
-			return withoutPolicy(err)
-		}
-		return aws.ToString(out.Policy)
+		out, err := g.plane.Events.DescribeEventBus(ctx, &eventbridge.DescribeEventBusInput{Name: &name})
+		return policyIn(out, err, func(o *eventbridge.DescribeEventBusOutput) *string { return o.Policy })
 	case "secretsmanager":
 		out, err := g.plane.SecretsManager.GetResourcePolicy(ctx, &secretsmanager.GetResourcePolicyInput{SecretId: &arn})
-		if err != nil {
-			return withoutPolicy(err)
-		}
-		return aws.ToString(out.ResourcePolicy)
+		return policyIn(out, err, func(o *secretsmanager.GetResourcePolicyOutput) *string { return o.ResourcePolicy })
 	case "lambda":
-		_, name, isFunction := strings.Cut(resource, ":function:")
+		_, function, isFunction := strings.Cut(resource, ":function:")
 		if !isFunction {
-			return ""
+			return nil, nil
 		}
-		out, err := g.plane.Lambda.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: &name})
-		if err != nil {
-			return withoutPolicy(err)
-		}
-		return aws.ToString(out.Policy)
+		out, err := g.plane.Lambda.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: &function})
+		return policyIn(out, err, func(o *lambda.GetPolicyOutput) *string { return o.Policy })
 	case "ecr":
-		_, name, _ := strings.Cut(resource, ":repository/")
 		out, err := g.plane.ECR.GetRepositoryPolicy(ctx, &ecr.GetRepositoryPolicyInput{RepositoryName: &name})
-		if err != nil {
-			return withoutPolicy(err)
-		}
-		return aws.ToString(out.PolicyText)
+		return policyIn(out, err, func(o *ecr.GetRepositoryPolicyOutput) *string { return o.PolicyText })
 	}
-	return ""
+	return nil, nil
+}
+
+// policyIn takes the policy out of a service's answer.
+func policyIn[T any](answer *T, err error, policy func(*T) *string) (*string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return policy(answer), nil
 }
 
 // withoutPolicy returns what stands for a policy that couldn't be had. A service's refusal says that there is none.

@@ -93,12 +93,7 @@ func (g gate) listTags(ctx context.Context, service, resource, arn string) (any,
 			MaxRecords: aws.Int32(100),
 		})
 	case "cloudformation":
-		kind, stack, _ := strings.Cut(resource, "/")
-		stack, _, _ = strings.Cut(stack, "/")
-		if kind != "stack" || stack == "" {
-			return nil, nil
-		}
-		return g.plane.CloudFormation.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stack})
+		return g.listTagsOfStack(ctx, resource)
 	case "cloudwatch":
 		return g.plane.CloudWatch.ListTagsForResource(ctx, &cloudwatch.ListTagsForResourceInput{ResourceARN: &arn})
 	case "ec2":
@@ -135,6 +130,16 @@ func (g gate) listTags(ctx context.Context, service, resource, arn string) (any,
 		})
 	}
 	return nil, nil
+}
+
+// listTagsOfStack asks for a stack with its tags.
+func (g gate) listTagsOfStack(ctx context.Context, resource string) (any, error) {
+	kind, stack, _ := strings.Cut(resource, "/")
+	stack, _, _ = strings.Cut(stack, "/")
+	if kind != "stack" || stack == "" {
+		return nil, nil
+	}
+	return g.plane.CloudFormation.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stack})
 }
 
 // listTagsInLambda asks Lambda for the tags of a function or an event source mapping. Layers have none.

@@ -64,6 +64,17 @@ func (tx *Tx) DeleteSecret(name string) {
 	}
 }
 
+// secretTables are the tables of Secrets Manager.
+type secretTables struct {
+	Secrets        Table[*Secret]
+	SecretVersions Table[*SecretVersion]
+}
+
+// newSecretTables binds the tables to a view.
+func newSecretTables(v *store.View) secretTables {
+	return secretTables{Secrets: secrets.In(v), SecretVersions: secretVersions.In(v)}
+}
+
 var (
 	secrets = &store.Definition[*Secret]{
 		Name:     "secrets",

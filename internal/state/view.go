@@ -17,6 +17,7 @@ type View struct {
 	imageTables
 	loadBalancerTables
 	networkTables
+	secretTables
 	stackTables
 	topicTables
 
@@ -54,8 +55,6 @@ type View struct {
 	ScalingActivities    Table[*ScalingActivity]
 	ScalingPolicies      Table[*ScalingPolicy]
 	ScheduledActions     Table[*ScheduledAction]
-	Secrets              Table[*Secret]
-	SecretVersions       Table[*SecretVersion]
 	ServiceDeployments   Table[*ServiceDeployment]
 	ServiceRevisions     Table[*ServiceRevision]
 	Services             Table[*Service]
@@ -85,6 +84,7 @@ func newView(v *store.View) *View {
 		imageTables:        newImageTables(v),
 		loadBalancerTables: newLoadBalancerTables(v),
 		networkTables:      newNetworkTables(v),
+		secretTables:       newSecretTables(v),
 		stackTables:        newStackTables(v),
 		topicTables:        newTopicTables(v),
 
@@ -122,8 +122,6 @@ func newView(v *store.View) *View {
 		ScalingActivities:    scalingActivities.In(v),
 		ScalingPolicies:      scalingPolicies.In(v),
 		ScheduledActions:     scheduledActions.In(v),
-		Secrets:              secrets.In(v),
-		SecretVersions:       secretVersions.In(v),
 		ServiceDeployments:   serviceDeployments.In(v),
 		ServiceRevisions:     serviceRevisions.In(v),
 		Services:             services.In(v),
