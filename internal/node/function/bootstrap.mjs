@@ -82,7 +82,7 @@ let current = 'undefined';
 const text = parts => parts.map(p => typeof p === 'string' ? p : p instanceof Error ? p.stack : JSON.stringify(p)).join(' ');
 const levels = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'];
 const inJSON = process.env.AWS_LAMBDA_LOG_FORMAT === 'JSON';
-const least = levels.indexOf(process.env.AWS_LAMBDA_LOG_LEVEL); // -1, and so everything, without one
+const least = inJSON ? levels.indexOf(process.env.AWS_LAMBDA_LOG_LEVEL) : -1; // then everything is written
 
 function line(level, parts, error) {
   const timestamp = new Date().toISOString();
