@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -33,7 +34,7 @@ type configuration struct {
 
 // unsupported names what a call asks for that Pintle doesn't have, or is "".
 func (c *configuration) unsupported() string {
-	v, f := c.VpcConfig, c.LoggingConfig
+	v := c.VpcConfig
 	for _, one := range []struct {
 		name  string
 		asked bool
@@ -46,9 +47,6 @@ func (c *configuration) unsupported() string {
 		{"SnapStart.ApplyOn", c.SnapStart != nil && c.SnapStart.ApplyOn != "" && c.SnapStart.ApplyOn != types.SnapStartApplyOnNone},
 		{"TracingConfig.Mode", c.TracingConfig != nil && c.TracingConfig.Mode == types.TracingModeActive},
 		{"VpcConfig", v != nil && len(v.SubnetIds)+len(v.SecurityGroupIds) > 0 || v != nil && aws.ToBool(v.Ipv6AllowedForDualStack)},
-		{"LoggingConfig.LogFormat", f != nil && f.LogFormat == types.LogFormatJson},
-		{"LoggingConfig.ApplicationLogLevel", f != nil && f.ApplicationLogLevel != ""},
-		{"LoggingConfig.SystemLogLevel", f != nil && f.SystemLogLevel != ""},
 	} {
 		if one.asked {
 			return one.name
@@ -91,8 +89,10 @@ func (s *Service) apply(tx *state.View, c *configuration, to *state.FunctionVers
 	if c.ImageConfig != nil {
 		to.ImageConfigResponse = &types.ImageConfigResponse{ImageConfig: c.ImageConfig}
 	}
-	if c.LoggingConfig != nil && aws.ToString(c.LoggingConfig.LogGroup) != "" {
-		to.LoggingConfig = &types.LoggingConfig{LogFormat: types.LogFormatText, LogGroup: c.LoggingConfig.LogGroup}
+	if c.LoggingConfig != nil {
+		if err := setLogging(*c.LoggingConfig, to); err != nil {
+			return err
+		}
 	}
 	if c.Layers != nil {
 		if err := s.useLayers(tx, c.Layers, to); err != nil {
@@ -100,6 +100,28 @@ func (s *Service) apply(tx *state.View, c *configuration, to *state.FunctionVers
 		}
 	}
 	return checkVersion(to)
+}
+
+// setLogging says how a version's log is written. Levels are for logs in JSON: API_LoggingConfig.
+func setLogging(in types.LoggingConfig, to *state.FunctionVersion) error {
+	l := *to.LoggingConfig
+	l.LogFormat = cmp.Or(in.LogFormat, l.LogFormat)
+	l.ApplicationLogLevel = cmp.Or(in.ApplicationLogLevel, l.ApplicationLogLevel)
+	l.SystemLogLevel = cmp.Or(in.SystemLogLevel, l.SystemLogLevel)
+	if aws.ToString(in.LogGroup) != "" {
+		l.LogGroup = in.LogGroup
+	}
+	switch {
+	case l.LogFormat == types.LogFormatJson:
+		l.ApplicationLogLevel = cmp.Or(l.ApplicationLogLevel, types.ApplicationLogLevelInfo)
+		l.SystemLogLevel = cmp.Or(l.SystemLogLevel, types.SystemLogLevelInfo)
+	case in.ApplicationLogLevel != "" || in.SystemLogLevel != "":
+		return invalid("LoggingConfig.ApplicationLogLevel and SystemLogLevel are for the LogFormat JSON.")
+	default:
+		l.ApplicationLogLevel, l.SystemLogLevel = "", ""
+	}
+	to.LoggingConfig = &l
+	return nil
 }
 
 func set[T any](to **T, value *T) {

@@ -158,6 +158,9 @@ func TestRefusals(t *testing.T) {
 		"does not exist": func(in *lambda.CreateFunctionInput) {
 			in.Layers = []string{"arn:aws:lambda:us-east-1:000000000000:layer:l:1"}
 		},
+		"LoggingConfig.ApplicationLogLevel": func(in *lambda.CreateFunctionInput) {
+			in.LoggingConfig = &types.LoggingConfig{ApplicationLogLevel: types.ApplicationLogLevelFatal}
+		},
 		"Runtime and Handler": func(in *lambda.CreateFunctionInput) { in.Handler = nil },
 		"DeadLetterConfig.TargetArn": func(in *lambda.CreateFunctionInput) {
 			in.DeadLetterConfig = &types.DeadLetterConfig{TargetArn: aws.String("arn:aws:s3:::b")}

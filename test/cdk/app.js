@@ -8,9 +8,8 @@ const {
 
 const app = new cdk.App();
 const message = app.node.tryGetContext('message') ?? 'v1';
-const { REPOSITORY: repository, WITH: wanted = '' } = process.env;
+const { REPOSITORY: repository } = process.env;
 const account = '000000000000';
-const has = (what) => wanted.split(',').includes(what); // events: what needs EventBridge; lambda: what needs Lambda
 const idle = ['sh', '-c', "trap 'exit 0' TERM; while :; do sleep 1; done"];
 const serve = ['sh', '-c', `trap 'exit 0' TERM; echo ${message} > /index.html; httpd -f -p 80 -h / & wait`];
 const health = {
@@ -34,7 +33,7 @@ const template = new ec2.LaunchTemplate(stack, 'Template', {
 });
 const provider = new ecs.AsgCapacityProvider(stack, 'Provider', {
   autoScalingGroup: new autoscaling.AutoScalingGroup(stack, 'Group', { vpc, launchTemplate: template, minCapacity: 1, maxCapacity: 2 }),
-  enableManagedTerminationProtection: false, enableManagedDraining: !has('lambda'), // without it the CDK drains by a function
+  enableManagedTerminationProtection: false,
 });
 cluster.addAsgCapacityProvider(provider);
 const gpus = new ecs.AsgCapacityProvider(stack, 'GpuProvider', {
@@ -44,6 +43,10 @@ const gpus = new ecs.AsgCapacityProvider(stack, 'GpuProvider', {
   }),
 });
 cluster.addAsgCapacityProvider(gpus);
+cluster.addAsgCapacityProvider(new ecs.AsgCapacityProvider(stack, 'DrainedProvider', {
+  autoScalingGroup: new autoscaling.AutoScalingGroup(stack, 'Drained', { vpc, launchTemplate: template, minCapacity: 0, maxCapacity: 1 }),
+  enableManagedTerminationProtection: false, enableManagedDraining: false, // so the CDK drains by a function, a topic and a lifecycle hook
+}));
 const capacityProviderStrategies = [{ capacityProvider: provider.capacityProviderName, weight: 1 }];
 
 // service makes a service of one task, with what a definition or its container has besides.
@@ -73,12 +76,10 @@ new patterns.NetworkLoadBalancedEc2Service(stack, 'Tcp', { ...common, desiredCou
 
 new patterns.QueueProcessingEc2Service(stack, 'Worker', { ...common, image, command: idle, minScalingCapacity: 1, maxScalingCapacity: 3 });
 
-if (has('events')) {
-  new patterns.ScheduledEc2Task(stack, 'Nightly', {
-    cluster, schedule: scaling.Schedule.rate(cdk.Duration.minutes(1)),
-    scheduledEc2TaskImageOptions: { image, command: ['sh', '-c', 'echo nightly'], memoryLimitMiB: 64 },
-  });
-}
+new patterns.ScheduledEc2Task(stack, 'Nightly', {
+  cluster, schedule: scaling.Schedule.cron({ hour: '3', minute: '0' }),
+  scheduledEc2TaskImageOptions: { image, command: ['sh', '-c', 'echo nightly'], memoryLimitMiB: 64 },
+});
 
 service(part('Gpu'), idle, { container: { gpuCount: 1 }, capacityProviderStrategies: [{ capacityProvider: gpus.capacityProviderName, weight: 1 }] });
 

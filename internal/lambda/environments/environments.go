@@ -136,9 +136,10 @@ const (
 // invocation is one that somebody waits for.
 type invocation struct {
 	Work
-	done   chan outcome // gets one value
-	handed time.Time    // zero until an environment has it
-	cold   bool
+	done     chan outcome // gets one value
+	handed   time.Time    // zero until an environment has it
+	cold     bool
+	timedOut bool
 }
 
 type outcome struct {

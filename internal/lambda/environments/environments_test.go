@@ -188,6 +188,42 @@ func TestWarmEnvironmentsAreUsedAgain(t *testing.T) {
 	})
 }
 
+// TestLogsInJSON: Lambda's own lines are objects, and those below the system's level aren't written. The runtime is told its level.
+func TestLogsInJSON(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		v.LoggingConfig.LogFormat, v.LoggingConfig.ApplicationLogLevel = types.LogFormatJson, types.ApplicationLogLevelFatal
+		v.LoggingConfig.SystemLogLevel = types.SystemLogLevelInfo
+		got := w.do(v, "a")
+		if _, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Answer(w.tasks()[0], "a", Result{Tail: []byte("said\n")}); err != nil {
+			t.Fatal(err)
+		}
+		tail := string((<-got).Tail)
+		for _, want := range []string{`"type":"platform.start","record":{"requestId":"a","version":"$LATEST"}`, "said\n", `"status":"success"`, `"memorySizeMB":128`} {
+			if !strings.Contains(tail, want) || strings.Contains(tail, "REPORT") {
+				t.Errorf("got %s without %s", tail, want)
+			}
+		}
+		var told string
+		for _, kv := range w.variables(v) {
+			if strings.HasPrefix(*kv.Name, "AWS_LAMBDA_LOG_F") || strings.HasPrefix(*kv.Name, "AWS_LAMBDA_LOG_LE") {
+				told += *kv.Value + " "
+			}
+		}
+		if told != "JSON FATAL " {
+			t.Errorf("the runtime is told %q", told)
+		}
+		v.LoggingConfig.SystemLogLevel = types.SystemLogLevelWarn
+		inv := &invocation{Work: Work{Version: v}, timedOut: true}
+		failed := inv.endLines(time.Now(), 0, 0, true)
+		if inv.startLine() != "" || len(inv.endLines(time.Now(), 0, 0, false)) != 0 || len(failed) != 1 || !strings.Contains(failed[0], `"timeout"`) {
+			t.Errorf("got %v", failed)
+		}
+	})
+}
+
 // TestEndsOfEnvironments: a function that takes too long, one that crashes, and one that can't begin, are told, and don't serve again.
 func TestEndsOfEnvironments(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -1,11 +1,10 @@
 package environments
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -107,7 +106,7 @@ func (m *Manager) hand(e *environment) (h Handed, ok bool, err error) {
 	limit := time.Duration(*inv.Version.Timeout) * time.Second
 	if inv.handed.IsZero() {
 		inv.handed = m.opts.Now()
-		m.say(e, inv.handed, fmt.Sprintf("START RequestId: %s Version: %s\n", inv.RequestID, *inv.Version.Version))
+		m.say(e, inv.handed, inv.startLine())
 		e.timer = time.AfterFunc(limit, func() { m.timeOut(e, inv) })
 	}
 	return Handed{inv.Work, inv.handed.Add(limit)}, true, nil
@@ -122,7 +121,10 @@ func (m *Manager) timeOut(e *environment, inv *invocation) {
 	}
 	text := fmt.Sprintf("Task timed out after %.2f seconds", float64(*inv.Version.Timeout))
 	now := m.opts.Now()
-	m.say(e, now, fmt.Sprintf("%s %s %s\n\n", now.UTC().Format("2006-01-02T15:04:05.000Z"), inv.RequestID, text))
+	inv.timedOut = true
+	if !inv.inJSON() { // there the report says it
+		m.say(e, now, fmt.Sprintf("%s %s %s\n\n", now.UTC().Format(stamp), inv.RequestID, text))
+	}
 	m.finish(e, unhandled("Sandbox.Timedout", "RequestId: %s Error: %s", inv.RequestID, text))
 	m.end(e)
 	m.decide(e.group)
@@ -166,18 +168,12 @@ func (m *Manager) report(e *environment, inv *invocation, r Result) []byte {
 		took = 0
 	}
 	name := *inv.Version.FunctionName
-	ms := float64(took.Microseconds()) / 1000
-	text := fmt.Sprintf("REPORT RequestId: %s\tDuration: %.2f ms\tBilled Duration: %.0f ms\tMemory Size: %d MB\t",
-		inv.RequestID, ms, math.Max(1, math.Ceil(ms)), *inv.Version.MemorySize)
-	if inv.cold {
-		text += fmt.Sprintf("Init Duration: %.2f ms\t", float64(e.initial.Microseconds())/1000)
+	lines := inv.endLines(now, took, e.initial, r.Error != "")
+	for _, text := range lines {
+		m.say(e, now, text)
 	}
-	text += "\n"
-	end := fmt.Sprintf("END RequestId: %s\n", inv.RequestID)
-	m.say(e, now, end)
-	m.say(e, now, text)
 	m.opts.Measure(name, "Invocations", "Count", 1)
-	m.opts.Measure(name, "Duration", "Milliseconds", ms)
+	m.opts.Measure(name, "Duration", "Milliseconds", milliseconds(took))
 	failed := 0.0
 	if r.Error != "" {
 		failed = 1
@@ -186,10 +182,8 @@ func (m *Manager) report(e *environment, inv *invocation, r Result) []byte {
 	if !inv.Tail {
 		return nil
 	}
-	tail := bytes.Join([][]byte{
-		fmt.Appendf(nil, "START RequestId: %s Version: %s\n", inv.RequestID, *inv.Version.Version), r.Tail, []byte(end), []byte(text),
-	}, nil)
-	return tail[max(0, len(tail)-maxTail):]
+	tail := inv.startLine() + string(r.Tail) + strings.Join(lines, "")
+	return []byte(tail[max(0, len(tail)-maxTail):])
 }
 
 // line is a line of an environment's log that isn't the function's own.
@@ -203,6 +197,9 @@ type line struct {
 const maxLines = 4096
 
 func (m *Manager) say(e *environment, at time.Time, text string) {
+	if text == "" {
+		return
+	}
 	select {
 	case m.lines <- line{*e.group.version.LoggingConfig.LogGroup, e.stream, at, text}:
 	default:

@@ -253,6 +253,9 @@ func (m *Manager) variables(v *state.FunctionVersion) (all []ecstypes.KeyValuePa
 		"AWS_DEFAULT_REGION":              m.opts.Region,
 		"TZ":                              cmp.Or(env["TZ"], ":UTC"),
 	})
+	if l := v.LoggingConfig; l.LogFormat == types.LogFormatJson { // the runtimes heed them
+		env["AWS_LAMBDA_LOG_FORMAT"], env["AWS_LAMBDA_LOG_LEVEL"] = string(l.LogFormat), string(l.ApplicationLogLevel)
+	}
 	if v.PackageType != types.PackageTypeImage {
 		env["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + string(v.Runtime)
 		env["_HANDLER"] = *v.Handler

@@ -39,9 +39,14 @@ function described(error) {
   return { errorType: error.kind || error.name, errorMessage: error.message, trace: (error.stack || '').split('\n') };
 }
 
-async function tell(where, error, request) {
+// say writes that an error ended an invocation or all of them. That's never too little to be told.
+function say(what, told, done) {
+  process.stdout.write(inJSON ? line('ERROR', [what], told) : `${new Date().toISOString()}\t${current}\tERROR\t${what} \t${JSON.stringify(told)}\n`, done);
+}
+
+async function tell(where, error) {
   const told = described(error);
-  process.stdout.write(`${new Date().toISOString()}\t${request || 'undefined'}\tERROR\t${where === 'init/error' ? 'Uncaught Exception' : 'Invoke Error'} \t${JSON.stringify(told)}\n`);
+  say(where === 'init/error' ? 'Uncaught Exception' : 'Invoke Error', told);
   await call('POST', where, JSON.stringify(told), { 'Content-Type': 'application/json', 'Lambda-Runtime-Function-Error-Type': told.errorType });
 }
 
@@ -75,8 +80,22 @@ async function load() {
 
 let current = 'undefined';
 const text = parts => parts.map(p => typeof p === 'string' ? p : p instanceof Error ? p.stack : JSON.stringify(p)).join(' ');
-for (const [name, level] of [['log', 'INFO'], ['info', 'INFO'], ['warn', 'WARN'], ['error', 'ERROR'], ['debug', 'DEBUG']]) {
-  console[name] = (...parts) => process.stdout.write(`${new Date().toISOString()}\t${current}\t${level}\t${text(parts).replaceAll('\n', '\r')}\n`);
+const levels = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'];
+const inJSON = process.env.AWS_LAMBDA_LOG_FORMAT === 'JSON';
+const least = inJSON ? levels.indexOf(process.env.AWS_LAMBDA_LOG_LEVEL) : -1; // then everything is written
+
+function line(level, parts, error) {
+  const timestamp = new Date().toISOString();
+  if (!inJSON) return `${timestamp}\t${current}\t${level}\t${text(parts).replaceAll('\n', '\r')}\n`;
+  const [only] = parts;
+  const message = parts.length === 1 && typeof only === 'object' && !(only instanceof Error) ? only : text(parts);
+  const failed = parts.find(p => p instanceof Error);
+  return JSON.stringify({ timestamp, level, requestId: current, message, ...(failed ? described(failed) : error) }) + '\n';
+}
+
+for (const [name, level] of [['trace', 'TRACE'], ['debug', 'DEBUG'], ['log', 'INFO'], ['info', 'INFO'], ['warn', 'WARN'], ['error', 'ERROR']]) {
+  if (name === 'trace' && !inJSON) continue;
+  console[name] = (...parts) => { if (levels.indexOf(level) >= least) process.stdout.write(line(level, parts)); };
 }
 
 // run calls a handler, which answers by a promise or by a callback. With a callback, the answer waits until there is nothing left to do, unless
@@ -127,8 +146,8 @@ try {
   await tell('init/error', e);
   process.exit(1);
 }
-process.on('uncaughtException', e => { process.stdout.write(`${new Date().toISOString()}\t${current}\tERROR\tUncaught Exception \t${JSON.stringify(described(e))}\n`, () => process.exit(129)); });
-process.on('unhandledRejection', e => { process.stdout.write(`${new Date().toISOString()}\t${current}\tERROR\tUnhandled Promise Rejection \t${JSON.stringify(described(e))}\n`, () => process.exit(128)); });
+process.on('uncaughtException', e => { say('Uncaught Exception', described(e), () => process.exit(129)); });
+process.on('unhandledRejection', e => { say('Unhandled Promise Rejection', described(e), () => process.exit(128)); });
 
 for (;;) {
   const got = await call('GET', 'invocation/next');
@@ -155,6 +174,6 @@ for (;;) {
     const body = JSON.stringify(result === undefined ? null : result);
     await call('POST', `invocation/${current}/response`, body, { 'Content-Type': 'application/json' });
   } catch (e) {
-    await tell(`invocation/${current}/error`, e, current);
+    await tell(`invocation/${current}/error`, e);
   }
 }

@@ -58,6 +58,10 @@ class Context:
         sys.stdout.write(str(message))
 
 
+def now(at=None):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
 def described(error, request=None):
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
@@ -68,6 +72,9 @@ def described(error, request=None):
         "requestId": request or "",
         "stackTrace": traceback.format_list(traceback.extract_tb(trace)),
     }
+    if os.environ.get("AWS_LAMBDA_LOG_FORMAT") == "JSON":
+        print(json.dumps({"timestamp": now(), "log_level": "ERROR", **told}), flush=True)
+        return told
     print("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (
         told["errorType"], told["errorMessage"], "".join(told["stackTrace"])), flush=True)
     return told
@@ -132,17 +139,31 @@ def answer(handler, event, headers):
 def log_as_lambda_does():
     import logging
 
+    in_json = os.environ.get("AWS_LAMBDA_LOG_FORMAT") == "JSON"
+
     class Formatter(logging.Formatter):
         converter = time.gmtime
 
         def format(self, record):
             record.aws_request_id = Formatter.request
-            return super().format(record)
+            return as_json(record) if in_json else super().format(record)
+
+    def as_json(record):
+        line = {"timestamp": now(record.created), "level": record.levelname, "message": record.getMessage(), "logger": record.name}
+        if Formatter.request:
+            line["requestId"] = Formatter.request
+        if record.exc_info:
+            line["errorType"], line["errorMessage"] = record.exc_info[0].__name__, str(record.exc_info[1])
+            line["stackTrace"] = traceback.format_tb(record.exc_info[2])
+        return json.dumps(line)
 
     Formatter.request = ""
     out = logging.StreamHandler(sys.stdout)
     out.setFormatter(Formatter("[%(levelname)s]\t%(asctime)s.%(msecs)03dZ\t%(aws_request_id)s\t%(message)s", "%Y-%m-%dT%H:%M:%S"))
     logging.getLogger().addHandler(out)
+    if in_json:  # levels are named as Python's are, but for TRACE
+        level = os.environ.get("AWS_LAMBDA_LOG_LEVEL", "INFO")
+        logging.getLogger().setLevel(logging.NOTSET if level == "TRACE" else level)
     return Formatter
 
 

@@ -265,13 +265,17 @@ func (f *Functions) Shape(spec *runtime.Spec, task *acs.Task) error {
 		return nil
 	}
 	root := f.Path(code)
+	modules := os.Getenv("NODE_PATH") // such as the AWS SDK, which AWS's base images have
 	env := []string{"PYTHONUNBUFFERED=1", "LAMBDA_TASK_ROOT=" + root, "LAMBDA_RUNTIME_DIR=" + filepath.Join(f.opts.Dir, "runtime")}
 	if j := slices.IndexFunc(task.Volumes, func(v acs.Volume) bool {
 		return IsFunction(v) && v.DockerVolumeConfiguration.DriverOpts[acs.FunctionLayers] != ""
 	}); j >= 0 {
 		opt := f.Path(task.Volumes[j])
-		env = append(env, "PINTLE_LAYERS="+opt, "PATH="+os.Getenv("PATH")+":"+opt+"/bin", "LD_LIBRARY_PATH="+opt+"/lib",
-			"NODE_PATH="+opt+"/nodejs/node_modules")
+		env = append(env, "PINTLE_LAYERS="+opt, "PATH="+os.Getenv("PATH")+":"+opt+"/bin", "LD_LIBRARY_PATH="+opt+"/lib")
+		modules = strings.TrimSuffix(opt+"/nodejs/node_modules:"+modules, ":")
+	}
+	if modules != "" {
+		env = append(env, "NODE_PATH="+modules)
 	}
 	spec.Env = runtime.Environment(spec.Env, env)
 	spec.Mounts = nil
