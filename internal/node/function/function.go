@@ -57,10 +57,12 @@ type Functions struct {
 	opts  Options
 	tasks Tasks
 
-	mu        sync.Mutex
-	fetching  map[string]*sync.Mutex
-	listeners map[string]net.Listener // of plain environments, by their tasks' ids
-	tails     map[string]*tail
+	mu       sync.Mutex
+	fetching map[string]*sync.Mutex
+	servers  map[string]server // of plain environments, by their tasks' ids
+	tails    map[string]*tail
+	serving  sync.WaitGroup
+	closed   bool
 }
 
 //go:embed bootstrap.py
@@ -74,7 +76,7 @@ func New(o Options) (*Functions, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	f := &Functions{opts: o, fetching: map[string]*sync.Mutex{}, listeners: map[string]net.Listener{}, tails: map[string]*tail{}}
+	f := &Functions{opts: o, fetching: map[string]*sync.Mutex{}, servers: map[string]server{}, tails: map[string]*tail{}}
 	if err := os.MkdirAll(filepath.Join(o.Dir, "runtime"), 0o755); err != nil {
 		return nil, err
 	}
@@ -318,19 +320,51 @@ func (f *Functions) address(task string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	id := idOf(task)
-	if l := f.listeners[id]; l != nil {
-		return l.Addr().String(), nil
+	if s, is := f.servers[id]; is {
+		return s.at, nil
+	}
+	if f.closed {
+		return "", errors.New("the agent is ending")
 	}
 	l, err := f.listen(id)
 	if err != nil {
 		return "", err
 	}
-	f.listeners[id] = l
-	go http.Serve(l, f.Handler(task)) //nolint:errcheck // it ends as the listener is closed
+	f.serve(l, task)
 	return l.Addr().String(), nil
 }
 
-// portsDir has a file for each plain environment, with its port: the next agent listens there again.
+// server serves a plain environment.
+type server struct {
+	*http.Server
+	at string
+}
+
+// serve serves an environment until it's released, or Run ends. The caller holds mu.
+func (f *Functions) serve(l net.Listener, task string) {
+	s := server{&http.Server{Handler: f.Handler(task), ReadHeaderTimeout: headerTimeout}, l.Addr().String()}
+	f.servers[idOf(task)] = s
+	f.serving.Go(func() { s.Serve(l) }) //nolint:errcheck // it ends as it's closed
+}
+
+// Run waits until ctx ends, and ends what serves the environments.
+func (f *Functions) Run(ctx context.Context) error {
+	<-ctx.Done()
+	f.mu.Lock()
+	for id, s := range f.servers {
+		s.Close() //nolint:errcheck // it ends
+		delete(f.servers, id)
+	}
+	f.closed = true
+	f.mu.Unlock()
+	f.serving.Wait()
+	return ctx.Err()
+}
+
+// headerTimeout is how long the header of a request may take.
+const headerTimeout = 10 * time.Second
+
+// portPath returns where a plain environment's port is kept: the next agent listens there again.
 func (f *Functions) portPath(id string) string { return filepath.Join(f.opts.Dir, "ports", id) }
 
 func (f *Functions) listen(id string) (net.Listener, error) {
@@ -338,10 +372,15 @@ func (f *Functions) listen(id string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(f.portPath(id)), 0o700); err != nil {
+	err = os.MkdirAll(filepath.Dir(f.portPath(id)), 0o700)
+	if err == nil {
+		err = os.WriteFile(f.portPath(id), []byte(l.Addr().String()), 0o600)
+	}
+	if err != nil {
+		l.Close() //nolint:errcheck // nobody knows of it
 		return nil, err
 	}
-	return l, os.WriteFile(f.portPath(id), []byte(l.Addr().String()), 0o600)
+	return l, nil
 }
 
 // Resume serves the plain environments again that an earlier agent has left.
@@ -364,9 +403,8 @@ func (f *Functions) Resume(tasks []string) {
 			continue
 		}
 		f.mu.Lock()
-		f.listeners[e.Name()] = l
+		f.serve(l, arn)
 		f.mu.Unlock()
-		go http.Serve(l, f.Handler(arn)) //nolint:errcheck // it ends as the listener is closed
 	}
 }
 
@@ -374,11 +412,11 @@ func (f *Functions) Resume(tasks []string) {
 func (f *Functions) Release(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if l := f.listeners[id]; l != nil {
-		l.Close()                 //nolint:errcheck // nobody is left
+	if s, is := f.servers[id]; is {
+		s.Close()                 //nolint:errcheck // nobody is left
 		os.Remove(f.portPath(id)) //nolint:errcheck // Resume does it
 	}
-	delete(f.listeners, id)
+	delete(f.servers, id)
 	delete(f.tails, id)
 }
 
