@@ -42,6 +42,9 @@ type FunctionCode struct {
 	SHA256 string   `json:",omitempty"`
 	Image  string   `json:",omitempty"`
 	Layers []string `json:",omitempty"` // the layers' zip files, likewise
+	// How many bytes are in the zip file, and in those of the layers.
+	Unzipped       int64 `json:",omitzero"`
+	LayersUnzipped int64 `json:",omitzero"`
 }
 
 // Files returns the zip files that the code is of.
@@ -70,8 +73,9 @@ type LayerVersion struct {
 	Name   string
 	SHA256 string // of its zip file, in hexadecimal
 	types.LayerVersionsListItem
-	Content types.LayerVersionContentOutput
-	Deleted bool `json:",omitzero"` // it's kept for its number, and so that functions that have it go on
+	Content  types.LayerVersionContentOutput
+	Unzipped int64 `json:",omitzero"` // how many bytes are in the zip file
+	Deleted  bool  `json:",omitzero"` // it's kept for its number, and so that functions that have it go on
 }
 
 // EventSourceMapping has a function called with what is in a queue.
