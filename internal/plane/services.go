@@ -228,6 +228,7 @@ func (p *Plane) buildFunctions() {
 		Topics:   p.sns(),
 		QueueURL: p.queueURL,
 		Runner:   p.environments,
+		Trusts:   func(role string) bool { return p.IAM.Trusts(role, "lambda.amazonaws.com") },
 		Log:      p.log,
 	})
 }
