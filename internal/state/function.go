@@ -3,6 +3,7 @@ package state
 import (
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
@@ -236,3 +237,6 @@ func newFunctionTables(v *store.View) functionTables {
 		LayerVersions:         layerVersions.In(v),
 	}
 }
+
+// IsFunction reports whether an ARN is that of a function.
+func IsFunction(arn string) bool { return strings.HasPrefix(arn, "arn:aws:lambda:") }
