@@ -116,6 +116,7 @@ type group struct {
 type environment struct {
 	id      string
 	group   *group
+	tags    map[string]string // the function's, as it was started
 	cluster string
 	task    string // its ARN; "" while it is being started
 	stream  string
@@ -267,7 +268,7 @@ func (m *Manager) decide(g *group) (next time.Time) {
 		return time.Time{}
 	}
 	for range p.Start {
-		e := &environment{id: state.EnvironmentStarter + state.NewID(), group: g, wake: make(chan struct{}, 1)}
+		e := &environment{id: state.EnvironmentStarter + state.NewID(), group: g, tags: g.tags, wake: make(chan struct{}, 1)}
 		m.enter(e, starting)
 		g.all[e.id] = e
 		m.working.Go(func() { m.start(e) })

@@ -53,7 +53,7 @@ func (m *Manager) start(e *environment) {
 	ctx, cancel := context.WithTimeout(m.work, startLimit)
 	defer cancel()
 	v := e.group.version
-	e.cluster = cmp.Or(e.group.tags[TagCluster], "default")
+	e.cluster = cmp.Or(e.tags[TagCluster], "default")
 	e.stream = m.opts.Now().UTC().Format("2006/01/02/") + "[" + *v.Version + "]" + strings.TrimPrefix(e.id, state.EnvironmentStarter)
 	row := &state.FunctionEnvironment{ID: e.id, Cluster: e.cluster, Function: *v.FunctionName, Version: *v.Version}
 	err := m.store.Update(ctx, func(tx *state.Tx) error {
@@ -103,7 +103,7 @@ func (m *Manager) makeStream(ctx context.Context, group, stream string) error {
 }
 
 func (m *Manager) runTask(ctx context.Context, e *environment) (arn string, err error) {
-	definition, err := m.definition(ctx, e.group)
+	definition, err := m.definition(ctx, e.group, e.tags)
 	if err != nil {
 		return "", err
 	}
@@ -131,14 +131,14 @@ func (m *Manager) runTask(ctx context.Context, e *environment) (arn string, err 
 }
 
 // definition returns the task definition of a group, and registers it when it is first needed.
-func (m *Manager) definition(ctx context.Context, g *group) (string, error) {
+func (m *Manager) definition(ctx context.Context, g *group, tags map[string]string) (string, error) {
 	m.definitions.Lock()
 	defer m.definitions.Unlock()
-	key := g.key + " " + g.tags[TagGPU]
+	key := g.key + " " + tags[TagGPU]
 	if arn := m.known[key]; arn != "" {
 		return arn, nil
 	}
-	in := m.taskDefinition(g.version, g.tags)
+	in := m.taskDefinition(g.version, tags)
 	out, err := m.opts.ECS.RegisterTaskDefinition(ctx, in)
 	if err != nil {
 		return "", err
