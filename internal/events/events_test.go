@@ -17,6 +17,8 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
@@ -79,6 +81,9 @@ func (w *world) open(t *testing.T) {
 func (w *world) Call(ctx context.Context, in any) (any, error) {
 	if m, ok := in.(*sqs.SendMessageInput); ok && w.fail[*m.QueueUrl] != nil {
 		return nil, w.fail[*m.QueueUrl]
+	}
+	if m, ok := in.(*lambda.InvokeInput); ok && w.fail[*m.FunctionName] != nil {
+		return nil, w.fail[*m.FunctionName]
 	}
 	w.calls = append(w.calls, in)
 	w.as = append(w.as, call.From(ctx).Principal)
@@ -471,4 +476,40 @@ func TestTags(t *testing.T) {
 	gone := aws.String("arn:aws:events:us-east-1:000000000000:rule/b/gone")
 	_, err = w.ListTagsForResource(t.Context(), &eventbridge.ListTagsForResourceInput{ResourceARN: gone})
 	refused(t, err, "ResourceNotFoundException", "Rule gone does not exist on EventBus b.")
+}
+
+// TestFunctions: a function gets the event asynchronously, as the target's role. While Lambda has too much it's tried again, and one that isn't
+// there, or that the role may not invoke, has the event go to the dead letters.
+func TestFunctions(t *testing.T) {
+	const function = "arn:aws:lambda:us-east-1:000000000000:function:f"
+	w := newWorld(t)
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { return now }
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("r"), EventPattern: mine}, types.Target{
+		Id: aws.String("f"), Arn: aws.String(function), RoleArn: aws.String("arn:aws:iam::000000000000:role/r"),
+		DeadLetterConfig: &types.DeadLetterConfig{Arn: aws.String(queue + "-dead")},
+	})
+	w.fail[function] = &lambdatypes.TooManyRequestsException{}
+	w.put(t, `{"n": 1}`)
+	if w.deliver(t); len(w.calls) > 0 {
+		t.Fatalf("got %v", w.calls)
+	}
+	delete(w.fail, function)
+	now = now.Add(time.Hour)
+	w.deliver(t)
+	in, is := w.calls[0].(*lambda.InvokeInput)
+	if !is || *in.FunctionName != function || in.InvocationType != "Event" || !strings.Contains(string(in.Payload), `"detail":{"n":1}`) ||
+		w.as[0] != "arn:aws:iam::000000000000:role/r" {
+		t.Errorf("got %+v as %s", w.calls[0], w.as[0])
+	}
+	for _, err := range []error{
+		account.RefuseWith(404, "ResourceNotFoundException", "Function not found: f"), account.RefuseWith(403, "AccessDeniedException", "no"),
+	} {
+		w.calls, w.fail[function] = nil, err
+		w.put(t, `{}`)
+		w.deliver(t)
+		if len(w.calls) != 1 || !strings.HasPrefix(*w.calls[0].(*sqs.SendMessageInput).QueueUrl, "q-dead") {
+			t.Errorf("%v: got %v", err, w.calls)
+		}
+	}
 }

@@ -51,7 +51,8 @@ func (s *Service) bring(ctx context.Context, c code, kind types.PackageType) (fo
 	if err != nil {
 		return found{}, err
 	}
-	if err := checkZip(content); err != nil {
+	size, err := checkZip(content)
+	if err != nil {
 		return found{}, err
 	}
 	sha, err := s.opts.Zips.Put(content)
@@ -59,7 +60,7 @@ func (s *Service) bring(ctx context.Context, c code, kind types.PackageType) (fo
 		return found{}, err
 	}
 	sum, _ := hex.DecodeString(sha) //nolint:errcheck // it was encoded just now
-	return found{state.FunctionCode{SHA256: sha}, int64(len(content)), base64.StdEncoding.EncodeToString(sum)}, nil
+	return found{state.FunctionCode{SHA256: sha, Unzipped: size}, int64(len(content)), base64.StdEncoding.EncodeToString(sum)}, nil
 }
 
 // read returns the bytes of a zip file: those in the call, or those of an object.
@@ -92,20 +93,35 @@ func (s *Service) read(ctx context.Context, c code) ([]byte, error) {
 
 func tooLarge() error { return invalid("Unzipped size must be smaller than %d bytes", maxUnzipped) }
 
-// checkZip refuses what is no zip file, or has too much in it.
-func checkZip(content []byte) error {
+// maxFiles is the most files in a zip file. AWS names no limit; nodes have this one.
+const maxFiles = 200_000
+
+// checkZip refuses what is no zip file, or has too much in it, and returns how many bytes are in it. A file that has more than its zip file says
+// can't be read, here and on nodes.
+func checkZip(content []byte) (size int64, err error) {
 	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	if err != nil {
-		return invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
+		return 0, invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
 	}
 	if len(z.File) == 0 {
-		return invalid("Uploaded file must be a non-empty zip")
+		return 0, invalid("Uploaded file must be a non-empty zip")
 	}
-	size := uint64(0)
+	if len(z.File) > maxFiles {
+		return 0, invalid("Uploaded file must have at most %d files", maxFiles)
+	}
 	for _, f := range z.File {
-		if size += f.UncompressedSize64; size > maxUnzipped {
-			return tooLarge()
+		if f.UncompressedSize64 > uint64(maxUnzipped-size) { // a sum could overflow
+			return 0, tooLarge()
 		}
+		size += int64(f.UncompressedSize64)
+	}
+	return size, nil
+}
+
+// checkTogether refuses a version whose code and layers have too much in them.
+func checkTogether(v *state.FunctionVersion) error {
+	if size := v.Code.Unzipped + v.Code.LayersUnzipped; size > maxUnzipped {
+		return invalid("Function code combined with layers exceeds the maximum allowed size of %d bytes. The actual size is %d bytes.", maxUnzipped, size)
 	}
 	return nil
 }

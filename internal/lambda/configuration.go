@@ -60,6 +60,9 @@ func (s *Service) apply(tx *state.View, c *configuration, to *state.FunctionVers
 	if name := c.unsupported(); name != "" {
 		return invalid("%s: Pintle doesn't support what is asked for. docs/lambda.md lists what it has.", name)
 	}
+	if c.Role != nil && s.opts.Trusts != nil && !s.opts.Trusts(*c.Role) {
+		return invalid("The role defined for the function cannot be assumed by Lambda.")
+	}
 	set(&to.Description, c.Description)
 	set(&to.Handler, c.Handler)
 	set(&to.Role, c.Role)

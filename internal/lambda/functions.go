@@ -102,9 +102,9 @@ type edited struct{ *state.FunctionVersion }
 
 // take gives a version its code.
 func (e edited) take(c found) {
-	layers := e.Code.Layers
+	layers, unzipped := e.Code.Layers, e.Code.LayersUnzipped
 	e.Code = c.FunctionCode
-	e.Code.Layers = layers
+	e.Code.Layers, e.Code.LayersUnzipped = layers, unzipped
 	e.CodeSize = c.Size
 	e.CodeSha256 = &c.Sum
 	if c.Image != "" {
@@ -214,6 +214,9 @@ func (s *Service) UpdateFunctionCode(ctx context.Context, in *lambda.UpdateFunct
 	if in.DryRun {
 		row := edited{new(*old)}
 		row.take(got)
+		if err := checkTogether(row.FunctionVersion); err != nil {
+			return nil, err
+		}
 		return shown[lambda.UpdateFunctionCodeOutput](row.FunctionConfiguration), checkRevision(in.RevisionId, old.RevisionId)
 	}
 	var published *types.FunctionConfiguration
@@ -222,6 +225,9 @@ func (s *Service) UpdateFunctionCode(ctx context.Context, in *lambda.UpdateFunct
 			return err
 		}
 		edited{latest}.take(got)
+		if err := checkTogether(latest); err != nil {
+			return err
+		}
 		if len(in.Architectures) > 0 {
 			latest.Architectures = in.Architectures
 		}

@@ -57,6 +57,7 @@ type Options struct {
 	Topics   Topics
 	QueueURL func(arn string) string
 	Runner   Runner
+	Trusts   func(role string) bool // whether Lambda may assume a role; nil if it may assume any
 	Log      *slog.Logger
 }
 

@@ -321,3 +321,41 @@ func TestCodeThatNothingUsesGoes(t *testing.T) {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
+
+// TestSizes: what a zip file says of its files isn't believed if it can't be, and a function and its layers share AWS's limit.
+func TestSizes(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
+	lying := func() []byte {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for _, h := range []*zip.FileHeader{{Name: "a", UncompressedSize64: 100}, {Name: "b", UncompressedSize64: 1<<64 - 50}} {
+			if _, err := z.CreateRaw(h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		z.Close() //nolint:errcheck // into memory
+		return b.Bytes()
+	}()
+	half := zipOf(t, "f", strings.Repeat("0", maxUnzipped/2+1))
+	in := creation(t, "f")
+	in.Code.ZipFile = lying
+	if _, err := s.CreateFunction(t.Context(), in); err == nil || !strings.Contains(err.Error(), "Unzipped size must be smaller than 262144000 bytes") {
+		t.Errorf("got %v", err)
+	}
+	layer, err := s.PublishLayerVersion(t.Context(), &lambda.PublishLayerVersionInput{
+		LayerName: aws.String("l"), Content: &types.LayerVersionContentInput{ZipFile: half},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "Function code combined with layers exceeds the maximum allowed size of 262144000 bytes. The actual size is 262144002 bytes."
+	in.Code.ZipFile, in.Layers = half, []string{*layer.LayerVersionArn}
+	if _, err := s.CreateFunction(t.Context(), in); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+	make1(t, s, "f", func(in *lambda.CreateFunctionInput) { in.Layers = []string{*layer.LayerVersionArn} })
+	_, err = s.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: aws.String("f"), ZipFile: half})
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -31,7 +31,7 @@ func (s *Service) useLayers(v *state.View, arns []string, to *state.FunctionVers
 	if len(arns) > maxLayers {
 		return invalid("Cannot reference more than %d layers.", maxLayers)
 	}
-	to.Layers, to.Code.Layers = nil, nil
+	to.Layers, to.Code.Layers, to.Code.LayersUnzipped = nil, nil, 0
 	for _, arn := range arns {
 		name, _ := s.opts.ResourceOf("lambda", "layer:", arn)
 		row := v.LayerVersions.Get(name)
@@ -40,8 +40,9 @@ func (s *Service) useLayers(v *state.View, arns []string, to *state.FunctionVers
 		}
 		to.Layers = append(to.Layers, types.Layer{Arn: row.LayerVersionArn, CodeSize: row.Content.CodeSize})
 		to.Code.Layers = append(to.Code.Layers, row.SHA256)
+		to.Code.LayersUnzipped += row.Unzipped
 	}
-	return nil
+	return checkTogether(to)
 }
 
 // PublishLayerVersion keeps another version of a layer.
@@ -58,7 +59,7 @@ func (s *Service) PublishLayerVersion(ctx context.Context, in *lambda.PublishLay
 		return nil, err
 	}
 	name := s.layerName(in.LayerName)
-	row := &state.LayerVersion{Name: name, SHA256: got.SHA256}
+	row := &state.LayerVersion{Name: name, SHA256: got.SHA256, Unzipped: got.Unzipped}
 	row.Content = types.LayerVersionContentOutput{CodeSha256: &got.Sum, CodeSize: got.Size}
 	row.CompatibleArchitectures, row.CompatibleRuntimes = in.CompatibleArchitectures, in.CompatibleRuntimes
 	row.Description, row.LicenseInfo = aws.String(aws.ToString(in.Description)), in.LicenseInfo

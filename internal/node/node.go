@@ -213,6 +213,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.sweepProxies(ctx) })
 	g.Go(func() error { return a.connectACS(ctx) })
 	g.Go(func() error { return a.connectTCS(ctx) })
+	if a.function != nil {
+		g.Go(func() error { return a.function.Run(ctx) })
+	}
 	if a.peers != nil {
 		g.Go(func() error { return a.peers.Run(ctx) })
 	}

@@ -258,17 +258,20 @@ func (g gate) groupARN(name *string) string {
 func toDestinations(destinations []string, service, source string) (all []writing) {
 	for _, arn := range destinations {
 		need := authorize.Need{Resource: arn}
+		by := service
 		switch parts := strings.SplitN(arn, ":", 4); {
 		case len(parts) == 4 && parts[0] == "arn" && parts[2] == "sns":
 			need.Action = "sns:Publish"
 		case len(parts) == 4 && parts[0] == "arn" && parts[2] == "sqs":
 			need.Action = "sqs:SendMessage"
 		case len(parts) == 4 && parts[0] == "arn" && parts[2] == "lambda":
-			need.Action = invokeFunction
+			if need.Action = invokeFunction; service == "cloudwatch" { // "Invoke a Lambda function from an alarm"
+				by = "lambda.alarms.cloudwatch"
+			}
 		default:
 			continue
 		}
-		all = append(all, writing{Need: need, service: service + ".amazonaws.com", source: source})
+		all = append(all, writing{Need: need, service: by + ".amazonaws.com", source: source})
 	}
 	return all
 }

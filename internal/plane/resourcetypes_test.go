@@ -274,7 +274,7 @@ func TestMutatedResources(t *testing.T) {
 		"$bus":         statement("events:PutEvents", map[string]any{"Resource": "*", "Principal": "*"}),
 		"$own":         statement("sqs:SendMessage", map[string]any{"Resource": "*"}),
 		"$trust": statement("sts:AssumeRole", map[string]any{"Principal": map[string]any{
-			"Service": []any{"autoscaling.amazonaws.com", "ecs-tasks.amazonaws.com"},
+			"Service": []any{"autoscaling.amazonaws.com", "ecs-tasks.amazonaws.com", "lambda.amazonaws.com"},
 		}}),
 	}
 	s.made["$LATEST"] = "$LATEST"

@@ -22,7 +22,6 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/console"
-	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecr"
 	"github.com/pintle/pintle/internal/ecr/holders"
@@ -166,11 +165,7 @@ func (p *Plane) buildEvents() {
 		Services: p,
 		QueueURL: p.queueURL,
 		Trusts:   p.IAM.Trusts,
-		Owe: func(ctx context.Context, d delivery.Debt) error {
-			_, err := p.owed().Owe(ctx, func(time.Time) []delivery.Debt { return []delivery.Debt{d} })
-			return err
-		},
-		Log: p.log,
+		Log:      p.log,
 	})
 	p.Events = events.New(p.State, events.Options{Account: p.account(), Targets: sender, Log: p.log})
 	p.Schedules = schedules.New(p.State, schedules.Options{Account: p.account(), Targets: sender, Chance: rand.Float64})
@@ -233,6 +228,7 @@ func (p *Plane) buildFunctions() {
 		Topics:   p.sns(),
 		QueueURL: p.queueURL,
 		Runner:   p.environments,
+		Trusts:   func(role string) bool { return p.IAM.Trusts(role, "lambda.amazonaws.com") },
 		Log:      p.log,
 	})
 }

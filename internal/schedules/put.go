@@ -212,6 +212,8 @@ func (s *Service) checkTarget(t *types.Target) error {
 		return invalid("EventBridgeParameters are required for event buses, and for no other targets.")
 	case t.EventBridgeParameters != nil && !json.Valid([]byte(aws.ToString(t.Input))):
 		return invalid("Target.Input must be JSON for event buses.")
+	case strings.HasPrefix(arn, "arn:aws:lambda:") && t.Input != nil && !json.Valid([]byte(*t.Input)):
+		return invalid("Target.Input must be JSON for functions.")
 	case t.DeadLetterConfig != nil && !strings.HasPrefix(aws.ToString(t.DeadLetterConfig.Arn), "arn:aws:sqs:"):
 		return invalid("DeadLetterConfig.Arn isn't that of a queue.")
 	}

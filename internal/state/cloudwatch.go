@@ -32,6 +32,8 @@ type Alarm struct {
 type OwedActions struct {
 	Arns []string
 	From types.StateValue
+	// Change is what functions are told of the change, if there are any among the actions.
+	Change json.RawMessage `json:",omitempty"`
 }
 
 // members holds the fields that metric and composite alarms have in common; those that change are pointers.
@@ -129,7 +131,7 @@ func (a *Alarm) OwePolicies() {
 	value := a.State().Value
 	policies := slices.DeleteFunc(slices.Clone(a.Actions(value)), func(arn string) bool { return !strings.HasPrefix(arn, PolicyPrefix) })
 	if a.Owed == nil && len(policies) > 0 {
-		a.Owed = &OwedActions{policies, value}
+		a.Owed = &OwedActions{Arns: policies, From: value}
 	}
 }
 
@@ -234,7 +236,10 @@ func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 	a.Owed = nil
 	a.suppress("")
 	if arns := a.Actions(s.Value); len(arns) > 0 && from != s.Value {
-		a.Owed = &OwedActions{arns, from}
+		a.Owed = &OwedActions{Arns: arns, From: from}
+		if slices.ContainsFunc(arns, IsFunction) {
+			a.Owed.Change = raw(a.change(before, since, now))
+		}
 	}
 	tx.Alarms.Put(a)
 	data := map[string]any{"version": "1.0", "oldState": historyState(before), "newState": historyState(s)}

@@ -3,6 +3,7 @@ package state
 import (
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
@@ -42,6 +43,9 @@ type FunctionCode struct {
 	SHA256 string   `json:",omitempty"`
 	Image  string   `json:",omitempty"`
 	Layers []string `json:",omitempty"` // the layers' zip files, likewise
+	// How many bytes are in the zip file, and in those of the layers.
+	Unzipped       int64 `json:",omitzero"`
+	LayersUnzipped int64 `json:",omitzero"`
 }
 
 // Files returns the zip files that the code is of.
@@ -70,8 +74,9 @@ type LayerVersion struct {
 	Name   string
 	SHA256 string // of its zip file, in hexadecimal
 	types.LayerVersionsListItem
-	Content types.LayerVersionContentOutput
-	Deleted bool `json:",omitzero"` // it's kept for its number, and so that functions that have it go on
+	Content  types.LayerVersionContentOutput
+	Unzipped int64 `json:",omitzero"` // how many bytes are in the zip file
+	Deleted  bool  `json:",omitzero"` // it's kept for its number, and so that functions that have it go on
 }
 
 // EventSourceMapping has a function called with what is in a queue.
@@ -232,3 +237,6 @@ func newFunctionTables(v *store.View) functionTables {
 		LayerVersions:         layerVersions.In(v),
 	}
 }
+
+// IsFunction reports whether an ARN is that of a function.
+func IsFunction(arn string) bool { return strings.HasPrefix(arn, "arn:aws:lambda:") }

@@ -71,21 +71,25 @@ func (tx *Tx) emitGroup(a *GroupActivity, event, instance string, now time.Time)
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html
 func (tx *Tx) emitAlarm(a *Alarm, before AlarmState, since, now time.Time) {
 	tx.Emit("aws.cloudwatch", "CloudWatch Alarm State Change", func() *Event {
-		state := func(s AlarmState, at time.Time) map[string]any {
-			m := map[string]any{"value": s.Value, "reason": s.Reason, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000+0000")}
-			if s.Data != "" {
-				m["reasonData"] = s.Data
-			}
-			return m
-		}
-		detail := map[string]any{
-			"alarmName":     a.Name(),
-			"state":         state(a.State(), now),
-			"previousState": state(before, since),
-			"configuration": a.configuration(),
-		}
-		return &Event{Resources: []string{a.Arn()}, Detail: raw(detail), Order: a.Arn(), Time: now}
+		return &Event{Resources: []string{a.Arn()}, Detail: raw(a.change(before, since, now)), Order: a.Arn(), Time: now}
 	})
+}
+
+// change returns what events tell of an alarm's change of state.
+func (a *Alarm) change(before AlarmState, since, now time.Time) map[string]any {
+	state := func(s AlarmState, at time.Time) map[string]any {
+		m := map[string]any{"value": s.Value, "reason": s.Reason, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000+0000")}
+		if s.Data != "" {
+			m["reasonData"] = s.Data
+		}
+		return m
+	}
+	return map[string]any{
+		"alarmName":     a.Name(),
+		"state":         state(a.State(), now),
+		"previousState": state(before, since),
+		"configuration": a.configuration(),
+	}
 }
 
 // configuration returns what an alarm watches, as its events tell it.

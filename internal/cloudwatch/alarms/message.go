@@ -46,6 +46,19 @@ func message(a *state.Alarm, opts Options, now time.Time) map[string]any {
 	return m
 }
 
+// toFunction returns what CloudWatch invokes a function with, whose action it is:
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-actions-Lambda.html
+func toFunction(a *state.Alarm, opts Options, now time.Time) map[string]any {
+	return map[string]any{
+		"source":    "aws.cloudwatch",
+		"alarmArn":  a.Arn(),
+		"accountId": opts.Account,
+		"region":    opts.Region,
+		"time":      stamp(&now),
+		"alarmData": a.Owed.Change,
+	}
+}
+
 func addActions(m map[string]any, ok, alarm, insufficient []string) {
 	m["OKActions"] = append([]string{}, ok...)
 	m["AlarmActions"] = append([]string{}, alarm...)

@@ -86,8 +86,12 @@ func releaseFrom(ctx context.Context, store *state.Store, view *state.View, opts
 func owe(tx *state.Tx, a *state.Alarm, opts Options, now time.Time) {
 	message := encode(message(a, opts, now))
 	for _, destination := range a.Owed.Arns {
+		body := message
+		if state.IsFunction(destination) {
+			body = encode(toFunction(a, opts, now))
+		}
 		tx.Owe(state.Delivery{
-			Debt:  delivery.Debt{Destination: destination, Source: a.Arn(), Subject: subject(a, opts.Region), Body: message},
+			Debt:  delivery.Debt{Destination: destination, Source: a.Arn(), Subject: subject(a, opts.Region), Body: body},
 			Alarm: a.Name(),
 			Moved: a.Moved(),
 		}, now)

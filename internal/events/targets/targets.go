@@ -1,5 +1,5 @@
-// Package targets sends to the targets of EventBridge's rules and of EventBridge Scheduler's schedules: it calls SQS, SNS, ECS, Logs and
-// EventBridge as the target's role, hands on to Lambda, and says whether what failed is tried again or goes to the dead-letter queue. It knows
+// Package targets sends to the targets of EventBridge's rules and of EventBridge Scheduler's schedules: it calls SQS, SNS, Lambda, ECS, Logs
+// and EventBridge as the target's role, and says whether what failed is tried again or goes to the dead-letter queue. It knows
 // neither rules nor schedules. events and schedules call it.
 package targets
 
@@ -20,6 +20,8 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -40,9 +42,8 @@ const (
 type Options struct {
 	account.Account
 	Services call.Caller
-	QueueURL func(arn string) string                             // returns a queue's URL
-	Trusts   func(role, service string) bool                     // whether a service may assume a role
-	Owe      func(ctx context.Context, debt delivery.Debt) error // hands on to whoever tells functions
+	QueueURL func(arn string) string         // returns a queue's URL
+	Trusts   func(role, service string) bool // whether a service may assume a role
 	Log      *slog.Logger
 }
 
@@ -159,7 +160,11 @@ func (s *Sender) send(ctx context.Context, l Letter) error {
 		_, err := s.opts.Services.Call(ctx, &sns.PublishInput{TopicArn: &l.ARN, Message: &l.Input})
 		return err
 	case "lambda":
-		return s.opts.Owe(ctx, delivery.Debt{ID: l.Token + "/function", Destination: l.ARN, Source: l.Source, Body: l.Input, Until: l.Until})
+		// What Lambda has taken, it tries as its own configuration says: "Retry policy and using dead-letter queues" of EventBridge's guide.
+		_, err := s.opts.Services.Call(ctx, &lambda.InvokeInput{
+			FunctionName: &l.ARN, InvocationType: lambdatypes.InvocationTypeEvent, Payload: []byte(l.Input),
+		})
+		return err
 	case "ecs":
 		return s.runTask(ctx, l)
 	case "events":
@@ -282,6 +287,9 @@ func text(s string) sqstypes.MessageAttributeValue {
 func isLasting(err error) bool {
 	if errors.Is(err, delivery.ErrGone) || errors.Is(err, delivery.ErrForbidden) {
 		return true
+	}
+	if _, many := errors.AsType[*lambdatypes.TooManyRequestsException](err); many {
+		return false
 	}
 	var refused interface {
 		smithy.APIError

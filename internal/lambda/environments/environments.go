@@ -87,7 +87,13 @@ type Manager struct {
 	lines chan line
 	news  chan struct{} // gets a value when there are other environments to watch
 
+	// What starts and stops environments works until Run ends, which waits for it.
+	work    context.Context
+	endWork context.CancelFunc
+	working sync.WaitGroup
+
 	mu          sync.Mutex
+	closed      bool // Run has ended: nothing is started or stopped any more
 	groups      map[string]*group
 	tasks       map[string]*environment // by their tasks' ARNs
 	concurrency map[string]int          // invocations of each function that have reserved concurrency
@@ -110,6 +116,7 @@ type group struct {
 type environment struct {
 	id      string
 	group   *group
+	tags    map[string]string // the function's, as it was started
 	cluster string
 	task    string // its ARN; "" while it is being started
 	stream  string
@@ -160,8 +167,9 @@ func New(store *state.Store, opts Options) *Manager {
 	if opts.Measure == nil {
 		opts.Measure = func(string, string, string, float64) {}
 	}
+	work, endWork := context.WithCancel(context.Background())
 	return &Manager{
-		store: store, opts: opts, lines: make(chan line, maxLines), news: make(chan struct{}, 1),
+		work: work, endWork: endWork, store: store, opts: opts, lines: make(chan line, maxLines), news: make(chan struct{}, 1),
 		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]string{},
 	}
 }
@@ -254,16 +262,46 @@ func (m *Manager) decide(g *group) (next time.Time) {
 	for _, id := range p.End {
 		m.end(g.all[id])
 	}
+	if m.closed {
+		for len(g.waiting) > 0 {
+			m.failFirst(g, outcome{err: errClosed})
+		}
+		return time.Time{}
+	}
 	for range p.Start {
-		e := &environment{id: state.EnvironmentStarter + state.NewID(), group: g, wake: make(chan struct{}, 1)}
+		e := &environment{id: state.EnvironmentStarter + state.NewID(), group: g, tags: g.tags, wake: make(chan struct{}, 1)}
 		m.enter(e, starting)
 		g.all[e.id] = e
-		go m.start(e)
+		m.working.Go(func() { m.start(e) })
 	}
 	if len(g.all)+len(g.waiting) == 0 {
 		delete(m.groups, g.key)
 	}
 	return p.Next
+}
+
+// close ends what works for environments, and the invocations that none has. The next process ends the environments.
+func (m *Manager) close() {
+	m.mu.Lock()
+	m.closed = true
+	for _, g := range m.groups {
+		m.decide(g)
+		for _, e := range g.all {
+			if e.timer != nil {
+				e.timer.Stop()
+			}
+		}
+	}
+	m.mu.Unlock()
+	m.endWork()
+	m.working.Wait()
+}
+
+// limit has something done to an environment after a time. The caller holds mu.
+func (m *Manager) limit(e *environment, after time.Duration, do func()) {
+	if !m.closed {
+		e.timer = time.AfterFunc(after, do)
+	}
 }
 
 func (m *Manager) enter(e *environment, p phase) {
@@ -291,7 +329,7 @@ func (m *Manager) end(e *environment) {
 	delete(m.tasks, e.task)
 	e.wakeUp()
 	if e.task != "" { // or else start does it
-		go m.stop(e.id, e.cluster, e.task)
+		m.beginStop(e)
 	}
 }
 
@@ -332,6 +370,9 @@ func (m *Manager) failFirst(g *group, o outcome) {
 	m.opts.Measure(*inv.Version.FunctionName, "Invocations", "Count", 1)
 	inv.done <- o
 }
+
+// errClosed is the error of an invocation that no environment has when the control plane ends.
+var errClosed = notReady("the control plane is ending.")
 
 // notReady is the error of an environment that can't be had.
 func notReady(format string, args ...any) error {

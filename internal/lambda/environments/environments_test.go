@@ -31,6 +31,8 @@ type world struct {
 	started []string // the ARNs of tasks
 	lines   []string
 	full    bool
+	hang    bool   // RunTask doesn't answer before its context ends
+	after   func() // what is seen once Run has ended
 }
 
 func (w *world) RegisterTaskDefinition(
@@ -51,7 +53,11 @@ func (w *world) ListTaskDefinitions(
 	return &ecs.ListTaskDefinitionsOutput{}, nil
 }
 
-func (w *world) RunTask(_ context.Context, in *ecs.RunTaskInput, _ ...func(*ecs.Options)) (*ecs.RunTaskOutput, error) {
+func (w *world) RunTask(ctx context.Context, in *ecs.RunTaskInput, _ ...func(*ecs.Options)) (*ecs.RunTaskOutput, error) {
+	if w.hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.full {
@@ -131,6 +137,9 @@ func in(t *testing.T, do func(w *world, v *state.FunctionVersion)) {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
+		}
+		if w.after != nil {
+			w.after()
 		}
 	})
 }
@@ -295,6 +304,25 @@ func TestConcurrency(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-first
+	})
+}
+
+// TestNothingIsLeftWorking: Run waits for what it has begun, and whoever waits for an environment is told. Its row stays for the next process.
+func TestNothingIsLeftWorking(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		w.hang = true
+		waiting := w.do(v, "a")
+		w.after = func() {
+			if got := <-waiting; got.err == nil {
+				t.Errorf("got %s", got.Payload)
+			}
+			if got := <-w.do(v, "b"); got.err == nil {
+				t.Errorf("after the end it got %s", got.Payload)
+			}
+			if n := w.store.View().FunctionEnvironments.Len(); n != 1 {
+				t.Errorf("%d rows", n)
+			}
+		}
 	})
 }
 

@@ -107,7 +107,7 @@ func (m *Manager) hand(e *environment) (h Handed, ok bool, err error) {
 	if inv.handed.IsZero() {
 		inv.handed = m.opts.Now()
 		m.say(e, inv.handed, inv.startLine())
-		e.timer = time.AfterFunc(limit, func() { m.timeOut(e, inv) })
+		m.limit(e, limit, func() { m.timeOut(e, inv) })
 	}
 	return Handed{inv.Work, inv.handed.Add(limit)}, true, nil
 }

@@ -50,10 +50,10 @@ func (m *Manager) as(ctx context.Context, service string) context.Context {
 
 // start starts an environment's task. Its row is written first, so that a process which is killed leaves no task that nobody knows.
 func (m *Manager) start(e *environment) {
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	ctx, cancel := context.WithTimeout(m.work, startLimit)
 	defer cancel()
 	v := e.group.version
-	e.cluster = cmp.Or(e.group.tags[TagCluster], "default")
+	e.cluster = cmp.Or(e.tags[TagCluster], "default")
 	e.stream = m.opts.Now().UTC().Format("2006/01/02/") + "[" + *v.Version + "]" + strings.TrimPrefix(e.id, state.EnvironmentStarter)
 	row := &state.FunctionEnvironment{ID: e.id, Cluster: e.cluster, Function: *v.FunctionName, Version: *v.Version}
 	err := m.store.Update(ctx, func(tx *state.Tx) error {
@@ -69,14 +69,14 @@ func (m *Manager) start(e *environment) {
 	}
 	if err != nil {
 		m.fail(e, outcome{err: notReady("%v", err)})
-		m.forget(e.id)
+		m.forget(m.work, e.id) // ctx may have ended, and be why
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.task = arn
 	if e.ended {
-		go m.stop(e.id, e.cluster, e.task)
+		m.beginStop(e)
 		return
 	}
 	m.tasks[arn] = e
@@ -103,7 +103,7 @@ func (m *Manager) makeStream(ctx context.Context, group, stream string) error {
 }
 
 func (m *Manager) runTask(ctx context.Context, e *environment) (arn string, err error) {
-	definition, err := m.definition(ctx, e.group)
+	definition, err := m.definition(ctx, e.group, e.tags)
 	if err != nil {
 		return "", err
 	}
@@ -131,14 +131,14 @@ func (m *Manager) runTask(ctx context.Context, e *environment) (arn string, err 
 }
 
 // definition returns the task definition of a group, and registers it when it is first needed.
-func (m *Manager) definition(ctx context.Context, g *group) (string, error) {
+func (m *Manager) definition(ctx context.Context, g *group, tags map[string]string) (string, error) {
 	m.definitions.Lock()
 	defer m.definitions.Unlock()
-	key := g.key + " " + g.tags[TagGPU]
+	key := g.key + " " + tags[TagGPU]
 	if arn := m.known[key]; arn != "" {
 		return arn, nil
 	}
-	in := m.taskDefinition(g.version, g.tags)
+	in := m.taskDefinition(g.version, tags)
 	out, err := m.opts.ECS.RegisterTaskDefinition(ctx, in)
 	if err != nil {
 		return "", err
@@ -268,26 +268,39 @@ func (m *Manager) variables(v *state.FunctionVersion) (all []ecstypes.KeyValuePa
 	return all
 }
 
+// beginStop has an environment's task stopped. The caller holds mu.
+func (m *Manager) beginStop(e *environment) {
+	if m.closed {
+		return
+	}
+	id, cluster, task := e.id, e.cluster, e.task
+	m.working.Go(func() { m.stop(m.work, id, cluster, task) })
+}
+
 // stop stops an environment's task, and forgets the environment. If it can't, the next process does.
-func (m *Manager) stop(id, cluster, task string) {
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+func (m *Manager) stop(ctx context.Context, id, cluster, task string) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	_, err := m.opts.ECS.StopTask(m.as(ctx, "ecs"), &ecs.StopTaskInput{
 		Cluster: &cluster, Task: &task, Reason: aws.String("The function's execution environment has ended"),
 	})
 	if _, refused := errors.AsType[smithy.APIError](err); err != nil && !refused {
+		if errors.Is(err, context.Canceled) {
+			return
+		}
 		m.opts.Log.Error("cannot stop a function's execution environment", "task", task, "error", err)
 		return
 	}
-	m.forget(id)
+	m.forget(ctx, id)
 }
 
-func (m *Manager) forget(id string) {
-	err := m.store.Update(context.Background(), func(tx *state.Tx) error {
+// forget forgets an environment that has no task any more.
+func (m *Manager) forget(ctx context.Context, id string) {
+	err := m.store.Update(ctx, func(tx *state.Tx) error {
 		tx.FunctionEnvironments.Delete(id)
 		return nil
 	})
-	if err != nil && !errors.Is(err, state.ErrClosed) {
+	if err != nil && !errors.Is(err, state.ErrClosed) && !errors.Is(err, context.Canceled) {
 		m.opts.Log.Error("cannot forget a function's execution environment", "environment", id, "error", err)
 	}
 }
@@ -295,32 +308,37 @@ func (m *Manager) forget(id string) {
 // Run watches the environments' tasks until ctx ends. First it ends those that an earlier process has left: nobody knows any more what they
 // are doing, and who has waited for them is gone.
 func (m *Manager) Run(ctx context.Context) error {
-	go m.ship(ctx)
+	defer m.close()
+	m.working.Go(func() { m.ship(ctx) })
 	m.endLeft(ctx)
 	for {
 		v := m.store.Watch()
-		next := m.look(v)
-		watching, cancel := context.WithCancel(ctx)
-		var due <-chan time.Time
-		if !next.IsZero() {
-			timer := time.NewTimer(next.Sub(m.opts.Now()))
-			defer timer.Stop()
-			due = timer.C
-		}
-		select {
-		case <-ctx.Done():
-		case <-v.ChangedCh(watching):
-		case <-m.news:
-		case <-due:
-		}
-		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := m.untilDue(ctx, v, m.look(v)); err != nil {
+			return err
 		}
 	}
 }
 
-func (m *Manager) endLeft(context.Context) {
+// untilDue waits until there may be more to do.
+func (m *Manager) untilDue(ctx context.Context, v *state.View, next time.Time) error {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var due <-chan time.Time
+	if !next.IsZero() {
+		timer := time.NewTimer(next.Sub(m.opts.Now()))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-watching.Done():
+	case <-v.ChangedCh(watching):
+	case <-m.news:
+	case <-due:
+	}
+	return ctx.Err()
+}
+
+func (m *Manager) endLeft(ctx context.Context) {
 	v := m.store.View()
 	left := map[string]*state.FunctionEnvironment{}
 	for e := range v.FunctionEnvironments.All() {
@@ -338,11 +356,12 @@ func (m *Manager) endLeft(context.Context) {
 	}
 	for t := range v.Tasks.All() {
 		if e := left[aws.ToString(t.StartedBy)]; e != nil && *t.DesiredStatus != "STOPPED" {
-			m.stop(e.ID, *t.ClusterArn, *t.TaskArn)
+			m.stop(ctx, e.ID, *t.ClusterArn, *t.TaskArn)
+			delete(left, e.ID)
 		}
 	}
 	for id := range left {
-		m.forget(id)
+		m.forget(ctx, id)
 	}
 }
 
@@ -415,7 +434,7 @@ func (m *Manager) limitInit(e *environment) {
 		return
 	}
 	limit := initLimit + time.Duration(*e.group.version.Timeout)*time.Second
-	e.timer = time.AfterFunc(limit, func() {
+	m.limit(e, limit, func() {
 		m.mu.Lock()
 		isLate := e.phase == starting
 		m.mu.Unlock()

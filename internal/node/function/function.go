@@ -4,7 +4,6 @@
 package function
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -57,11 +56,17 @@ type Functions struct {
 	opts  Options
 	tasks Tasks
 
-	mu        sync.Mutex
-	fetching  map[string]*sync.Mutex
-	listeners map[string]net.Listener // of plain environments, by their tasks' ids
-	tails     map[string]*tail
+	mu       sync.Mutex
+	fetching map[string]*sync.Mutex
+	servers  map[string]server // of plain environments, by their tasks' ids
+	tails    map[string]*tail
+	using    map[string][]string // the names of the directories that tasks show, by their ids
+	serving  sync.WaitGroup
+	closed   bool
 }
+
+// beingMade begins the names of directories that are made or removed.
+const beingMade = "making-"
 
 //go:embed bootstrap.py
 var bootstrapPython []byte
@@ -74,7 +79,13 @@ func New(o Options) (*Functions, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	f := &Functions{opts: o, fetching: map[string]*sync.Mutex{}, listeners: map[string]net.Listener{}, tails: map[string]*tail{}}
+	left, _ := filepath.Glob(filepath.Join(o.Dir, "code", beingMade+"*")) //nolint:errcheck // the pattern is a good one
+	for _, dir := range left {
+		os.RemoveAll(dir) //nolint:errcheck // it's tried again
+	}
+	f := &Functions{
+		opts: o, fetching: map[string]*sync.Mutex{}, servers: map[string]server{}, tails: map[string]*tail{}, using: map[string][]string{},
+	}
 	if err := os.MkdirAll(filepath.Join(o.Dir, "runtime"), 0o755); err != nil {
 		return nil, err
 	}
@@ -126,6 +137,7 @@ func (f *Functions) Prepare(ctx context.Context, task string, v acs.Volume) erro
 		lock = new(sync.Mutex)
 		f.fetching[name] = lock
 	}
+	f.using[idOf(task)] = append(f.using[idOf(task)], name)
 	f.mu.Unlock()
 	lock.Lock()
 	defer lock.Unlock()
@@ -136,24 +148,42 @@ func (f *Functions) Prepare(ctx context.Context, task string, v acs.Volume) erro
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	making, err := os.MkdirTemp(filepath.Dir(path), "making-")
+	making, err := os.MkdirTemp(filepath.Dir(path), beingMade)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(making) //nolint:errcheck // it's gone if all went well
+	if err := f.lay(ctx, task, all, making); err != nil {
+		return err
+	}
+	if err := os.Chmod(making, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(making, path); err != nil {
+		return err
+	}
+	f.prune(maxCode)
+	return nil
+}
+
+// lay lays down what is in zip files, the later over the earlier.
+func (f *Functions) lay(ctx context.Context, task string, all []string, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // nothing is written through it
+	u := unpacking{root: root, bytes: maxUnzipped, files: maxFiles}
 	for _, sha := range all {
 		content, err := f.fetch(ctx, task, sha)
 		if err != nil {
 			return fmt.Errorf("fetch the function's code: %w", err)
 		}
-		if err := unzip(content, making); err != nil {
+		if err := u.unzip(content); err != nil {
 			return fmt.Errorf("unpack the function's code: %w", err)
 		}
 	}
-	if err := os.Chmod(making, 0o755); err != nil {
-		return err
-	}
-	return os.Rename(making, path)
+	return nil
 }
 
 // fetch gets a zip file from the control plane. It's what was asked for if its hash is.
@@ -163,7 +193,7 @@ func (f *Functions) fetch(ctx context.Context, task, sha string) ([]byte, error)
 		return nil, err
 	}
 	defer answer.Body.Close() //nolint:errcheck // it's only read
-	content, err := io.ReadAll(answer.Body)
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxUnzipped+1))
 	if err != nil {
 		return nil, err
 	}
@@ -174,76 +204,6 @@ func (f *Functions) fetch(ctx context.Context, task, sha string) ([]byte, error)
 		return nil, errors.New("what came isn't what was asked for: its SHA-256 is another one")
 	}
 	return content, nil
-}
-
-// unzip unpacks a zip file into a directory. Whatever the modes in it, everybody can read what it lays down: functions may run as anybody.
-func unzip(content []byte, dir string) error {
-	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
-	if err != nil {
-		return err
-	}
-	for _, file := range z.File {
-		name := filepath.FromSlash(file.Name)
-		if !filepath.IsLocal(name) {
-			return fmt.Errorf("%q is outside of the zip file's directory", file.Name)
-		}
-		path := filepath.Join(dir, name)
-		switch {
-		case strings.HasSuffix(file.Name, "/"):
-			err = os.MkdirAll(path, 0o755)
-		case file.Mode()&os.ModeSymlink != 0:
-			err = link(file, path, name)
-		default:
-			err = lay(file, path)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// link makes a symbolic link that stays inside.
-func link(file *zip.File, path, name string) error {
-	r, err := file.Open()
-	if err != nil {
-		return err
-	}
-	defer r.Close() //nolint:errcheck // it's only read
-	to, err := io.ReadAll(io.LimitReader(r, 4096))
-	if err != nil {
-		return err
-	}
-	if target := string(to); filepath.IsAbs(target) || !filepath.IsLocal(filepath.Join(filepath.Dir(name), target)) {
-		return fmt.Errorf("%q is a link to outside of the zip file's directory", file.Name)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	os.Remove(path) //nolint:errcheck // a later layer's takes the place of an earlier one's; else Symlink tells
-	return os.Symlink(string(to), path)
-}
-
-func lay(file *zip.File, path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	r, err := file.Open()
-	if err != nil {
-		return err
-	}
-	defer r.Close() //nolint:errcheck // it's only read
-	mode := os.FileMode(0o644)
-	if file.Mode()&0o111 != 0 {
-		mode = 0o755
-	}
-	os.Remove(path) //nolint:errcheck // a later layer's takes the place of an earlier one's, and isn't written through its link
-	w, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(w, r)
-	return errors.Join(err, w.Close())
 }
 
 // Shape makes an environment's container what runs its function here.
@@ -322,19 +282,51 @@ func (f *Functions) address(task string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	id := idOf(task)
-	if l := f.listeners[id]; l != nil {
-		return l.Addr().String(), nil
+	if s, is := f.servers[id]; is {
+		return s.at, nil
+	}
+	if f.closed {
+		return "", errors.New("the agent is ending")
 	}
 	l, err := f.listen(id)
 	if err != nil {
 		return "", err
 	}
-	f.listeners[id] = l
-	go http.Serve(l, f.Handler(task)) //nolint:errcheck // it ends as the listener is closed
+	f.serve(l, task)
 	return l.Addr().String(), nil
 }
 
-// portsDir has a file for each plain environment, with its port: the next agent listens there again.
+// server serves a plain environment.
+type server struct {
+	*http.Server
+	at string
+}
+
+// serve serves an environment until it's released, or Run ends. The caller holds mu.
+func (f *Functions) serve(l net.Listener, task string) {
+	s := server{&http.Server{Handler: f.Handler(task), ReadHeaderTimeout: headerTimeout}, l.Addr().String()}
+	f.servers[idOf(task)] = s
+	f.serving.Go(func() { s.Serve(l) }) //nolint:errcheck // it ends as it's closed
+}
+
+// Run waits until ctx ends, and ends what serves the environments.
+func (f *Functions) Run(ctx context.Context) error {
+	<-ctx.Done()
+	f.mu.Lock()
+	for id, s := range f.servers {
+		s.Close() //nolint:errcheck // it ends
+		delete(f.servers, id)
+	}
+	f.closed = true
+	f.mu.Unlock()
+	f.serving.Wait()
+	return ctx.Err()
+}
+
+// headerTimeout is how long the header of a request may take.
+const headerTimeout = 10 * time.Second
+
+// portPath returns where a plain environment's port is kept: the next agent listens there again.
 func (f *Functions) portPath(id string) string { return filepath.Join(f.opts.Dir, "ports", id) }
 
 func (f *Functions) listen(id string) (net.Listener, error) {
@@ -342,10 +334,15 @@ func (f *Functions) listen(id string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(f.portPath(id)), 0o700); err != nil {
+	err = os.MkdirAll(filepath.Dir(f.portPath(id)), 0o700)
+	if err == nil {
+		err = os.WriteFile(f.portPath(id), []byte(l.Addr().String()), 0o600)
+	}
+	if err != nil {
+		l.Close() //nolint:errcheck // nobody knows of it
 		return nil, err
 	}
-	return l, os.WriteFile(f.portPath(id), []byte(l.Addr().String()), 0o600)
+	return l, nil
 }
 
 // Resume serves the plain environments again that an earlier agent has left.
@@ -353,7 +350,9 @@ func (f *Functions) Resume(tasks []string) {
 	running := map[string]string{}
 	for _, arn := range tasks {
 		running[idOf(arn)] = arn
+		f.use(arn)
 	}
+	f.prune(maxCode)
 	entries, _ := os.ReadDir(filepath.Join(f.opts.Dir, "ports")) //nolint:errcheck // there are none yet
 	for _, e := range entries {
 		arn := running[e.Name()]
@@ -368,9 +367,8 @@ func (f *Functions) Resume(tasks []string) {
 			continue
 		}
 		f.mu.Lock()
-		f.listeners[e.Name()] = l
+		f.serve(l, arn)
 		f.mu.Unlock()
-		go http.Serve(l, f.Handler(arn)) //nolint:errcheck // it ends as the listener is closed
 	}
 }
 
@@ -378,12 +376,13 @@ func (f *Functions) Resume(tasks []string) {
 func (f *Functions) Release(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if l := f.listeners[id]; l != nil {
-		l.Close()                 //nolint:errcheck // nobody is left
+	if s, is := f.servers[id]; is {
+		s.Close()                 //nolint:errcheck // nobody is left
 		os.Remove(f.portPath(id)) //nolint:errcheck // Resume does it
 	}
-	delete(f.listeners, id)
+	delete(f.servers, id)
 	delete(f.tails, id)
+	delete(f.using, id)
 }
 
 func idOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
