@@ -82,7 +82,7 @@ func implemented(t *testing.T) []string {
 		"Amazon SQS": "sqs", "Amazon SNS": "sns", "Amazon S3": "s3", "AWS CloudFormation": "cloudformation", "AWS Cloud Control API": "cloudcontrol",
 		"AWS Systems Manager": "ssm", "AWS Secrets Manager": "secretsmanager", "Amazon ECR": "ecr", "AWS IAM": "iam",
 		"Elastic Load Balancing": "elbv2", "AWS Cloud Map": "servicediscovery", "AWS Certificate Manager": "acm", "Amazon EFS": "efs",
-		"AWS Lambda": "lambda",
+		"AWS Lambda": "lambda", "Amazon EventBridge": "events", "Amazon EventBridge Scheduler": "scheduler",
 	}
 	var out []string
 	current := ""

@@ -134,7 +134,7 @@ assert call("get_bucket_notification_configuration", **B)["QueueConfigurations"]
 refused("InvalidArgument", "put_bucket_notification_configuration", **B,
     NotificationConfiguration={"TopicConfigurations": [{"TopicArn": "arn:aws:sns:us-east-1:000000000000:t",
         "Events": ["s3:ObjectCreated:*"]}]})
-refused("NotImplemented", "put_bucket_notification_configuration", **B,
+refused("InvalidArgument", "put_bucket_notification_configuration", **B,
     NotificationConfiguration={"LambdaFunctionConfigurations": [{
         "LambdaFunctionArn": "arn:aws:lambda:us-east-1:000000000000:function:f", "Events": ["s3:ObjectCreated:*"]}]})
 

@@ -48,6 +48,10 @@ func (at *attendant) attend(netns string, task *acs.Task, container string) (sto
 			return nil
 		})
 	}
+	if err := network.Redirect(netns); err != nil {
+		cancel()
+		return nil, err
+	}
 	endProxy, leaveProxy, err := at.connect.Attend(netns, task, container)
 	if err != nil {
 		cancel()
@@ -62,12 +66,11 @@ func (at *attendant) attend(netns string, task *acs.Task, container string) (sto
 		}
 		endProxy()
 	}
-	if err := at.serveNames(ctx, netns, serve); err != nil {
-		stop()
-		return nil, err
-	}
 	may := at.caller(task)
-	if err := at.serveAWS(ctx, netns, may, serve); err != nil {
+	if err = at.serveNames(ctx, netns, serve); err == nil {
+		err = at.serveAWS(ctx, netns, may, serve)
+	}
+	if err != nil {
 		stop()
 		return nil, err
 	}

@@ -29,8 +29,22 @@ const (
 	AWSPort      = 51681 // stands in for AWS's hosts
 )
 
-// Listen opens both ports in a network namespace, and redirects port 80 to MetadataPort. The address comes last: its packets that were held
-// back until then find everything there.
+// Redirect redirects the ports of LinkLocal that containers know to those that the agent listens on, so that a container can still listen on
+// all of them itself. It comes before whatever else the agent does in a network namespace, and does all at once: where the kernel has rules for
+// addresses it remembers of each packet what they said of it, so one that was sent earlier than its own rule would never be redirected, however
+// often it's sent again.
+func Redirect(netnsPath string) error {
+	address := netip.MustParseAddr(LinkLocal)
+	return within(netnsPath, func(ns netns.NsHandle, _ *netlink.Handle, _ netlink.Link) error {
+		return redirect(int(ns), "pintle",
+			redirection{address, 80, MetadataPort, []byte{unix.IPPROTO_TCP}},
+			redirection{address, 53, NamesPort, []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP}},
+			redirection{address, 443, AWSPort, []byte{unix.IPPROTO_TCP}},
+		)
+	})
+}
+
+// Listen opens both ports in a network namespace. The address comes last: its packets that were held back until then find everything there.
 func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 	address := netip.MustParseAddr(LinkLocal)
 	err = within(netnsPath, func(ns netns.NsHandle, h *netlink.Handle, lo netlink.Link) error {
@@ -40,11 +54,7 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 		if metadata, api, err = listenIn(ns); err != nil {
 			return err
 		}
-		err := redirect(int(ns), "pintle", redirection{address, 80, MetadataPort, []byte{unix.IPPROTO_TCP}})
-		if err == nil {
-			err = h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())})
-		}
-		if err != nil {
+		if err := h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())}); err != nil {
 			return errors.Join(err, metadata.Close(), api.Close())
 		}
 		return nil
@@ -88,10 +98,8 @@ var onLoopback = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn
 	return errors.Join(controlErr, err)
 }}
 
-// ListenNames opens the port for names in a network namespace, and redirects port 53 of LinkLocal to it, so that a container can still be a
-// name server itself. It's to be called before Listen, which makes the address reachable.
+// ListenNames opens the port for names in a network namespace. It's to be called before Listen, which makes the address reachable.
 func ListenNames(netnsPath string) (udp net.PacketConn, tcp net.Listener, err error) {
-	address := netip.MustParseAddr(LinkLocal)
 	err = within(netnsPath, func(ns netns.NsHandle, _ *netlink.Handle, _ netlink.Link) error {
 		err := kernel.OnThread(func() (err error) {
 			if err := netns.Set(ns); err != nil {
@@ -109,33 +117,21 @@ func ListenNames(netnsPath string) (udp net.PacketConn, tcp net.Listener, err er
 			return err
 		}
 		tcp = netutil.LimitListener(tcp, maxOpen)
-		if err := redirect(int(ns), "pintle-names", redirection{address, 53, NamesPort, []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP}}); err != nil {
-			return errors.Join(err, udp.Close(), tcp.Close())
-		}
 		return nil
 	})
 	return udp, tcp, err
 }
 
-// ListenAWS opens the port for AWS's hosts in a network namespace, and redirects port 443 of LinkLocal to it, so that a container can still
-// serve HTTPS itself. It's to be called before Listen, as ListenNames is.
+// ListenAWS opens the port for AWS's hosts in a network namespace. It's to be called before Listen, as ListenNames is.
 func ListenAWS(netnsPath string) (l net.Listener, err error) {
-	address := netip.MustParseAddr(LinkLocal)
 	err = within(netnsPath, func(ns netns.NsHandle, _ *netlink.Handle, _ netlink.Link) error {
-		err := kernel.OnThread(func() (err error) {
+		return kernel.OnThread(func() (err error) {
 			if err := netns.Set(ns); err != nil {
 				return err
 			}
 			l, err = listen(LinkLocal, AWSPort)
 			return err
 		})
-		if err != nil {
-			return err
-		}
-		if err := redirect(int(ns), "pintle-aws", redirection{address, 443, AWSPort, []byte{unix.IPPROTO_TCP}}); err != nil {
-			return errors.Join(err, l.Close())
-		}
-		return nil
 	})
 	return l, err
 }

@@ -272,6 +272,9 @@ func TestLinkLocal(t *testing.T) {
 	n := open(t, t.TempDir())
 	for _, name := range []string{"one", "two"} { // each namespace has its own listeners
 		a := attach(t, n, name)
+		if err := Redirect(a.NetNS); err != nil {
+			t.Fatal(err)
+		}
 		metadata, api, err := Listen(a.NetNS)
 		if err != nil {
 			t.Fatal(err)
@@ -320,6 +323,9 @@ func TestLinkLocal(t *testing.T) {
 func TestOtherContainersCannotReachTheAgent(t *testing.T) {
 	n := open(t, t.TempDir())
 	one, two := attach(t, n, "one"), attach(t, n, "two")
+	if err := Redirect(one.NetNS); err != nil {
+		t.Fatal(err)
+	}
 	metadata, api, err := Listen(one.NetNS)
 	if err != nil {
 		t.Fatal(err)
@@ -340,6 +346,24 @@ func TestOtherContainersCannotReachTheAgent(t *testing.T) {
 	})
 }
 
+// begin does what an agent does in a namespace before it listens for what every container asks.
+func begin(t *testing.T, a Address) {
+	t.Helper()
+	if err := Redirect(a.NetNS); err != nil {
+		t.Fatal(err)
+	}
+	udp, tcp, err := ListenNames(a.NetNS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { udp.Close(); tcp.Close() })
+	l, err := ListenAWS(a.NetNS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+}
+
 // TestHoldBack calls the agent in namespaces where it doesn't listen yet. The calls wait for it.
 func TestHoldBack(t *testing.T) {
 	n := open(t, t.TempDir())
@@ -350,8 +374,11 @@ func TestHoldBack(t *testing.T) {
 		}
 		defer rule.Close()
 	}
-	for _, port := range []int{80, APIPort} {
-		a := attach(t, n, fmt.Sprint(port))
+	for i, port := range []int{80, APIPort, 80} {
+		a := attach(t, n, fmt.Sprint(i, "-", port))
+		if i == 2 { // the agent has begun, so that the kernel already looks at rules for addresses
+			begin(t, a)
+		}
 		answered := make(chan string, 1)
 		go func() {
 			var c net.Conn
@@ -362,6 +389,9 @@ func TestHoldBack(t *testing.T) {
 			answered <- get(LinkLocal, "/v4", func() (net.Conn, error) { return c, err })
 		}()
 		awaitCall(t, a, answered)
+		if i < 2 {
+			begin(t, a)
+		}
 		metadata, api, err := Listen(a.NetNS)
 		if err != nil {
 			t.Fatal(err)
@@ -477,6 +507,9 @@ func TestMissingPluginIsNamed(t *testing.T) {
 func TestInstanceMetadata(t *testing.T) {
 	n := open(t, t.TempDir())
 	a := attach(t, n, "one")
+	if err := Redirect(a.NetNS); err != nil {
+		t.Fatal(err)
+	}
 	metadata, api, err := Listen(a.NetNS)
 	if err != nil {
 		t.Fatal(err)
