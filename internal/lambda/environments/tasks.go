@@ -69,7 +69,9 @@ func (m *Manager) start(e *environment) {
 	}
 	if err != nil {
 		m.fail(e, outcome{err: notReady("%v", err)})
-		m.forget(m.work, e.id) // ctx may have ended, and be why
+		if m.work.Err() == nil { // or else the task may have been run all the same: the next process looks for it by the row
+			m.forget(m.work, e.id) // ctx may have ended, and be why
+		}
 		return
 	}
 	m.mu.Lock()
@@ -312,8 +314,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	m.working.Go(func() { m.ship(ctx) })
 	m.endLeft(ctx)
 	for {
-		v := m.store.Watch()
-		if err := m.untilDue(ctx, v, m.look(v)); err != nil {
+		next, v := m.look()
+		if err := m.untilDue(ctx, v, next); err != nil {
 			return err
 		}
 	}
@@ -365,10 +367,12 @@ func (m *Manager) endLeft(ctx context.Context) {
 	}
 }
 
-// look notices what has become of the environments' tasks and of their functions, and returns when to look again.
-func (m *Manager) look(v *state.View) (next time.Time) {
+// look notices what has become of the environments' tasks and of their functions, and returns when to look again, and what it has seen. It reads
+// the rows with mu held: older ones would lack the tasks that environments have got since.
+func (m *Manager) look() (next time.Time, v *state.View) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	v = m.store.Watch()
 	for arn, e := range m.tasks {
 		t := v.Tasks.Get(arn)
 		switch {
@@ -386,7 +390,7 @@ func (m *Manager) look(v *state.View) (next time.Time) {
 			next = at
 		}
 	}
-	return next
+	return next, v
 }
 
 // stopped ends an environment whose task has ended by itself. The caller holds mu.
