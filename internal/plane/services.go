@@ -216,7 +216,7 @@ func (p *Plane) buildFunctions() {
 		ECS:     p.ecs(),
 		Logs:    p.logs(),
 		Code:    func(sha string) ([]byte, error) { return p.zips.Get(sha) },
-		Measure: p.measureFunction,
+		Measure: p.measureFunctions,
 		Log:     p.log,
 	})
 	p.Lambda = lambda.New(p.State, lambda.Options{
@@ -233,16 +233,20 @@ func (p *Plane) buildFunctions() {
 	})
 }
 
-// measureFunction puts a value of a metric of a function's.
-func (p *Plane) measureFunction(function, metric, unit string, value float64) {
-	sample := metrics.Sample{
-		Metric: metrics.NewMetric("AWS/Lambda", metric, metrics.Dimension{Name: "FunctionName", Value: function}),
-		Unit:   unit, At: p.now().Unix(), Set: metrics.One(value),
+// measureFunctions puts values of functions' metrics, and of all functions' together.
+func (p *Plane) measureFunctions(figures []environments.Figure) {
+	var samples []metrics.Sample
+	for _, f := range figures {
+		sample := metrics.Sample{
+			Metric: metrics.NewMetric("AWS/Lambda", f.Metric, metrics.Dimension{Name: "FunctionName", Value: f.Function}),
+			Unit:   f.Unit, At: f.At.Unix(), Set: metrics.One(f.Value),
+		}
+		whole := sample
+		whole.Metric = metrics.NewMetric("AWS/Lambda", f.Metric)
+		samples = append(samples, sample, whole)
 	}
-	whole := sample
-	whole.Metric = metrics.NewMetric("AWS/Lambda", metric)
-	if err := p.putMetrics([]metrics.Sample{sample, whole}); err != nil {
-		p.log.Error("cannot keep a function's metric", "function", function, "error", err)
+	if err := p.putMetrics(samples); err != nil {
+		p.log.Error("cannot keep functions' metrics", "error", err)
 	}
 }
 

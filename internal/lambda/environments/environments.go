@@ -53,8 +53,8 @@ type Options struct {
 	ECS  ECS
 	Logs Logs
 	Code func(sha string) ([]byte, error) // returns a zip file
-	// Measure puts a value of a metric of a function's, such as Duration; nil drops it.
-	Measure func(function, metric, unit string, value float64)
+	// Measure puts values of functions' metrics; nil drops them. It may wait for the disk.
+	Measure func([]Figure)
 	Keep    time.Duration // of environments with nothing to do; 0 means five minutes
 	Log     *slog.Logger
 }
@@ -82,10 +82,11 @@ type Result struct {
 
 // Manager has the environments. Its methods may be called from any goroutine.
 type Manager struct {
-	store *state.Store
-	opts  Options
-	lines chan line
-	news  chan struct{} // gets a value when there are other environments to watch
+	store   *state.Store
+	opts    Options
+	lines   chan line
+	figures chan Figure
+	news    chan struct{} // gets a value when there are other environments to watch
 
 	// What starts and stops environments works until Run ends, which waits for it.
 	work    context.Context
@@ -165,11 +166,11 @@ func New(store *state.Store, opts Options) *Manager {
 		opts.Log = slog.Default()
 	}
 	if opts.Measure == nil {
-		opts.Measure = func(string, string, string, float64) {}
+		opts.Measure = func([]Figure) {}
 	}
 	work, endWork := context.WithCancel(context.Background())
 	return &Manager{
-		work: work, endWork: endWork, store: store, opts: opts, lines: make(chan line, maxLines), news: make(chan struct{}, 1),
+		work: work, endWork: endWork, store: store, opts: opts, lines: make(chan line, maxLines), figures: make(chan Figure, maxFigures), news: make(chan struct{}, 1),
 		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]string{},
 	}
 }
@@ -178,7 +179,7 @@ func New(store *state.Store, opts Options) *Manager {
 func (m *Manager) Do(ctx context.Context, w Work) (Result, error) {
 	inv := &invocation{Work: w, done: make(chan outcome, 1)}
 	if err := m.admit(inv); err != nil {
-		m.opts.Measure(*w.Version.FunctionName, "Throttles", "Count", 1)
+		m.measure(*w.Version.FunctionName, "Throttles", "Count", 1)
 		return Result{}, err
 	}
 	select {
@@ -366,8 +367,8 @@ func (m *Manager) failFirst(g *group, o outcome) {
 	inv := g.waiting[0]
 	g.waiting = g.waiting[1:]
 	m.count(inv, -1)
-	m.opts.Measure(*inv.Version.FunctionName, "Errors", "Count", 1)
-	m.opts.Measure(*inv.Version.FunctionName, "Invocations", "Count", 1)
+	m.measure(*inv.Version.FunctionName, "Errors", "Count", 1)
+	m.measure(*inv.Version.FunctionName, "Invocations", "Count", 1)
 	inv.done <- o
 }
 

@@ -172,13 +172,13 @@ func (m *Manager) report(e *environment, inv *invocation, r Result) []byte {
 	for _, text := range lines {
 		m.say(e, now, text)
 	}
-	m.opts.Measure(name, "Invocations", "Count", 1)
-	m.opts.Measure(name, "Duration", "Milliseconds", milliseconds(took))
+	m.measure(name, "Invocations", "Count", 1)
+	m.measure(name, "Duration", "Milliseconds", milliseconds(took))
 	failed := 0.0
 	if r.Error != "" {
 		failed = 1
 	}
-	m.opts.Measure(name, "Errors", "Count", failed)
+	m.measure(name, "Errors", "Count", failed)
 	if !inv.Tail {
 		return nil
 	}

@@ -312,6 +312,7 @@ func (m *Manager) forget(ctx context.Context, id string) {
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.close()
 	m.working.Go(func() { m.ship(ctx) })
+	m.working.Go(func() { m.putFigures(ctx) })
 	m.endLeft(ctx)
 	for {
 		next, v := m.look()
