@@ -1,6 +1,7 @@
 # The steps that the examples have in common, as AWS CLI calls: for AWS as for Pintle. Each says what it does while it does it.
 # An example's script sources this after `set -euo pipefail`.
-export AWS_PAGER='' AWS_DEFAULT_REGION=${AWS_DEFAULT_REGION:-us-east-1}
+export AWS_PAGER=''
+if [ -n "${AWS_ENDPOINT_URL:-}" ]; then export AWS_DEFAULT_REGION=${AWS_DEFAULT_REGION:-us-east-1}; fi # on AWS, the region that is configured
 aws() { command aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} "$@"; }
 
 say() { echo "$(date +%T)  $*"; }

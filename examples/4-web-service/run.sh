@@ -3,20 +3,13 @@
 # back at one, and says how many requests were answered. clean.sh takes all of it away. The environment may say otherwise than the first lines.
 set -euo pipefail
 cd "$(dirname "$0")"
+. ../steps.sh
 stack=${STACK:-web-service}
 most=${MAX_TASKS:-10}
-# Pintle's machines are in the cluster default. PARAMETERS are more of the template's, such as Image=…
-parameters=()
-for p in MaxTasks="$most" ClusterName="${AWS_ENDPOINT_URL:+default}" ${PARAMETERS:-}; do
-  parameters+=("ParameterKey=${p%%=*},ParameterValue=${p#*=}")
-done
 clients=${CLIENTS:-$((2 * most))}             # that ask for work, each again as soon as it has its answer
 millions=${MILLIONS:-100}                     # of steps that an answer takes, some 50 ms of a core
 give_up=${GIVE_UP:-2400}                      # seconds after which a step has failed
-export AWS_PAGER= PATH="$PATH:$PWD/../../bin"
-aws() { command aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} "$@"; }
-say() { echo "$(date +%T)  $*"; }
-output() { aws cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='$1'].OutputValue" --output text; }
+export PATH="$PATH:$PWD/../../bin"
 tmp=$(mktemp -d)
 jobs=()
 finish() {
@@ -26,27 +19,9 @@ finish() {
 }
 trap finish EXIT
 
-deploy() { # shows each five seconds how far the stack is
-  aws cloudformation create-stack --stack-name "$stack" --template-body file://web.yml --capabilities CAPABILITY_IAM \
-    --parameters "${parameters[@]}" --query StackId --output text
-  local status=CREATE_IN_PROGRESS shown=$SECONDS
-  while [ "$status" = CREATE_IN_PROGRESS ]; do
-    sleep 0.5
-    status=$(aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].StackStatus' --output text)
-    if [ $((SECONDS - shown)) -lt 5 ]; then continue; fi
-    shown=$SECONDS
-    say "being made: $(aws cloudformation describe-stack-resources --stack-name "$stack" \
-      --query 'StackResources[?ResourceStatus==`CREATE_IN_PROGRESS`].LogicalResourceId' --output text)"
-  done
-  say "the stack $stack is $status"
-  if [ "$status" = CREATE_COMPLETE ]; then return; fi
-  aws cloudformation describe-stack-events --stack-name "$stack" --query 'StackEvents[?ends_with(ResourceStatus, `FAILED`)].[LogicalResourceId,ResourceStatusReason]' --output text >&2
-  return 1
-}
-
 address() { # where the load balancer answers: its name, or on Pintle what pintle balancers says, since its port may be another one there
   local url
-  url=$(output URL)
+  url=$(output "$stack" URL)
   if [ -n "${AWS_ENDPOINT_URL:-}" ]; then
     url=http://$(pintle balancers | awk -v "name=$(sed 's/:[0-9]*$/:/' <<< "$url")" 'index(tolower($4), tolower(name)) == 1 { print $3 }')
   fi
@@ -87,9 +62,11 @@ follow() { # shows the service every five seconds until it has so many tasks
 }
 
 began=$SECONDS
-deploy
+# Pintle's machines are in the cluster default. PARAMETERS are more of the template's, such as Image=…
+# shellcheck disable=SC2086 # there may be several
+deploy "$stack" web.yml "MaxTasks=$most" "ClusterName=${AWS_ENDPOINT_URL:+default}" ${PARAMETERS:-}
 url=$(address)
-cluster=$(output ClusterName) service=$(output ServiceName)
+cluster=$(output "$stack" ClusterName) service=$(output "$stack" ServiceName)
 answer=$(curl -fsS --retry 60 --retry-delay 1 --retry-connrefused "$url/")
 say "$url answers: $answer"
 tasks=("$(date +%T) 1")
