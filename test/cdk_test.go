@@ -10,12 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // cdkPackages are what TestCDK installs from npm, once for a machine.
@@ -142,14 +139,7 @@ func TestCDK(t *testing.T) {
 // pushWeb pushes the image web:v1 to the registry, with a web server.
 func (p *Pintle) pushWeb(t *testing.T) {
 	t.Helper()
-	layer, err := tarball.LayerFromFile(rootfs(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := mutate.AppendLayers(empty.Image, layer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := busybox(t)
 	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -164,9 +154,8 @@ func (p *Pintle) pushWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	password := p.AWS("ecr", "get-login-password")
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // clients of the stack check the certificate
-	if err := remote.Write(to, image, remote.WithAuth(&authn.Basic{Username: "AWS", Password: password}), remote.WithTransport(transport)); err != nil {
+	if err := remote.Write(to, image, p.login(), remote.WithTransport(transport)); err != nil {
 		t.Fatal(err)
 	}
 }

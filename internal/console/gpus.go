@@ -58,13 +58,12 @@ func (c *Console) gpus() []GPU {
 
 // gpusOf returns an instance's GPUs.
 func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) {
-	tasks, containers, services := map[string]string{}, map[string]string{}, map[string]string{}
+	type holder struct{ task, service, container string }
+	holders := map[string]holder{} // by device
 	for t := range v.Tasks.By(state.TasksByInstance, *n.ContainerInstanceArn) {
 		for _, g := range t.GPUs {
 			if t.Holds() {
-				tasks[g.ID] = state.NameOf(*t.TaskArn)
-				containers[g.ID] = g.Container
-				services[g.ID] = state.NameOf(t.ServiceArn)
+				holders[g.ID] = holder{state.NameOf(*t.TaskArn), state.NameOf(t.ServiceArn), g.Container}
 			}
 		}
 	}
@@ -83,9 +82,9 @@ func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) 
 			ID:             g.ID,
 			Model:          g.Model,
 			Simulated:      g.Simulated,
-			Task:           tasks[g.ID],
-			Container:      containers[g.ID],
-			Service:        services[g.ID],
+			Task:           holders[g.ID].task,
+			Container:      holders[g.ID].container,
+			Service:        holders[g.ID].service,
 			UtilizationPct: l.UtilizationPct,
 			MemoryUsedMiB:  l.MemoryUsedMiB,
 			MemoryMiB:      l.MemoryMiB,

@@ -216,21 +216,30 @@ func (s *Service) GetEventSourceMapping(
 	return shown[lambda.GetEventSourceMappingOutput](m.EventSourceMappingConfiguration), nil
 }
 
-// UpdateEventSourceMapping changes a mapping.
-func (s *Service) UpdateEventSourceMapping(
-	ctx context.Context, in *lambda.UpdateEventSourceMappingInput,
-) (*lambda.UpdateEventSourceMappingOutput, error) {
-	var m state.EventSourceMapping
-	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		old, err := s.mapping(tx.View, in.UUID)
+// changeMapping has something done with a copy of a mapping's row, which it returns.
+func (s *Service) changeMapping(
+	ctx context.Context, id *string, change func(*state.Tx, *state.EventSourceMapping) error,
+) (m state.EventSourceMapping, err error) {
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		old, err := s.mapping(tx.View, id)
 		if err != nil {
 			return err
 		}
 		m = *old
-		if err := s.applyMapping(tx.View, in, &m); err != nil {
+		return change(tx, &m)
+	})
+	return m, err
+}
+
+// UpdateEventSourceMapping changes a mapping.
+func (s *Service) UpdateEventSourceMapping(
+	ctx context.Context, in *lambda.UpdateEventSourceMappingInput,
+) (*lambda.UpdateEventSourceMappingOutput, error) {
+	m, err := s.changeMapping(ctx, in.UUID, func(tx *state.Tx, m *state.EventSourceMapping) error {
+		if err := s.applyMapping(tx.View, in, m); err != nil {
 			return err
 		}
-		tx.EventSources.Put(&m)
+		tx.EventSources.Put(m)
 		return nil
 	})
 	if err != nil {
@@ -243,13 +252,7 @@ func (s *Service) UpdateEventSourceMapping(
 func (s *Service) DeleteEventSourceMapping(
 	ctx context.Context, in *lambda.DeleteEventSourceMappingInput,
 ) (*lambda.DeleteEventSourceMappingOutput, error) {
-	var m state.EventSourceMapping
-	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		old, err := s.mapping(tx.View, in.UUID)
-		if err != nil {
-			return err
-		}
-		m = *old
+	m, err := s.changeMapping(ctx, in.UUID, func(tx *state.Tx, m *state.EventSourceMapping) error {
 		m.State = aws.String("Deleting")
 		tx.EventSources.Delete(*m.UUID)
 		return nil

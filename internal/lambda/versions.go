@@ -170,10 +170,7 @@ func (s *Service) CreateAlias(ctx context.Context, in *lambda.CreateAliasInput) 
 	if err != nil {
 		return nil, err
 	}
-	return &lambda.CreateAliasOutput{
-		AliasArn: a.AliasArn, Description: a.Description, FunctionVersion: a.FunctionVersion, Name: a.Name, RevisionId: a.RevisionId,
-		RoutingConfig: a.RoutingConfig,
-	}, nil
+	return shown[lambda.CreateAliasOutput](a), nil
 }
 
 // alias returns the alias that a call names.
@@ -195,10 +192,7 @@ func (s *Service) GetAlias(_ context.Context, in *lambda.GetAliasInput) (*lambda
 	if err != nil {
 		return nil, err
 	}
-	return &lambda.GetAliasOutput{
-		AliasArn: a.AliasArn, Description: a.Description, FunctionVersion: a.FunctionVersion, Name: a.Name, RevisionId: a.RevisionId,
-		RoutingConfig: a.RoutingConfig,
-	}, nil
+	return shown[lambda.GetAliasOutput](a.AliasConfiguration), nil
 }
 
 // UpdateAlias changes an alias.
@@ -229,10 +223,7 @@ func (s *Service) UpdateAlias(ctx context.Context, in *lambda.UpdateAliasInput) 
 	if err != nil {
 		return nil, err
 	}
-	return &lambda.UpdateAliasOutput{
-		AliasArn: a.AliasArn, Description: a.Description, FunctionVersion: a.FunctionVersion, Name: a.Name, RevisionId: a.RevisionId,
-		RoutingConfig: a.RoutingConfig,
-	}, nil
+	return shown[lambda.UpdateAliasOutput](a.AliasConfiguration), nil
 }
 
 // DeleteAlias deletes an alias. That there's none is success, as on AWS.

@@ -109,8 +109,9 @@ func providerOf(v *state.View, name string, t *state.Task, now time.Time) *why.P
 	p.Desired = int(aws.ToInt32(g.DesiredCapacity))
 	p.Max = int(aws.ToInt32(g.MaxSize))
 	p.IsSuspended = g.IsSuspended("Launch")
+	nodes := nodesByMachine(v)
 	for _, i := range v.ActiveMembers(g.Name()) {
-		if joined(v, i) != nil {
+		if nodes[*i.InstanceId] != nil {
 			continue
 		}
 		p.Starting++
@@ -118,7 +119,7 @@ func providerOf(v *state.View, name string, t *state.Task, now time.Time) *why.P
 			p.StartingSince = at
 		}
 	}
-	p.UsualStart = usualStart(v, g.Name())
+	p.UsualStart = usualStart(v, g.Name(), nodes)
 	if g.Failures > 0 {
 		p.Failure = lastFailure(v, g.Name())
 		p.NextTry = aws.ToTime(g.NotBefore)
@@ -131,21 +132,22 @@ func providerOf(v *state.View, name string, t *state.Task, now time.Time) *why.P
 	return p
 }
 
-// joined returns the container instance that a machine has become, or nil.
-func joined(v *state.View, i *state.Instance) *state.ContainerInstance {
+// nodesByMachine returns the container instances that machines have become, by the machines' ids.
+func nodesByMachine(v *state.View) map[string]*state.ContainerInstance {
+	nodes := map[string]*state.ContainerInstance{}
 	for c := range v.ContainerInstances.All() {
-		if aws.ToString(c.Ec2InstanceId) == *i.InstanceId && aws.ToString(c.Status) != "INACTIVE" {
-			return c
+		if aws.ToString(c.Status) != "INACTIVE" {
+			nodes[aws.ToString(c.Ec2InstanceId)] = c
 		}
 	}
-	return nil
+	return nodes
 }
 
 // usualStart returns how long a group's machines took from their launch until they were nodes: the median of those that are there.
-func usualStart(v *state.View, group string) time.Duration {
+func usualStart(v *state.View, group string, nodes map[string]*state.ContainerInstance) time.Duration {
 	var took []time.Duration
 	for i := range v.Instances.By(state.InstancesByGroup, group) {
-		if c := joined(v, i); c != nil && i.LaunchTime != nil && c.RegisteredAt != nil {
+		if c := nodes[*i.InstanceId]; c != nil && i.LaunchTime != nil && c.RegisteredAt != nil {
 			took = append(took, c.RegisteredAt.Sub(*i.LaunchTime))
 		}
 	}

@@ -12,6 +12,8 @@ type Lack struct {
 	// Needs is how much of a resource the request needs, Free what the instance has free of it, and Total what it has. They are in CPU
 	// units, in MiB, or in devices; of a share of a device in thousandths.
 	Needs, Free, Total int64 `json:",omitzero"`
+	// Constraint is which of the request's MemberOf isn't met. The cluster doesn't know their words.
+	Constraint int `json:"-"`
 	// Names are the attributes, the ports or the expressions that aren't met.
 	Names []string `json:",omitempty"`
 	// Holders are the tasks that hold what is missing: ports, or places of a group.
@@ -70,7 +72,7 @@ func (n *Node) lacking(r *Request) (out []Lack) {
 	}
 	for i, member := range r.MemberOf {
 		if !member(n) {
-			out = append(out, Lack{Reason: NotMember, Names: []string{strconv.Itoa(i)}})
+			out = append(out, Lack{Reason: NotMember, Constraint: i})
 		}
 	}
 	if len(out) == 0 && n.withholds(r) != "" {

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/pintle/pintle/internal/ecs/placement"
@@ -39,8 +38,7 @@ func (s *Scheduler) Shortfalls(v *state.View, r Request) []placement.Shortfall {
 	for _, one := range all {
 		for i := range one.Lacks {
 			if l := &one.Lacks[i]; l.Reason == placement.NotMember {
-				at, _ := strconv.Atoi(l.Names[0])
-				l.Names = []string{expressions[at]}
+				l.Names = []string{expressions[l.Constraint]}
 			}
 		}
 	}
