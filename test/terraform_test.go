@@ -10,96 +10,40 @@ import (
 )
 
 // TestTerraform applies test/terraform with Terraform's AWS provider, plans it again without a difference, after a SIGKILL too, and destroys
-// it. It needs terraform, and the provider in a directory on this machine, since tests fetch nothing.
+// it: nothing is left but the default VPC, with the machine in it. It needs terraform, and the provider in a directory on this machine, since
+// tests fetch nothing.
 func TestTerraform(t *testing.T) {
 	t.Parallel()
 	plugins := findTerraform(t)
 	p := Up(t, "c5.large", "--fleet", "local", "--fleet-agent", "--runtime=process", "--image", "busybox=exec sleep 3600", "--file-systems", t.TempDir())
+	answers := func(want string, words ...string) {
+		t.Helper()
+		if got := p.AWS(append(words, "--output", "text")...); got != want {
+			t.Errorf("%s: %s, not %s", strings.Join(words, " "), got, want)
+		}
+	}
 	applyAndDestroy(p, plugins, "terraform", func() {
-		if got := p.AWS("efs", "describe-file-systems", "--query", "FileSystems[?Name=='models'].NumberOfMountTargets", "--output", "text"); got != "2" {
-			t.Errorf("the file system has %s mount targets", got)
-		}
-		if running := p.AWS("ecs", "describe-services", "--cluster", "render", "--services", "render",
-			"--query", "services[0].runningCount", "--output", "text"); running != "1" {
-			t.Errorf("the service runs %s tasks", running)
-		}
-	})
-}
-
-// TestTerraformNetwork is TestTerraform for EC2's network. Nothing is left of it but the default VPC, with the machine in it.
-func TestTerraformNetwork(t *testing.T) {
-	t.Parallel()
-	plugins := findTerraform(t)
-	p := Up(t, "c5.large")
-	applyAndDestroy(p, plugins, "terraform/network", func() {})
-	for what, left := range map[string]struct{ query, want string }{
-		"describe-vpcs":               {"length(Vpcs)", "1"},
-		"describe-security-groups":    {"length(SecurityGroups)", "1"},
-		"describe-addresses":          {"length(Addresses)", "0"},
-		"describe-network-interfaces": {"length(NetworkInterfaces)", "1"}, // the machine's
-		"describe-key-pairs":          {"length(KeyPairs)", "0"},
-	} {
-		if n := p.AWS("ec2", what, "--query", left.query, "--output", "text"); n != left.want {
-			t.Errorf("%s: %s are left, not %s", what, n, left.want)
-		}
-	}
-}
-
-// TestTerraformTopics is TestTerraform for SNS: topics, who is subscribed, and who tells them. Nothing is left of it.
-func TestTerraformTopics(t *testing.T) {
-	t.Parallel()
-	plugins := findTerraform(t)
-	p := Up(t, "c5.large")
-	applyAndDestroy(p, plugins, "terraform/topics", func() {
-		if got := p.AWS("sns", "list-subscriptions", "--query", "length(Subscriptions)", "--output", "text"); got != "2" {
-			t.Errorf("there are %s subscriptions", got)
-		}
-	})
-	for what, query := range map[string]string{"list-topics": "length(Topics)", "list-subscriptions": "length(Subscriptions)"} {
-		if n := p.AWS("sns", what, "--query", query, "--output", "text"); n != "0" {
-			t.Errorf("%s: %s are left", what, n)
-		}
-	}
-}
-
-// TestTerraformBalancer is TestTerraform for a load balancer with its listener, rules and target group.
-func TestTerraformBalancer(t *testing.T) {
-	t.Parallel()
-	plugins := findTerraform(t)
-	p := Up(t, "c5.large")
-	applyAndDestroy(p, plugins, "terraform/balancer", func() {
-		where := strings.Fields(p.AWS("elbv2", "describe-load-balancers", "--query", "LoadBalancers[0].[State.Code,DNSName]", "--output", "text"))
-		if len(where) != 2 || where[0] != "active" {
-			t.Errorf("it is %v", where)
-		}
-	}, "certificates="+newCertificate(t))
-	if n := p.AWS("elbv2", "describe-target-groups", "--query", "length(TargetGroups)", "--output", "text"); n != "0" {
-		t.Errorf("%s target groups are left", n)
-	}
-}
-
-// TestTerraformDiscovery is TestTerraform for Cloud Map: namespaces, services, an instance, and services of ECS that register their tasks or
-// take part in Service Connect.
-func TestTerraformDiscovery(t *testing.T) {
-	t.Parallel()
-	plugins := findTerraform(t)
-	p := Up(t, "c5.large")
-	applyAndDestroy(p, plugins, "terraform/discovery", func() {
+		answers("2", "efs", "describe-file-systems", "--query", "FileSystems[?Name=='models'].NumberOfMountTargets")
+		answers("1", "ecs", "describe-services", "--cluster", "render", "--services", "render", "--query", "services[0].runningCount")
+		answers("active", "elbv2", "describe-load-balancers", "--names", "web", "--query", "LoadBalancers[0].State.Code")
+		answers("2", "sns", "list-subscriptions", "--query", "length(Subscriptions[?contains(TopicArn, ':news')])")
+		answers("pages", "ecs", "describe-services", "--cluster", "mesh", "--services", "server",
+			"--query", "services[0].deployments[0].serviceConnectResources[].discoveryName")
 		Eventually(t, "the service's task is an instance", func() bool {
 			return p.AWS("servicediscovery", "discover-instances", "--namespace-name", "corp.local", "--service-name", "web",
 				"--query", "Instances[0].Attributes.ECS_SERVICE_NAME", "--output", "text") == "web"
 		})
-		names := p.AWS("ecs", "describe-services", "--cluster", "mesh", "--services", "server", "--output", "text",
-			"--query", "services[0].deployments[0].serviceConnectResources[].discoveryName")
-		if names != "pages" {
-			t.Errorf("the endpoints of Service Connect: %s", names)
-		}
-	})
-	for what, query := range map[string]string{"list-namespaces": "length(Namespaces)", "list-services": "length(Services)"} {
-		if n := p.AWS("servicediscovery", what, "--query", query, "--output", "text"); n != "0" {
-			t.Errorf("%s: %s are left", what, n)
-		}
-	}
+	}, "certificates="+newCertificate(t))
+	answers("1", "ec2", "describe-vpcs", "--query", "length(Vpcs)")
+	answers("1", "ec2", "describe-security-groups", "--query", "length(SecurityGroups)")
+	answers("0", "ec2", "describe-addresses", "--query", "length(Addresses)")
+	answers("1", "ec2", "describe-network-interfaces", "--query", "length(NetworkInterfaces)") // the machine's
+	answers("0", "ec2", "describe-key-pairs", "--query", "length(KeyPairs)")
+	answers("0", "sns", "list-topics", "--query", "length(Topics)")
+	answers("0", "sns", "list-subscriptions", "--query", "length(Subscriptions)")
+	answers("0", "elbv2", "describe-target-groups", "--query", "length(TargetGroups)")
+	answers("0", "servicediscovery", "list-namespaces", "--query", "length(Namespaces)")
+	answers("0", "servicediscovery", "list-services", "--query", "length(Services)")
 }
 
 // findTerraform returns the directory with Terraform's providers, or skips the test.

@@ -1,4 +1,5 @@
-# A queue-driven GPU service, for TestTerraform: everything that Pintle has a resource of Terraform's AWS provider for, once.
+# For TestTerraform: everything that Pintle has a resource of Terraform's AWS provider for, once. Here is a queue-driven GPU service, and a
+# folder has what belongs to a network, a load balancer, names, topics. They are applied in one go, since the provider waits much.
 terraform {
   required_providers {
     aws = { source = "hashicorp/aws" }
@@ -12,6 +13,21 @@ provider "aws" {
   default_tags {
     tags = { project = "render" }
   }
+}
+
+module "network" { source = "./network" }
+
+module "balancer" {
+  source       = "./balancer"
+  certificates = var.certificates
+}
+
+module "discovery" { source = "./discovery" }
+
+module "topics" { source = "./topics" }
+
+variable "certificates" {
+  description = "Directory with certificate.pem and key.pem."
 }
 
 data "aws_caller_identity" "me" {}

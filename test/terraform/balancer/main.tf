@@ -1,12 +1,8 @@
-# A load balancer with what belongs to it, for TestTerraformBalancer.
+# A load balancer with what belongs to it, for TestTerraform.
 terraform {
   required_providers {
     aws = { source = "hashicorp/aws" }
   }
-}
-
-provider "aws" {
-  region = "us-east-1"
 }
 
 data "aws_vpc" "default" { default = true }

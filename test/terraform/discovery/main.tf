@@ -1,12 +1,8 @@
-# Names by which services find each other, for TestTerraformDiscovery.
+# Names by which services find each other, for TestTerraform.
 terraform {
   required_providers {
     aws = { source = "hashicorp/aws" }
   }
-}
-
-provider "aws" {
-  region = "us-east-1"
 }
 
 data "aws_vpc" "default" { default = true }

@@ -1,4 +1,4 @@
-# A network for TestTerraformNetwork: each of EC2's network resources that Pintle has, once or twice.
+# A network for TestTerraform: each of EC2's network resources that Pintle has, once or twice.
 terraform {
   required_providers {
     aws = { source = "hashicorp/aws" }
@@ -6,13 +6,6 @@ terraform {
 }
 
 # AWS_ENDPOINT_URL in the environment makes this Pintle's; without it, it is AWS's.
-provider "aws" {
-  region = "us-east-1"
-  default_tags {
-    tags = { project = "render" }
-  }
-}
-
 data "aws_availability_zones" "here" { state = "available" }
 
 data "aws_vpc" "default" { default = true }

@@ -6,10 +6,6 @@ terraform {
   }
 }
 
-provider "aws" {
-  s3_use_path_style = true
-}
-
 resource "aws_sqs_queue" "readers" { name = "readers" }
 
 resource "aws_sqs_queue" "dead" { name = "readers-dead" }
