@@ -62,6 +62,7 @@ func newRoot() *cobra.Command {
 		new(mountCmd).verb(),
 		new(simCmd).verb(),
 		newStack(),
+		new(compareCmd).verb(),
 		new(cfnInitCmd).verb(),
 		new(cfnSignalCmd).verb(),
 		newGpus(),

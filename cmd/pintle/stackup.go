@@ -149,11 +149,16 @@ type proposal struct {
 
 // propose finds out what would change.
 func (c *templateFlags) propose(ctx context.Context) (*proposal, error) {
-	body, url, err := c.template()
+	client, err := c.cloudFormation(ctx)
 	if err != nil {
 		return nil, err
 	}
-	client, err := c.cloudFormation(ctx)
+	return c.proposeTo(ctx, client)
+}
+
+// proposeTo is propose for a client, which may be AWS's.
+func (c *templateFlags) proposeTo(ctx context.Context, client *cloudformation.Client) (*proposal, error) {
+	body, url, err := c.template()
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +303,7 @@ func (p *proposal) wait(ctx context.Context) error {
 			if p.isEmpty = saysNoChanges(reason); p.isEmpty {
 				return nil
 			}
-			return errors.Join(errors.New(reason), p.withdraw(ctx))
+			return errors.Join(changeSetFailed(reason), p.withdraw(ctx))
 		}
 		if err := pause(ctx); err != nil {
 			return err

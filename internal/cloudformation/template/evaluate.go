@@ -130,7 +130,7 @@ func (e *Evaluation) value(v *Value) (any, error) {
 	if v == nil {
 		return noValue{}, nil
 	}
-	if name, argument := v.call(); name != "" {
+	if name, argument := v.Call(); name != "" {
 		got, err := e.call(name, argument)
 		if err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func (e *Evaluation) object(v *Value) (any, error) {
 // isWithout reports whether a field's value is that of a parameter which says AWS::NoValue: templates have that as a default, and
 // CloudFormation leaves the field out.
 func (e *Evaluation) isWithout(v *Value) bool {
-	if name, argument := v.call(); name == "Ref" {
+	if name, argument := v.Call(); name == "Ref" {
 		return e.scope.Parameters[argument.Text] == "AWS::NoValue"
 	}
 	return false
@@ -208,7 +208,7 @@ func (e *Evaluation) decide(v *Value) (bool, error) {
 		}
 		return e.named(name)
 	}
-	name, argument := v.call()
+	name, argument := v.Call()
 	switch name {
 	case "Fn::Equals":
 		return e.equals(argument)

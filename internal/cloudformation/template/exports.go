@@ -61,7 +61,7 @@ func calls(v *Value, function string) bool {
 	if v == nil {
 		return false
 	}
-	name, _ := v.call()
+	name, _ := v.Call()
 	return name == function ||
 		slices.ContainsFunc(v.Items, func(item *Value) bool { return calls(item, function) }) ||
 		slices.ContainsFunc(v.Fields, func(f Field) bool { return calls(f.Value, function) })

@@ -178,7 +178,7 @@ func (x *expansion) value(v *Value) (*Value, error) {
 	if err := x.spend(len(v.Text)); err != nil {
 		return nil, err
 	}
-	name, argument := v.call()
+	name, argument := v.Call()
 	switch {
 	case strings.HasPrefix(name, loopPrefix), name == "" && v.Kind == Object:
 		return x.object(v)
@@ -351,7 +351,7 @@ func scalarOf(text string) *Value { return &Value{Kind: String, Text: text} }
 
 // constant returns the text that a function makes, if it's known already.
 func (x *expansion) constant(v *Value) (*Value, error) {
-	if name, _ := v.call(); name == "" || x.template.Conditions == nil && calls(v, "Fn::If") {
+	if name, _ := v.Call(); name == "" || x.template.Conditions == nil && calls(v, "Fn::If") {
 		return v, nil
 	}
 	if text, isKnown, err := x.text(v, ""); err == nil && isKnown {

@@ -181,7 +181,7 @@ func (r *references) walk(v *Value) error {
 	if v == nil {
 		return nil
 	}
-	if name, argument := v.call(); name != "" {
+	if name, argument := v.Call(); name != "" {
 		switch {
 		case name == "Fn::Transform":
 			return refuseTransform(argument)
@@ -327,7 +327,7 @@ func Entities(v *Value) (found []Entity) {
 		if v == nil {
 			return
 		}
-		switch name, argument := v.call(); {
+		switch name, argument := v.Call(); {
 		case name == "Ref" && argument.isScalar():
 			note(argument.Text, "")
 		case name == "Fn::GetAtt" && len(argument.Items) == 2 && argument.Items[1].isScalar():

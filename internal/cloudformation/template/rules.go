@@ -32,7 +32,7 @@ func (t *Template) CheckRules(parameters map[string]any) error {
 
 // holds evaluates what a rule asserts, or the condition on which it applies.
 func (e *Evaluation) holds(v *Value) (bool, error) {
-	name, argument := v.call()
+	name, argument := v.Call()
 	switch name {
 	case "Fn::Not", "Fn::And", "Fn::Or":
 		return logic(name, argument, e.holds)

@@ -49,11 +49,19 @@ func (v *Value) Get(name string) *Value {
 	return nil
 }
 
+// Each returns an object's fields; of another value, and of none, none.
+func (v *Value) Each() []Field {
+	if v == nil {
+		return nil
+	}
+	return v.Fields
+}
+
 // isScalar reports whether the value is a string, a number or a Boolean: CloudFormation takes each for the others.
 func (v *Value) isScalar() bool { return v != nil && v.Kind != Null && v.Kind < List }
 
-// call returns the function that an object stands for and its argument. Of an object that is none the name is empty.
-func (v *Value) call() (name string, argument *Value) {
+// Call returns the function that an object stands for and its argument. Of an object that is none the name is empty.
+func (v *Value) Call() (name string, argument *Value) {
 	if v == nil || v.Kind != Object || len(v.Fields) != 1 {
 		return "", nil
 	}
