@@ -85,6 +85,7 @@ var above = map[string]rule{
 	},
 	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext", "exposition", "awsname", "transparent", "twoway"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {[]string{"exposition"}, "it runs on AWS, too"},
+	"top":     {nil, "package main says what it shows"},
 	"worker":  {nil, "it runs on AWS, too"},
 }
 

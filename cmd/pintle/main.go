@@ -56,6 +56,7 @@ func newRoot() *cobra.Command {
 		new(runCmd).verb(),
 		new(psCmd).verb(),
 		new(whyCmd).verb(),
+		new(topCmd).verb(),
 		new(logsCmd).verb(),
 		new(execCmd).verb(),
 		new(stopCmd).verb(),

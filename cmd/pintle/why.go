@@ -35,14 +35,7 @@ func (c *whyCmd) verb() *cobra.Command {
 
 // Run asks the control plane.
 func (c *whyCmd) Run(ctx context.Context) error {
-	if c.Endpoint == "" {
-		return errors.New("only Pintle says why: give its --endpoint")
-	}
-	body, err := json.Marshal(console.Why{Cluster: c.Cluster, Name: c.Name})
-	if err != nil {
-		return err
-	}
-	b, err := c.call(ctx, http.MethodPost, "/pintle/why", body)
+	b, err := c.ask(ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -57,6 +50,18 @@ func (c *whyCmd) Run(ctx context.Context) error {
 	}
 	_, err = fmt.Fprint(out, inWords(a))
 	return err
+}
+
+// ask asks why a task or a service isn't where it should be, and returns a console.WhyAnswer as JSON.
+func (c clientFlags) ask(ctx context.Context, name string) ([]byte, error) {
+	if c.Endpoint == "" {
+		return nil, errors.New("only Pintle says why: give its --endpoint")
+	}
+	body, err := json.Marshal(console.Why{Cluster: c.Cluster, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return c.call(ctx, http.MethodPost, "/pintle/why", body)
 }
 
 // inWords is an answer as it's printed.
