@@ -36,8 +36,9 @@ func putFunction(t *testing.T, p *Plane, name string) {
 // TestWhoMayInvoke: by a policy of one's own, or by the function's. A qualifier is another resource.
 func TestWhoMayInvoke(t *testing.T) {
 	p := serveSigned(t)
-	createRole(t, p, "caller", `{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": "arn:aws:lambda:us-east-1:000000000000:function:mine"}`)
-	for _, name := range []string{"mine", "other", "lent"} {
+	createRole(t, p, "caller", `{"Effect": "Allow", "Action": ["lambda:InvokeFunction", "lambda:UpdateFunctionConfiguration"],
+		"Resource": "arn:aws:lambda:us-east-1:000000000000:function:mine"}`)
+	for _, name := range []string{"mine", "other", "lent", "other-function"} {
 		putFunction(t, p, name)
 	}
 	_, err := p.Lambda.AddPermission(t.Context(), &lambda.AddPermissionInput{
@@ -61,6 +62,12 @@ func TestWhoMayInvoke(t *testing.T) {
 		FunctionName: aws.String("mine"), Qualifier: aws.String("$LATEST"), InvocationType: "DryRun",
 	}); err == nil {
 		t.Error("a qualifier of its own is no other resource")
+	}
+	for name, may := range map[string]bool{"mine": true, "other-function:mine": false, "1:function:mine": false} {
+		_, err := client.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: &name})
+		if (err == nil) != may {
+			t.Errorf("change %s: %v", name, err)
+		}
 	}
 	if _, err := client.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("mine")}); err == nil {
 		t.Error("who may invoke may delete")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,13 +55,11 @@ func TopicOf(value string) string {
 	return value
 }
 
-// functionName returns the name in a part of a function's ARN, such as 123456789012:function:name. An ARN stays what it is.
-func functionName(value string) string {
-	if before, name, isPart := strings.Cut(value, "function:"); isPart && !strings.HasPrefix(before, "arn:") {
-		return name
-	}
-	return value
-}
+// partOfARN begins a part of a function's ARN, such as 123456789012:function:name. A function's own name may end in "function", too.
+var partOfARN = regexp.MustCompile(`^(\d{12}:)?function:`)
+
+// functionName returns the name in a part of a function's ARN. An ARN stays what it is.
+func functionName(value string) string { return partOfARN.ReplaceAllString(value, "") }
 
 func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }
 
