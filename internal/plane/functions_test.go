@@ -15,8 +15,8 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// putFunction makes a function as the account's owner.
-func putFunction(t *testing.T, p *Plane, name string) {
+// zipped returns a zip file with an empty program.
+func zipped(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -24,9 +24,15 @@ func putFunction(t *testing.T, p *Plane, name string) {
 		t.Fatal(err)
 	}
 	z.Close() //nolint:errcheck // into memory
+	return b.Bytes()
+}
+
+// putFunction makes a function as the account's owner.
+func putFunction(t *testing.T, p *Plane, name string) {
+	t.Helper()
 	_, err := p.Lambda.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
 		FunctionName: &name, Role: aws.String(roleARNs + "r"), Runtime: "python3.12", Handler: aws.String("index.handler"),
-		Code: &lambdatypes.FunctionCode{ZipFile: b.Bytes()},
+		Code: &lambdatypes.FunctionCode{ZipFile: zipped(t)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func putFunction(t *testing.T, p *Plane, name string) {
 // TestWhoMayInvoke: by a policy of one's own, or by the function's. A qualifier is another resource.
 func TestWhoMayInvoke(t *testing.T) {
 	p := serveSigned(t)
-	createRole(t, p, "caller", `{"Effect": "Allow", "Action": ["lambda:InvokeFunction", "lambda:UpdateFunctionConfiguration"],
+	createRole(t, p, "caller", `{"Effect": "Allow", "Action": ["lambda:InvokeFunction", "lambda:DeleteFunctionConcurrency"],
 		"Resource": "arn:aws:lambda:us-east-1:000000000000:function:mine"}`)
 	for _, name := range []string{"mine", "other", "lent", "other-function"} {
 		putFunction(t, p, name)
@@ -64,7 +70,7 @@ func TestWhoMayInvoke(t *testing.T) {
 		t.Error("a qualifier of its own is no other resource")
 	}
 	for name, may := range map[string]bool{"mine": true, "other-function:mine": false, "1:function:mine": false} {
-		_, err := client.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: &name})
+		_, err := client.DeleteFunctionConcurrency(t.Context(), &lambda.DeleteFunctionConcurrencyInput{FunctionName: &name})
 		if (err == nil) != may {
 			t.Errorf("change %s: %v", name, err)
 		}

@@ -61,6 +61,15 @@ var partOfARN = regexp.MustCompile(`^(\d{12}:)?function:`)
 // functionName returns the name in a part of a function's ARN. An ARN stays what it is.
 func functionName(value string) string { return partOfARN.ReplaceAllString(value, "") }
 
+// FunctionName returns the name of the function that a call names in any of these ways, without a qualifier.
+func FunctionName(value string) string {
+	if isARN(value) {
+		_, value, _ = strings.Cut(value, ":function:")
+	}
+	name, _, _ := strings.Cut(functionName(value), ":")
+	return name
+}
+
 func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }
 
 // values returns the values of the member at a path such as Overrides.TaskRoleArn; of lists on the way, those of each element.
