@@ -11,8 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // zipped returns a zip file with an empty program.
@@ -124,4 +127,44 @@ func TestFunctionsCodeIsTheirOwn(t *testing.T) {
 	})
 	refused(t, "a volume of Lambda's", err, "ClientException",
 		`Volume "code": the driver pintle-lambda is for AWS Lambda's own task definitions.`)
+}
+
+// TestWhatFunctionsMayTake: a mapping, and another function for it, need the right to the queue: that of whoever asks, or of the function's role.
+func TestWhatFunctionsMayTake(t *testing.T) {
+	p := serveSigned(t)
+	const queue = "arn:aws:sqs:us-east-1:000000000000:q"
+	do(p.SQS.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")}))(t)
+	createRole(t, p, "deployer", `{"Effect": "Allow", "Action": "lambda:*", "Resource": "*"}`)
+	createRole(t, p, "reader", `{"Effect": "Allow", "Action": ["sqs:*", "sns:*"], "Resource": "*"}`)
+	for name, role := range map[string]string{"may": "reader", "maynt": "deployer"} {
+		putFunction(t, p, name)
+		statetest.Update(t, p.State, func(tx *state.Tx) {
+			row := *tx.FunctionVersions.Get(state.FunctionKey(name, state.Latest))
+			row.Role = aws.String(roleARNs + role)
+			tx.FunctionVersions.Put(&row)
+		})
+	}
+	client := lambda.NewFromConfig(asTask(t, p, "deployer"))
+	create := func(function string) (*lambda.CreateEventSourceMappingOutput, error) {
+		return client.CreateEventSourceMapping(t.Context(), &lambda.CreateEventSourceMappingInput{
+			EventSourceArn: aws.String(queue), FunctionName: &function,
+		})
+	}
+	if _, err := create("maynt"); code(err) != "AccessDeniedException" {
+		t.Errorf("a function whose role may not read the queue: %v", err)
+	}
+	made := do(create("may"))(t)
+	_, err := client.UpdateEventSourceMapping(t.Context(), &lambda.UpdateEventSourceMappingInput{UUID: made.UUID, FunctionName: aws.String("maynt")})
+	if code(err) != "AccessDeniedException" {
+		t.Errorf("another function, whose role may not read the queue: %v", err)
+	}
+	do(client.UpdateEventSourceMapping(t.Context(), &lambda.UpdateEventSourceMappingInput{UUID: made.UUID, FunctionName: aws.String("may"), BatchSize: aws.Int32(1)}))(t)
+	for function, may := range map[string]bool{"may": true, "maynt": false} {
+		_, err := client.PutFunctionEventInvokeConfig(t.Context(), &lambda.PutFunctionEventInvokeConfigInput{
+			FunctionName: &function, DestinationConfig: &lambdatypes.DestinationConfig{OnFailure: &lambdatypes.OnFailure{Destination: aws.String(queue)}},
+		})
+		if (err == nil) != may {
+			t.Errorf("%s's destination: %v", function, err)
+		}
+	}
 }
