@@ -269,6 +269,52 @@ func TestEndsOfEnvironments(t *testing.T) {
 	})
 }
 
+// TestFailsWhileBusy: a runtime that says it can't begin when it has begun ends with its invocation, and no other one.
+func TestFailsWhileBusy(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		got := w.do(v, "a")
+		if _, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.FailInit(w.tasks()[0], []byte(`"why"`)); err != nil {
+			t.Error(err)
+		}
+		if r := <-got; r.err != nil || r.Error != "Unhandled" || string(r.Payload) != `"why"` {
+			t.Errorf("got %+v", r)
+		}
+		if w.Manager.shared != 0 {
+			t.Errorf("%d invocations count as running", w.Manager.shared)
+		}
+	})
+}
+
+// TestNeverAsksAgain: an environment that has answered and asks for no more ends with the time that its invocation had, and others don't wait for it.
+func TestNeverAsksAgain(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		first := w.do(v, "a")
+		if _, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Answer(w.tasks()[0], "a", Result{}); err != nil {
+			t.Fatal(err)
+		}
+		<-first
+		second := w.do(v, "b")
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if len(w.tasks()) != 2 {
+			t.Fatalf("there were %d environments", len(w.tasks()))
+		}
+		if _, err := w.Next(w.t.Context(), w.tasks()[1]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Answer(w.tasks()[1], "b", Result{}); err != nil {
+			t.Fatal(err)
+		}
+		<-second
+	})
+}
+
 // TestNoRoom: an invocation for which no environment can be had is refused with the reason, and leaves nothing.
 func TestNoRoom(t *testing.T) {
 	in(t, func(w *world, v *state.FunctionVersion) {

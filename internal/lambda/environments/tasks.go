@@ -68,7 +68,9 @@ func (m *Manager) start(e *environment) {
 		arn, err = m.runTask(m.as(ctx, "ecs"), e)
 	}
 	if err != nil {
+		m.mu.Lock()
 		m.fail(e, outcome{err: notReady("%v", err)})
+		m.mu.Unlock()
 		if m.work.Err() == nil { // or else the task may have been run all the same: the next process looks for it by the row
 			m.forget(m.work, e.id) // ctx may have ended, and be why
 		}
@@ -441,9 +443,8 @@ func (m *Manager) limitInit(e *environment) {
 	limit := initLimit + time.Duration(*e.group.version.Timeout)*time.Second
 	m.limit(e, limit, func() {
 		m.mu.Lock()
-		isLate := e.phase == starting
-		m.mu.Unlock()
-		if isLate {
+		defer m.mu.Unlock()
+		if e.phase == starting {
 			m.fail(e, outcome{result: unhandled("Sandbox.Timedout", "Error: Init timed out after %.2f seconds", limit.Seconds())})
 		}
 	})
