@@ -29,7 +29,6 @@ type ECS interface {
 	DeregisterTaskDefinition(
 		context.Context, *ecs.DeregisterTaskDefinitionInput, ...func(*ecs.Options),
 	) (*ecs.DeregisterTaskDefinitionOutput, error)
-	ListTaskDefinitions(context.Context, *ecs.ListTaskDefinitionsInput, ...func(*ecs.Options)) (*ecs.ListTaskDefinitionsOutput, error)
 	RunTask(context.Context, *ecs.RunTaskInput, ...func(*ecs.Options)) (*ecs.RunTaskOutput, error)
 	StopTask(context.Context, *ecs.StopTaskInput, ...func(*ecs.Options)) (*ecs.StopTaskOutput, error)
 }
@@ -100,7 +99,7 @@ type Manager struct {
 	concurrency map[string]int          // invocations of each function that have reserved concurrency
 	shared      int                     // of all others
 	definitions sync.Mutex              // held while task definitions are registered
-	known       map[string]string       // task definitions' ARNs, by group
+	known       map[string]known        // task definitions, by function and version
 }
 
 // group is the environments of one state of a version.
@@ -151,7 +150,9 @@ type invocation struct {
 }
 
 // limit is how long the invocation may take.
-func (inv *invocation) limit() time.Duration { return time.Duration(*inv.Version.Timeout) * time.Second }
+func (inv *invocation) limit() time.Duration {
+	return time.Duration(*inv.Version.Timeout) * time.Second
+}
 
 type outcome struct {
 	result Result
@@ -174,7 +175,7 @@ func New(store *state.Store, opts Options) *Manager {
 	work, endWork := context.WithCancel(context.Background())
 	return &Manager{
 		work: work, endWork: endWork, store: store, opts: opts, lines: make(chan line, maxLines), figures: make(chan Figure, maxFigures), news: make(chan struct{}, 1),
-		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]string{},
+		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]known{},
 	}
 }
 

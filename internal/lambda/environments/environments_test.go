@@ -3,6 +3,7 @@ package environments
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -38,19 +39,26 @@ type world struct {
 func (w *world) RegisterTaskDefinition(
 	_ context.Context, in *ecs.RegisterTaskDefinitionInput, _ ...func(*ecs.Options),
 ) (*ecs.RegisterTaskDefinitionOutput, error) {
-	return &ecs.RegisterTaskDefinitionOutput{TaskDefinition: &ecstypes.TaskDefinition{TaskDefinitionArn: in.Family}}, nil
+	td := ecstypes.TaskDefinition{Family: in.Family, Volumes: in.Volumes, Status: ecstypes.TaskDefinitionStatusActive}
+	statetest.Update(w.t, w.store, func(tx *state.Tx) {
+		for range tx.TaskDefinitions.By(state.TaskDefinitionsByFamily, *in.Family) {
+			td.Revision++
+		}
+		td.TaskDefinitionArn = aws.String(fmt.Sprintf("%s:%d", *in.Family, td.Revision))
+		tx.TaskDefinitions.Put(&state.TaskDefinition{TaskDefinition: td})
+	})
+	return &ecs.RegisterTaskDefinitionOutput{TaskDefinition: &td}, nil
 }
 
 func (w *world) DeregisterTaskDefinition(
-	context.Context, *ecs.DeregisterTaskDefinitionInput, ...func(*ecs.Options),
+	_ context.Context, in *ecs.DeregisterTaskDefinitionInput, _ ...func(*ecs.Options),
 ) (*ecs.DeregisterTaskDefinitionOutput, error) {
+	statetest.Update(w.t, w.store, func(tx *state.Tx) {
+		row := *tx.TaskDefinitions.Get(*in.TaskDefinition)
+		row.Status = ecstypes.TaskDefinitionStatusInactive
+		tx.TaskDefinitions.Put(&row)
+	})
 	return &ecs.DeregisterTaskDefinitionOutput{}, nil
-}
-
-func (w *world) ListTaskDefinitions(
-	context.Context, *ecs.ListTaskDefinitionsInput, ...func(*ecs.Options),
-) (*ecs.ListTaskDefinitionsOutput, error) {
-	return &ecs.ListTaskDefinitionsOutput{}, nil
 }
 
 func (w *world) RunTask(ctx context.Context, in *ecs.RunTaskInput, _ ...func(*ecs.Options)) (*ecs.RunTaskOutput, error) {
@@ -60,6 +68,9 @@ func (w *world) RunTask(ctx context.Context, in *ecs.RunTaskInput, _ ...func(*ec
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if td := w.store.View().TaskDefinitions.Get(aws.ToString(in.TaskDefinition)); td != nil && td.Status != ecstypes.TaskDefinitionStatusActive {
+		return nil, &ecstypes.ClientException{Message: aws.String("TaskDefinition is inactive")}
+	}
 	if w.full {
 		return &ecs.RunTaskOutput{Failures: []ecstypes.Failure{{Reason: aws.String("RESOURCE:MEMORY")}}}, nil
 	}
@@ -312,6 +323,51 @@ func TestNeverAsksAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-second
+	})
+}
+
+// TestDefinitions: a task definition that is no longer active is registered again, whoever has deregistered it. Of others in its family, only
+// Lambda's own go.
+func TestDefinitions(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		start := func(v *state.FunctionVersion, gpus string) {
+			t.Helper()
+			n := len(w.tasks())
+			g := &group{key: *v.FunctionName + *v.RevisionId, version: v, all: map[string]*environment{}}
+			e := &environment{id: state.EnvironmentStarter + state.NewID(), group: g, cluster: "default", tags: map[string]string{TagGPU: gpus}}
+			if _, err := w.runTask(w.t.Context(), e); err != nil || len(w.tasks()) != n+1 {
+				t.Errorf("GPUs %q: %v", gpus, err)
+			}
+		}
+		active := func() (all []string) {
+			for td := range w.store.View().TaskDefinitions.All() {
+				if td.Status == ecstypes.TaskDefinitionStatusActive {
+					all = append(all, *td.TaskDefinitionArn)
+				}
+			}
+			return all
+		}
+		family := aws.String("lambda-f")
+		if _, err := w.RegisterTaskDefinition(w.t.Context(), &ecs.RegisterTaskDefinitionInput{Family: family}); err != nil {
+			t.Fatal(err)
+		}
+		for _, gpus := range []string{"1", "1", "2", "1"} {
+			start(v, gpus)
+		}
+		if got := fmt.Sprint(active()); got != "[lambda-f:0 lambda-f:3]" {
+			t.Errorf("%s are active", got)
+		}
+		if _, err := w.DeregisterTaskDefinition(w.t.Context(), &ecs.DeregisterTaskDefinitionInput{TaskDefinition: aws.String("lambda-f:3")}); err != nil {
+			t.Fatal(err)
+		}
+		start(v, "1")
+		one, other := *v, *v
+		one.Version, other.FunctionName = aws.String("1"), aws.String("f-1")
+		start(&one, "")
+		start(&other, "")
+		if got := fmt.Sprint(active()); got != "[lambda-f-1:0 lambda-f:0 lambda-f:4 lambda_1_f:0]" {
+			t.Errorf("%s are active", got)
+		}
 	})
 }
 
