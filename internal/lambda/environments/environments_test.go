@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +20,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // world is an ECS that has rows for its tasks, and logs that keep what they get.
@@ -369,6 +373,21 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("%s are active", got)
 		}
 	})
+}
+
+// TestUncheckedBodies: of a request that doesn't state its body's hash, which anybody can begin, no large body is read.
+func TestUncheckedBodies(t *testing.T) {
+	m := New(statetest.Open(t), Options{Account: account.New("000000000000", "us-east-1", time.Now)})
+	for _, whole := range []bool{false, true} {
+		h := m.Handlers(func(*http.Request) (func([]byte) (call.Call, error), bool, error) {
+			return func([]byte) (call.Call, error) { return call.Call{}, nil }, whole, nil
+		})[acs.FunctionPath+"response"]
+		body := strings.NewReader(strings.Repeat("0", 1<<20))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, acs.FunctionPath+"response?task=t", body))
+		if isRead := body.Len() == 0; isRead != whole {
+			t.Errorf("whole %v: %d bytes weren't read", whole, body.Len())
+		}
+	}
 }
 
 // TestNoRoom: an invocation for which no environment can be had is refused with the reason, and leaves nothing.
