@@ -458,6 +458,46 @@ func TestScheduleFiresOnce(t *testing.T) {
 	})
 }
 
+// TestScheduleWaitsForRoom: while too many events wait for targets, schedules add none.
+func TestScheduleWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.now = time.Now
+		w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("r"), ScheduleExpression: aws.String("rate(5 minutes)")})
+		many := &state.Delivery{Size: state.Room + 1}
+		fill := func(before, after any) {
+			statetest.Update(t, w.store, func(*state.Tx) { w.store.Undelivered.Change(before, after) })
+		}
+		run := func(want int) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 11*time.Minute)
+			defer cancel()
+			if err := w.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			if got := w.bodies(t); len(got) != want {
+				t.Errorf("%d occurrences: %s", len(got), got)
+			}
+		}
+		fill(nil, many)
+		run(0)
+		fill(many, nil)
+		run(3)          // the first that was missed, and two more
+		w.store.Close() //nolint:errcheck // the bubble ends
+	})
+}
+
+// TestInputIsBounded: a short template makes no huge input of an event.
+func TestInputIsBounded(t *testing.T) {
+	target := &types.Target{InputTransformer: &types.InputTransformer{
+		InputPathsMap: map[string]string{"a": "$.a"}, InputTemplate: aws.String("[" + strings.Repeat("<a>,", 2000) + "1]"),
+	}}
+	input, ok := inputOf(&state.EventRule{}, target, `{"a": "`+strings.Repeat("x", 200<<10)+`"}`, "now")
+	if ok || len(input) > 0 {
+		t.Errorf("%d bytes are sent", len(input))
+	}
+}
+
 func TestTags(t *testing.T) {
 	w := newWorld(t)
 	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("r"), EventPattern: mine, Tags: []types.Tag{{Key: aws.String("a"), Value: aws.String("1")}}})

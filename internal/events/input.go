@@ -71,7 +71,10 @@ func checkInput(t *types.Target) error {
 	return nil
 }
 
-// inputOf returns what a target gets of an event. It reports false if that isn't JSON, which EventBridge doesn't send.
+// maxInput is the most bytes that a template makes of an event: no target takes more. A template may name a large part of an event many times.
+const maxInput = 1 << 20
+
+// inputOf returns what a target gets of an event. It reports false if that isn't JSON, which EventBridge doesn't send, or too much.
 func inputOf(r *state.EventRule, t *types.Target, event string, arrived string) (string, bool) {
 	switch {
 	case t.Input != nil:
@@ -110,6 +113,9 @@ func transform(r *state.EventRule, tr *types.InputTransformer, event, arrived st
 		last = at[1]
 		v, found := variable(r, tr, template[at[2]:at[3]], value, arrived)
 		out.WriteString(insertion(v, found, quoted, isText))
+		if out.Len() > maxInput {
+			return "", false
+		}
 	}
 	out.WriteString(template[last:])
 	text := out.String()

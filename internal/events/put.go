@@ -19,9 +19,6 @@ import (
 // maxEntries is the most bytes of a call's entries together: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html
 const maxEntries = 256 << 10
 
-// room is how many bytes of events may wait for targets, since all of them are in memory. Beyond it, PutEvents refuses more.
-const room = 256 << 20
-
 // envelope is an event, as targets get it.
 type envelope struct {
 	Version    string          `json:"version"`
@@ -79,8 +76,8 @@ func (s *Service) PutEvents(ctx context.Context, in *eventbridge.PutEventsInput)
 		out.Entries = append(out.Entries, result)
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		if s.store.Undelivered.Events > room {
-			return account.RefuseWith(429, "ThrottlingException", "%d MB of events wait for their targets already.", room>>20)
+		if s.store.Undelivered.IsFull() {
+			return account.RefuseWith(429, "ThrottlingException", "%d MB of events wait for their targets already.", state.Room>>20)
 		}
 		for i := range in.Entries {
 			if e := put[i]; e != nil {

@@ -43,7 +43,7 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 	input, ok := inputOf(r, t, d.Body, d.Since.UTC().Format(seconds))
 	letter.Input = input
 	if !ok {
-		return s.opts.Targets.GiveUp(ctx, letter, "INVALID_JSON", "the target's input isn't JSON once its template is filled in")
+		return s.opts.Targets.GiveUp(ctx, letter, "INVALID_JSON", "the target's input isn't JSON once its template is filled in, or has more than 1 MiB")
 	}
 	if name, isBus := s.opts.ResourceOf("events", "event-bus/", letter.Target.ARN); isBus {
 		return s.forward(ctx, letter, name, d)

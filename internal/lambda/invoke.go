@@ -72,16 +72,16 @@ func checkInvocation(in *lambda.InvokeInput, payload []byte) error {
 	if in.InvocationType == types.InvocationTypeEvent {
 		most = maxEventPayload
 	}
-	var text any
-	switch err := json.Unmarshal(payload, &text); {
+	switch {
 	case in.DurableExecutionName != nil:
 		return invalid("DurableExecutionName: Pintle has no durable functions.")
 	case in.TenantId != nil:
 		return invalid("TenantId: Pintle has no tenants.")
 	case len(payload) > most:
 		return account.Refuse("RequestTooLargeException", "Request must be smaller than %d bytes for the InvokeFunction operation", most)
-	case err != nil:
-		return account.Refuse("InvalidRequestContentException", "Could not parse request body into json: %v", err)
+	case !json.Valid(payload): // decoding takes many times its memory
+		var text any
+		return account.Refuse("InvalidRequestContentException", "Could not parse request body into json: %v", json.Unmarshal(payload, &text))
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (s *Service) accept(ctx context.Context, name, qualifier string, payload []
 		row.ID = state.NewUUID()
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		if tx.Invocations.Len() >= maxInvocations {
+		if s.store.Undelivered.Invocations > state.Room {
 			return throttled()
 		}
 		if tx.Invocations.Get(row.ID) != nil { // callers choose what's their request's ID, if they call from inside

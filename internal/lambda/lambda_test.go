@@ -324,6 +324,16 @@ func TestCodeThatNothingUsesGoes(t *testing.T) {
 
 // TestSizes: what a zip file says of its files isn't believed if it can't be, and a function and its layers share AWS's limit.
 func TestSizes(t *testing.T) {
+	t.Run("of what waits", func(t *testing.T) {
+		store := statetest.Open(t)
+		s := newService(t, store, t.TempDir(), &fake{answer: succeed})
+		make1(t, s, "f", asItIs)
+		statetest.Update(t, store, func(*state.Tx) { store.Undelivered.Change(nil, &state.Invocation{Payload: make([]byte, state.Room)}) })
+		_, err := s.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f"), InvocationType: types.InvocationTypeEvent})
+		if _, many := errors.AsType[*types.TooManyRequestsException](err); !many {
+			t.Errorf("got %v", err)
+		}
+	})
 	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
 	lying := func() []byte {
 		var b bytes.Buffer

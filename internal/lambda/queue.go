@@ -30,11 +30,8 @@ const (
 	maxPause       = 5 * time.Minute
 )
 
-// maxTries is how many asynchronous invocations are tried at a time, and maxInvocations how many may wait: each is held in memory.
-const (
-	maxTries       = 256
-	maxInvocations = 50_000
-)
+// maxTries is how many asynchronous invocations are tried at a time.
+const maxTries = 256
 
 // RunQueue tries asynchronous invocations until ctx ends. A row goes once its invocation is over and who is to know of that is owed it, so a
 // crash may try one twice.

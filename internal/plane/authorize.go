@@ -72,7 +72,7 @@ func (g gate) check(ctx context.Context, in any) error {
 		return nil
 	}
 	if c.Task != "" {
-		if why := handsOut(g.plane.State.View(), in); why != "" {
+		if why := handsOut(g.plane.State.View(), c.Role, in); why != "" {
 			return refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, "iam:PassRole", "*", why))
 		}
 	}

@@ -189,10 +189,6 @@ func (c ecsClient) DeregisterTaskDefinition(ctx context.Context, in *awsecs.Dere
 	return c.service.DeregisterTaskDefinition(ctx, in)
 }
 
-func (c ecsClient) ListTaskDefinitions(ctx context.Context, in *awsecs.ListTaskDefinitionsInput, _ ...func(*awsecs.Options)) (*awsecs.ListTaskDefinitionsOutput, error) {
-	return c.service.ListTaskDefinitions(ctx, in)
-}
-
 func (c ecsClient) RunTask(ctx context.Context, in *awsecs.RunTaskInput, _ ...func(*awsecs.Options)) (*awsecs.RunTaskOutput, error) {
 	return c.service.RunTask(ctx, in)
 }

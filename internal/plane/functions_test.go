@@ -11,12 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-// putFunction makes a function as the account's owner.
-func putFunction(t *testing.T, p *Plane, name string) {
+// zipped returns a zip file with an empty program.
+func zipped(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -24,9 +27,15 @@ func putFunction(t *testing.T, p *Plane, name string) {
 		t.Fatal(err)
 	}
 	z.Close() //nolint:errcheck // into memory
+	return b.Bytes()
+}
+
+// putFunction makes a function as the account's owner.
+func putFunction(t *testing.T, p *Plane, name string) {
+	t.Helper()
 	_, err := p.Lambda.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
 		FunctionName: &name, Role: aws.String(roleARNs + "r"), Runtime: "python3.12", Handler: aws.String("index.handler"),
-		Code: &lambdatypes.FunctionCode{ZipFile: b.Bytes()},
+		Code: &lambdatypes.FunctionCode{ZipFile: zipped(t)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +45,9 @@ func putFunction(t *testing.T, p *Plane, name string) {
 // TestWhoMayInvoke: by a policy of one's own, or by the function's. A qualifier is another resource.
 func TestWhoMayInvoke(t *testing.T) {
 	p := serveSigned(t)
-	createRole(t, p, "caller", `{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": "arn:aws:lambda:us-east-1:000000000000:function:mine"}`)
-	for _, name := range []string{"mine", "other", "lent"} {
+	createRole(t, p, "caller", `{"Effect": "Allow", "Action": ["lambda:InvokeFunction", "lambda:DeleteFunctionConcurrency"],
+		"Resource": "arn:aws:lambda:us-east-1:000000000000:function:mine"}`)
+	for _, name := range []string{"mine", "other", "lent", "other-function"} {
 		putFunction(t, p, name)
 	}
 	_, err := p.Lambda.AddPermission(t.Context(), &lambda.AddPermissionInput{
@@ -61,6 +71,12 @@ func TestWhoMayInvoke(t *testing.T) {
 		FunctionName: aws.String("mine"), Qualifier: aws.String("$LATEST"), InvocationType: "DryRun",
 	}); err == nil {
 		t.Error("a qualifier of its own is no other resource")
+	}
+	for name, may := range map[string]bool{"mine": true, "other-function:mine": false, "1:function:mine": false} {
+		_, err := client.DeleteFunctionConcurrency(t.Context(), &lambda.DeleteFunctionConcurrencyInput{FunctionName: &name})
+		if (err == nil) != may {
+			t.Errorf("change %s: %v", name, err)
+		}
 	}
 	if _, err := client.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("mine")}); err == nil {
 		t.Error("who may invoke may delete")
@@ -111,4 +127,44 @@ func TestFunctionsCodeIsTheirOwn(t *testing.T) {
 	})
 	refused(t, "a volume of Lambda's", err, "ClientException",
 		`Volume "code": the driver pintle-lambda is for AWS Lambda's own task definitions.`)
+}
+
+// TestWhatFunctionsMayTake: a mapping, and another function for it, need the right to the queue: that of whoever asks, or of the function's role.
+func TestWhatFunctionsMayTake(t *testing.T) {
+	p := serveSigned(t)
+	const queue = "arn:aws:sqs:us-east-1:000000000000:q"
+	do(p.SQS.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")}))(t)
+	createRole(t, p, "deployer", `{"Effect": "Allow", "Action": "lambda:*", "Resource": "*"}`)
+	createRole(t, p, "reader", `{"Effect": "Allow", "Action": ["sqs:*", "sns:*"], "Resource": "*"}`)
+	for name, role := range map[string]string{"may": "reader", "maynt": "deployer"} {
+		putFunction(t, p, name)
+		statetest.Update(t, p.State, func(tx *state.Tx) {
+			row := *tx.FunctionVersions.Get(state.FunctionKey(name, state.Latest))
+			row.Role = aws.String(roleARNs + role)
+			tx.FunctionVersions.Put(&row)
+		})
+	}
+	client := lambda.NewFromConfig(asTask(t, p, "deployer"))
+	create := func(function string) (*lambda.CreateEventSourceMappingOutput, error) {
+		return client.CreateEventSourceMapping(t.Context(), &lambda.CreateEventSourceMappingInput{
+			EventSourceArn: aws.String(queue), FunctionName: &function,
+		})
+	}
+	if _, err := create("maynt"); code(err) != "AccessDeniedException" {
+		t.Errorf("a function whose role may not read the queue: %v", err)
+	}
+	made := do(create("may"))(t)
+	_, err := client.UpdateEventSourceMapping(t.Context(), &lambda.UpdateEventSourceMappingInput{UUID: made.UUID, FunctionName: aws.String("maynt")})
+	if code(err) != "AccessDeniedException" {
+		t.Errorf("another function, whose role may not read the queue: %v", err)
+	}
+	do(client.UpdateEventSourceMapping(t.Context(), &lambda.UpdateEventSourceMappingInput{UUID: made.UUID, FunctionName: aws.String("may"), BatchSize: aws.Int32(1)}))(t)
+	for function, may := range map[string]bool{"may": true, "maynt": false} {
+		_, err := client.PutFunctionEventInvokeConfig(t.Context(), &lambda.PutFunctionEventInvokeConfigInput{
+			FunctionName: &function, DestinationConfig: &lambdatypes.DestinationConfig{OnFailure: &lambdatypes.OnFailure{Destination: aws.String(queue)}},
+		})
+		if (err == nil) != may {
+			t.Errorf("%s's destination: %v", function, err)
+		}
+	}
 }

@@ -293,43 +293,56 @@ func toFunction(function, service, source string) writing {
 	return writing{Need: authorize.Need{Action: invokeFunction, Resource: function}, service: service + ".amazonaws.com", source: source}
 }
 
-// ofFunctions returns what is written for functions: their dead letters, and what came of their asynchronous invocations.
+// ofFunctions returns what is written for functions, as their roles: their dead letters, and what came of their asynchronous invocations; and
+// what they take from queues.
 func (g gate) ofFunctions(in any) []writing {
 	var to []string
-	var name *string
+	var name, role *string
 	switch in := in.(type) {
 	case *awslambda.CreateFunctionInput:
-		if name = in.FunctionName; in.DeadLetterConfig != nil {
+		if name, role = in.FunctionName, in.Role; in.DeadLetterConfig != nil {
 			to = append(to, aws.ToString(in.DeadLetterConfig.TargetArn))
 		}
 	case *awslambda.UpdateFunctionConfigurationInput:
-		if name = in.FunctionName; in.DeadLetterConfig != nil {
+		if name, role = in.FunctionName, in.Role; in.DeadLetterConfig != nil {
 			to = append(to, aws.ToString(in.DeadLetterConfig.TargetArn))
 		}
 	case *awslambda.PutFunctionEventInvokeConfigInput:
 		name, to = in.FunctionName, destinations(in.DestinationConfig)
 	case *awslambda.UpdateFunctionEventInvokeConfigInput:
 		name, to = in.FunctionName, destinations(in.DestinationConfig)
+	case *awslambda.CreateEventSourceMappingInput:
+		return g.mapping(in.EventSourceArn, in.FunctionName)
+	case *awslambda.UpdateEventSourceMappingInput:
+		if row := g.plane.State.View().EventSources.Get(aws.ToString(in.UUID)); row != nil && in.FunctionName != nil {
+			return g.mapping(row.EventSourceArn, in.FunctionName)
+		}
 	}
-	if in, is := in.(*awslambda.CreateEventSourceMappingInput); is {
-		return g.mapping(in)
+	all := toDestinations(to, "lambda", g.plane.account().ARN("lambda", "function:"+aws.ToString(name)))
+	for i := range all {
+		if all[i].role = aws.ToString(role); role == nil {
+			all[i].role = g.roleOf(name)
+		}
 	}
-	return toDestinations(to, "lambda", g.plane.account().ARN("lambda", "function:"+aws.ToString(name)))
+	return all
 }
 
 // mapping returns what a function takes from a queue, as its role.
-func (g gate) mapping(in *awslambda.CreateEventSourceMappingInput) (all []writing) {
-	role := ""
-	if out, err := g.plane.Lambda.GetFunctionConfiguration(context.Background(), &awslambda.GetFunctionConfigurationInput{
-		FunctionName: in.FunctionName,
-	}); err == nil {
-		role = aws.ToString(out.Role)
-	}
+func (g gate) mapping(queue, function *string) (all []writing) {
 	for _, action := range []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"} {
-		need := authorize.Need{Action: action, Resource: aws.ToString(in.EventSourceArn)}
-		all = append(all, writing{Need: need, service: "lambda.amazonaws.com", role: role})
+		need := authorize.Need{Action: action, Resource: aws.ToString(queue)}
+		all = append(all, writing{Need: need, service: "lambda.amazonaws.com", role: g.roleOf(function)})
 	}
 	return all
+}
+
+// roleOf returns the role of a function, or "".
+func (g gate) roleOf(function *string) string {
+	out, err := g.plane.Lambda.GetFunctionConfiguration(context.Background(), &awslambda.GetFunctionConfigurationInput{FunctionName: function})
+	if err != nil {
+		return ""
+	}
+	return aws.ToString(out.Role)
 }
 
 func destinations(c *lambdatypes.DestinationConfig) (all []string) {

@@ -24,9 +24,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
@@ -543,6 +549,79 @@ func TestTasksMakeNoOthers(t *testing.T) {
 	}
 	if out, err := p.IAM.ListUsers(t.Context(), &iam.ListUsersInput{}); err != nil || len(out.Users) > 0 {
 		t.Errorf("a stack made users: %v %v", out, err)
+	}
+}
+
+// TestTasksPassTheirOwnRoleOnly: a task has neither functions nor the targets of rules and schedules be more than it is. Whoever runs those is
+// no task, so tasks aren't run by them at all.
+func TestTasksPassTheirOwnRoleOnly(t *testing.T) {
+	p := serveSigned(t)
+	createRole(t, p, "strong", `{"Effect": "Allow", "Action": "*", "Resource": "*"}`)
+	putFunction(t, p, "others")
+	trust := `{"Statement": {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": ["lambda.amazonaws.com", "events.amazonaws.com"]}}}`
+	if _, err := p.IAM.UpdateAssumeRolePolicy(t.Context(), &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("strong"), PolicyDocument: &trust}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Events.PutRule(t.Context(), &eventbridge.PutRuleInput{Name: aws.String("r"), EventPattern: aws.String(`{"source": ["s"]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	target := func(service, resource string) *string {
+		return aws.String("arn:aws:" + service + ":us-east-1:000000000000:" + resource)
+	}
+	for _, own := range []string{"strong", "name"} {
+		task := asTask(t, p, own)
+		functions, events, schedules := lambda.NewFromConfig(task), eventbridge.NewFromConfig(task), scheduler.NewFromConfig(task)
+		create := func(role string) error {
+			_, err := functions.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
+				FunctionName: aws.String("of-" + own), Role: aws.String(roleARNs + role), Runtime: "python3.12", Handler: aws.String("index.handler"),
+				Code: &lambdatypes.FunctionCode{ZipFile: zipped(t)},
+			})
+			return err
+		}
+		put := func(role string, ecs *ebtypes.EcsParameters) error {
+			to := target("sqs", "q")
+			if ecs != nil {
+				to = target("ecs", "cluster/default")
+			}
+			_, err := events.PutTargets(t.Context(), &eventbridge.PutTargetsInput{Rule: aws.String("r"), Targets: []ebtypes.Target{
+				{Id: aws.String("t"), Arn: to, RoleArn: aws.String(roleARNs + role), EcsParameters: ecs},
+			}})
+			return err
+		}
+		schedule := func(role string, ecs *schedulertypes.EcsParameters) error {
+			_, err := schedules.CreateSchedule(t.Context(), &scheduler.CreateScheduleInput{
+				Name: aws.String("s"), ScheduleExpression: aws.String("rate(1 hour)"), FlexibleTimeWindow: &schedulertypes.FlexibleTimeWindow{Mode: "OFF"},
+				Target: &schedulertypes.Target{Arn: target("sqs", "q"), RoleArn: aws.String(roleARNs + role), EcsParameters: ecs},
+			})
+			return err
+		}
+		change := func(in *lambda.UpdateFunctionConfigurationInput) error {
+			_, err := functions.UpdateFunctionConfiguration(t.Context(), in)
+			return err
+		}
+		update := func() error {
+			_, err := functions.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{
+				FunctionName: aws.String("000000000000:function:others"), ZipFile: zipped(t),
+			})
+			return err
+		}
+		if err := errors.Join(create(own), put(own, nil)); err != nil {
+			t.Errorf("%s passes itself: %v", own, err)
+		}
+		for what, err := range map[string]error{
+			"a function":                  create("another"),
+			"a function's role":           change(&lambda.UpdateFunctionConfigurationInput{FunctionName: aws.String("of-" + own), Role: aws.String(roleARNs + "another")}),
+			"others' function's settings": change(&lambda.UpdateFunctionConfigurationInput{FunctionName: target("lambda", "function:others")}),
+			"others' function's code":     update(),
+			"a target":                    put("another", nil),
+			"a cluster":                   put(own, &ebtypes.EcsParameters{TaskDefinitionArn: aws.String("d")}),
+			"a schedule":                  schedule("another", nil),
+			"a schedule of tasks":         schedule(own, &schedulertypes.EcsParameters{TaskDefinitionArn: aws.String("d")}),
+		} {
+			if got := code(err); got != "AccessDeniedException" {
+				t.Errorf("%s by %s: %v", what, own, err)
+			}
+		}
 	}
 }
 

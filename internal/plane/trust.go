@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,7 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 
+	"github.com/pintle/pintle/internal/iam/authorize"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -61,10 +67,73 @@ func onlyReads(operation string) bool {
 	return slices.ContainsFunc([]string{"Get", "List", "Simulate"}, func(verb string) bool { return strings.HasPrefix(operation, verb) })
 }
 
-// handsOut returns why a task may not make a call that gives instances more than the task has: a role, whose credentials an instance has for
+// handsOut returns why a task in a role may not make a call that gives others more than the task has, or "".
+func handsOut(v *state.View, role string, in any) string {
+	return cmp.Or(toInstances(v, in), toFunctions(v, role, in), toTargets(role, in))
+}
+
+// toFunctions returns why a task may not make a call that has a function run code as another role than the task's.
+func toFunctions(v *state.View, role string, in any) string {
+	var roles []*string
+	of := func(function *string) {
+		for f := range v.VersionsOf(authorize.FunctionName(aws.ToString(function))) {
+			roles = append(roles, f.Role)
+		}
+	}
+	switch in := in.(type) {
+	case *lambda.CreateFunctionInput:
+		roles = append(roles, in.Role)
+	case *lambda.UpdateFunctionConfigurationInput:
+		roles = append(roles, in.Role)
+		of(in.FunctionName)
+	case *lambda.UpdateFunctionCodeInput:
+		of(in.FunctionName)
+	}
+	return unlessOwn(role, roles)
+}
+
+// toTargets returns why a task may not make a call that has EventBridge or its Scheduler call targets as another role than the task's, or run
+// tasks: they'd be run by somebody who is no task.
+func toTargets(role string, in any) string {
+	var roles []*string
+	runs := false
+	switch in := in.(type) {
+	case *eventbridge.PutRuleInput:
+		roles = append(roles, in.RoleArn)
+	case *eventbridge.PutTargetsInput:
+		for _, t := range in.Targets {
+			roles = append(roles, t.RoleArn)
+			runs = runs || t.EcsParameters != nil
+		}
+	case *scheduler.CreateScheduleInput:
+		roles, runs = ofSchedule(in.Target)
+	case *scheduler.UpdateScheduleInput:
+		roles, runs = ofSchedule(in.Target)
+	}
+	if runs {
+		return "a task can have no tasks run by rules and schedules"
+	}
+	return unlessOwn(role, roles)
+}
+
+func ofSchedule(t *schedulertypes.Target) (roles []*string, runs bool) {
+	if t == nil {
+		return nil, false
+	}
+	return []*string{t.RoleArn}, t.EcsParameters != nil
+}
+
+func unlessOwn(role string, roles []*string) string {
+	if slices.ContainsFunc(roles, func(r *string) bool { return aws.ToString(r) != "" && *r != role }) {
+		return "a task can pass its own role only"
+	}
+	return ""
+}
+
+// toInstances returns why a task may not make a call that gives instances more than the task has: a role, whose credentials an instance has for
 // itself, or user data, which instances may run as root. It's "" for a call that gives neither. What a launch template of others has counts
 // where the call changes the rest of it, such as the image. A group may use the template as it is.
-func handsOut(v *state.View, in any) string {
+func toInstances(v *state.View, in any) string {
 	var g gift
 	switch in := in.(type) {
 	case *ec2.RunInstancesInput:

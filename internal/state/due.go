@@ -6,20 +6,26 @@ import (
 )
 
 // RunDue calls fire in a transaction whenever a row is due, until ctx ends. next returns when the first one is, or nil if none will be; fire
-// must move that.
+// must move that. While too many events wait for their targets it isn't called: what was due meanwhile is late, as if nothing had run.
 func (s *Store) RunDue(ctx context.Context, now func() time.Time, next func(*View) *time.Time, fire func(tx *Tx, now time.Time)) error {
 	for {
 		v := s.Watch()
 		at := next(v)
 		if at != nil && !at.After(now()) {
+			full := false
 			err := s.Update(ctx, func(tx *Tx) error {
-				fire(tx, now())
+				if full = s.Undelivered.IsFull(); !full {
+					fire(tx, now())
+				}
 				return nil
 			})
 			if err != nil {
 				return err
 			}
-			continue
+			if !full {
+				continue
+			}
+			at = new(now().Add(time.Second))
 		}
 		if err := waitFor(ctx, v, at, now); err != nil {
 			return err

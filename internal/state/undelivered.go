@@ -8,9 +8,16 @@ const rowSize = 1 << 10
 type Undelivered struct {
 	All            int // of topics' messages
 	Events         int // of events that wait for targets
+	Invocations    int // of functions' asynchronous invocations
 	ByTopic        map[string]int
 	BySubscription map[string]int // by a debt's destination
 }
+
+// Room is how many bytes of events may wait for targets, and how many of invocations for functions.
+const Room = 256 << 20
+
+// IsFull reports whether as many events wait for targets as may.
+func (u *Undelivered) IsFull() bool { return u.Events > Room }
 
 // Change implements store.Observer.
 func (u *Undelivered) Change(before, after any) {
@@ -25,6 +32,8 @@ func (u *Undelivered) post(row any, sign int) {
 		n := sign * (row.Size() + rowSize)
 		u.All += n
 		add(u.ByTopic, row.TopicARN, n)
+	case *Invocation:
+		u.Invocations += sign * (len(row.Payload) + rowSize)
 	case *Delivery:
 		if row.Publication != "" {
 			add(u.BySubscription, row.Destination, sign*(row.Size+rowSize))

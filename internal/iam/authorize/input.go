@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,12 +55,19 @@ func TopicOf(value string) string {
 	return value
 }
 
-// functionName returns the name in a part of a function's ARN, such as 123456789012:function:name. An ARN stays what it is.
-func functionName(value string) string {
-	if before, name, isPart := strings.Cut(value, "function:"); isPart && !strings.HasPrefix(before, "arn:") {
-		return name
+// partOfARN begins a part of a function's ARN, such as 123456789012:function:name. A function's own name may end in "function", too.
+var partOfARN = regexp.MustCompile(`^(\d{12}:)?function:`)
+
+// functionName returns the name in a part of a function's ARN. An ARN stays what it is.
+func functionName(value string) string { return partOfARN.ReplaceAllString(value, "") }
+
+// FunctionName returns the name of the function that a call names in any of these ways, without a qualifier.
+func FunctionName(value string) string {
+	if isARN(value) {
+		_, value, _ = strings.Cut(value, ":function:")
 	}
-	return value
+	name, _, _ := strings.Cut(functionName(value), ":")
+	return name
 }
 
 func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }

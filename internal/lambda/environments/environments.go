@@ -29,7 +29,6 @@ type ECS interface {
 	DeregisterTaskDefinition(
 		context.Context, *ecs.DeregisterTaskDefinitionInput, ...func(*ecs.Options),
 	) (*ecs.DeregisterTaskDefinitionOutput, error)
-	ListTaskDefinitions(context.Context, *ecs.ListTaskDefinitionsInput, ...func(*ecs.Options)) (*ecs.ListTaskDefinitionsOutput, error)
 	RunTask(context.Context, *ecs.RunTaskInput, ...func(*ecs.Options)) (*ecs.RunTaskOutput, error)
 	StopTask(context.Context, *ecs.StopTaskInput, ...func(*ecs.Options)) (*ecs.StopTaskOutput, error)
 }
@@ -100,7 +99,7 @@ type Manager struct {
 	concurrency map[string]int          // invocations of each function that have reserved concurrency
 	shared      int                     // of all others
 	definitions sync.Mutex              // held while task definitions are registered
-	known       map[string]string       // task definitions' ARNs, by group
+	known       map[string]known        // task definitions, by function and version
 }
 
 // group is the environments of one state of a version.
@@ -150,6 +149,11 @@ type invocation struct {
 	timedOut bool
 }
 
+// limit is how long the invocation may take.
+func (inv *invocation) limit() time.Duration {
+	return time.Duration(*inv.Version.Timeout) * time.Second
+}
+
 type outcome struct {
 	result Result
 	err    error
@@ -171,7 +175,7 @@ func New(store *state.Store, opts Options) *Manager {
 	work, endWork := context.WithCancel(context.Background())
 	return &Manager{
 		work: work, endWork: endWork, store: store, opts: opts, lines: make(chan line, maxLines), figures: make(chan Figure, maxFigures), news: make(chan struct{}, 1),
-		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]string{},
+		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]known{},
 	}
 }
 
@@ -334,7 +338,10 @@ func (m *Manager) end(e *environment) {
 	}
 }
 
-// finish tells what an invocation came to. The caller holds mu.
+// minLeave is how long an environment that has answered has at least to ask for more.
+const minLeave = time.Second
+
+// finish tells what an invocation came to. What is left of its time is what the runtime has to ask for the next one. The caller holds mu.
 func (m *Manager) finish(e *environment, r Result) {
 	inv := e.current
 	e.current = nil
@@ -342,20 +349,39 @@ func (m *Manager) finish(e *environment, r Result) {
 		e.timer.Stop()
 	}
 	m.enter(e, leaving)
+	left := inv.handed.Add(inv.limit()).Sub(e.since)
+	m.limit(e, max(left, minLeave), func() { m.endIf(e, leaving) })
 	m.count(inv, -1)
 	r.Tail = m.report(e, inv, r)
 	inv.done <- outcome{result: r}
 }
 
-// fail ends an environment that couldn't be made ready, and the invocation that has waited longest with it.
-func (m *Manager) fail(e *environment, o outcome) {
+// endIf ends an environment that is still in a phase, and others take its place.
+func (m *Manager) endIf(e *environment, p phase) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !e.ended && e.phase == p {
+		m.end(e)
+		m.decide(e.group)
+	}
+}
+
+// fail ends an environment that couldn't be made ready, and the invocation that it has, or else the one that has waited longest. The caller holds
+// mu.
+func (m *Manager) fail(e *environment, o outcome) {
 	if e.ended {
 		return
 	}
-	m.end(e)
-	m.failFirst(e.group, o)
+	if e.current == nil {
+		m.end(e)
+		m.failFirst(e.group, o)
+	} else {
+		if o.err != nil {
+			o.result = unhandled("Runtime.ExitError", "RequestId: %s Error: %v", e.current.RequestID, o.err)
+		}
+		m.finish(e, o.result)
+		m.end(e)
+	}
 	m.decide(e.group)
 }
 

@@ -3,7 +3,10 @@ package environments
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +20,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // world is an ECS that has rows for its tasks, and logs that keep what they get.
@@ -38,19 +43,26 @@ type world struct {
 func (w *world) RegisterTaskDefinition(
 	_ context.Context, in *ecs.RegisterTaskDefinitionInput, _ ...func(*ecs.Options),
 ) (*ecs.RegisterTaskDefinitionOutput, error) {
-	return &ecs.RegisterTaskDefinitionOutput{TaskDefinition: &ecstypes.TaskDefinition{TaskDefinitionArn: in.Family}}, nil
+	td := ecstypes.TaskDefinition{Family: in.Family, Volumes: in.Volumes, Status: ecstypes.TaskDefinitionStatusActive}
+	statetest.Update(w.t, w.store, func(tx *state.Tx) {
+		for range tx.TaskDefinitions.By(state.TaskDefinitionsByFamily, *in.Family) {
+			td.Revision++
+		}
+		td.TaskDefinitionArn = aws.String(fmt.Sprintf("%s:%d", *in.Family, td.Revision))
+		tx.TaskDefinitions.Put(&state.TaskDefinition{TaskDefinition: td})
+	})
+	return &ecs.RegisterTaskDefinitionOutput{TaskDefinition: &td}, nil
 }
 
 func (w *world) DeregisterTaskDefinition(
-	context.Context, *ecs.DeregisterTaskDefinitionInput, ...func(*ecs.Options),
+	_ context.Context, in *ecs.DeregisterTaskDefinitionInput, _ ...func(*ecs.Options),
 ) (*ecs.DeregisterTaskDefinitionOutput, error) {
+	statetest.Update(w.t, w.store, func(tx *state.Tx) {
+		row := *tx.TaskDefinitions.Get(*in.TaskDefinition)
+		row.Status = ecstypes.TaskDefinitionStatusInactive
+		tx.TaskDefinitions.Put(&row)
+	})
 	return &ecs.DeregisterTaskDefinitionOutput{}, nil
-}
-
-func (w *world) ListTaskDefinitions(
-	context.Context, *ecs.ListTaskDefinitionsInput, ...func(*ecs.Options),
-) (*ecs.ListTaskDefinitionsOutput, error) {
-	return &ecs.ListTaskDefinitionsOutput{}, nil
 }
 
 func (w *world) RunTask(ctx context.Context, in *ecs.RunTaskInput, _ ...func(*ecs.Options)) (*ecs.RunTaskOutput, error) {
@@ -60,6 +72,9 @@ func (w *world) RunTask(ctx context.Context, in *ecs.RunTaskInput, _ ...func(*ec
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if td := w.store.View().TaskDefinitions.Get(aws.ToString(in.TaskDefinition)); td != nil && td.Status != ecstypes.TaskDefinitionStatusActive {
+		return nil, &ecstypes.ClientException{Message: aws.String("TaskDefinition is inactive")}
+	}
 	if w.full {
 		return &ecs.RunTaskOutput{Failures: []ecstypes.Failure{{Reason: aws.String("RESOURCE:MEMORY")}}}, nil
 	}
@@ -267,6 +282,112 @@ func TestEndsOfEnvironments(t *testing.T) {
 			t.Errorf("got %s %v", r.Payload, r.err)
 		}
 	})
+}
+
+// TestFailsWhileBusy: a runtime that says it can't begin when it has begun ends with its invocation, and no other one.
+func TestFailsWhileBusy(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		got := w.do(v, "a")
+		if _, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.FailInit(w.tasks()[0], []byte(`"why"`)); err != nil {
+			t.Error(err)
+		}
+		if r := <-got; r.err != nil || r.Error != "Unhandled" || string(r.Payload) != `"why"` {
+			t.Errorf("got %+v", r)
+		}
+		if w.Manager.shared != 0 {
+			t.Errorf("%d invocations count as running", w.Manager.shared)
+		}
+	})
+}
+
+// TestNeverAsksAgain: an environment that has answered and asks for no more ends with the time that its invocation had, and others don't wait for it.
+func TestNeverAsksAgain(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		first := w.do(v, "a")
+		if _, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Answer(w.tasks()[0], "a", Result{}); err != nil {
+			t.Fatal(err)
+		}
+		<-first
+		second := w.do(v, "b")
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if len(w.tasks()) != 2 {
+			t.Fatalf("there were %d environments", len(w.tasks()))
+		}
+		if _, err := w.Next(w.t.Context(), w.tasks()[1]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Answer(w.tasks()[1], "b", Result{}); err != nil {
+			t.Fatal(err)
+		}
+		<-second
+	})
+}
+
+// TestDefinitions: a task definition that is no longer active is registered again, whoever has deregistered it. Of others in its family, only
+// Lambda's own go.
+func TestDefinitions(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		start := func(v *state.FunctionVersion, gpus string) {
+			t.Helper()
+			n := len(w.tasks())
+			g := &group{key: *v.FunctionName + *v.RevisionId, version: v, all: map[string]*environment{}}
+			e := &environment{id: state.EnvironmentStarter + state.NewID(), group: g, cluster: "default", tags: map[string]string{TagGPU: gpus}}
+			if _, err := w.runTask(w.t.Context(), e); err != nil || len(w.tasks()) != n+1 {
+				t.Errorf("GPUs %q: %v", gpus, err)
+			}
+		}
+		active := func() (all []string) {
+			for td := range w.store.View().TaskDefinitions.All() {
+				if td.Status == ecstypes.TaskDefinitionStatusActive {
+					all = append(all, *td.TaskDefinitionArn)
+				}
+			}
+			return all
+		}
+		family := aws.String("lambda-f")
+		if _, err := w.RegisterTaskDefinition(w.t.Context(), &ecs.RegisterTaskDefinitionInput{Family: family}); err != nil {
+			t.Fatal(err)
+		}
+		for _, gpus := range []string{"1", "1", "2", "1"} {
+			start(v, gpus)
+		}
+		if got := fmt.Sprint(active()); got != "[lambda-f:0 lambda-f:3]" {
+			t.Errorf("%s are active", got)
+		}
+		if _, err := w.DeregisterTaskDefinition(w.t.Context(), &ecs.DeregisterTaskDefinitionInput{TaskDefinition: aws.String("lambda-f:3")}); err != nil {
+			t.Fatal(err)
+		}
+		start(v, "1")
+		one, other := *v, *v
+		one.Version, other.FunctionName = aws.String("1"), aws.String("f-1")
+		start(&one, "")
+		start(&other, "")
+		if got := fmt.Sprint(active()); got != "[lambda-f-1:0 lambda-f:0 lambda-f:4 lambda_1_f:0]" {
+			t.Errorf("%s are active", got)
+		}
+	})
+}
+
+// TestUncheckedBodies: of a request that doesn't state its body's hash, which anybody can begin, no large body is read.
+func TestUncheckedBodies(t *testing.T) {
+	m := New(statetest.Open(t), Options{Account: account.New("000000000000", "us-east-1", time.Now)})
+	for _, whole := range []bool{false, true} {
+		h := m.Handlers(func(*http.Request) (func([]byte) (call.Call, error), bool, error) {
+			return func([]byte) (call.Call, error) { return call.Call{}, nil }, whole, nil
+		})[acs.FunctionPath+"response"]
+		body := strings.NewReader(strings.Repeat("0", 1<<20))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, acs.FunctionPath+"response?task=t", body))
+		if isRead := body.Len() == 0; isRead != whole {
+			t.Errorf("whole %v: %d bytes weren't read", whole, body.Len())
+		}
+	}
 }
 
 // TestNoRoom: an invocation for which no environment can be had is refused with the reason, and leaves nothing.

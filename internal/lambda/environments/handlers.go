@@ -19,7 +19,11 @@ import (
 // maxResponse is the most bytes of a function's answer, which is an error if it has more: 6 MB and a little.
 const maxResponse = 6<<20 + 100
 
-// Verify returns who has signed a request, once its body is read.
+// maxUnchecked is the largest body that is read of a request which doesn't state its hash: who knows a key's id could send such requests.
+const maxUnchecked = 4 << 10
+
+// Verify checks a request's signature before its body is read, and returns what then tells who signed. whole says that all was checked but
+// that the body is the one that the request states.
 type Verify func(*http.Request) (by func(body []byte) (call.Call, error), whole bool, err error)
 
 // Handlers returns what nodes call for the environments on them, by path.
@@ -62,11 +66,15 @@ func statusOf(err error) int {
 
 // check reads a request of the node that a task is on, or of the account's owner, whose key agents may have.
 func (m *Manager) check(w http.ResponseWriter, r *http.Request, verify Verify) ([]byte, error) {
-	by, _, err := verify(r)
+	by, whole, err := verify(r)
 	if err != nil {
 		return nil, errors.Join(errForbidden, err)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxResponse+1))
+	most := int64(maxUnchecked)
+	if whole {
+		most = maxResponse + 1
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
 		return nil, err
 	}

@@ -38,9 +38,9 @@ func (m *Manager) Next(ctx context.Context, task string) (Handed, error) {
 	if e.phase == starting || e.phase == leaving {
 		if e.phase == starting {
 			e.initial = m.opts.Now().Sub(laterOf(e.ran, e.since))
-			if e.timer != nil {
-				e.timer.Stop()
-			}
+		}
+		if e.timer != nil {
+			e.timer.Stop()
 		}
 		cold := e.phase == starting
 		m.enter(e, idle)
@@ -103,13 +103,12 @@ func (m *Manager) hand(e *environment) (h Handed, ok bool, err error) {
 	if inv == nil {
 		return h, false, nil
 	}
-	limit := time.Duration(*inv.Version.Timeout) * time.Second
 	if inv.handed.IsZero() {
 		inv.handed = m.opts.Now()
 		m.say(e, inv.handed, inv.startLine())
-		m.limit(e, limit, func() { m.timeOut(e, inv) })
+		m.limit(e, inv.limit(), func() { m.timeOut(e, inv) })
 	}
-	return Handed{inv.Work, inv.handed.Add(limit)}, true, nil
+	return Handed{inv.Work, inv.handed.Add(inv.limit())}, true, nil
 }
 
 // timeOut ends an invocation that takes too long, and its environment with it.
@@ -148,8 +147,8 @@ func (m *Manager) Answer(task, request string, r Result) error {
 // FailInit ends an environment that can't begin, and tells why to whoever has waited longest for one.
 func (m *Manager) FailInit(task string, payload []byte) error {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	e := m.find(task)
-	m.mu.Unlock()
 	if e == nil {
 		return ErrNoEnvironment
 	}

@@ -68,7 +68,9 @@ func (m *Manager) start(e *environment) {
 		arn, err = m.runTask(m.as(ctx, "ecs"), e)
 	}
 	if err != nil {
+		m.mu.Lock()
 		m.fail(e, outcome{err: notReady("%v", err)})
+		m.mu.Unlock()
 		if m.work.Err() == nil { // or else the task may have been run all the same: the next process looks for it by the row
 			m.forget(m.work, e.id) // ctx may have ended, and be why
 		}
@@ -104,11 +106,22 @@ func (m *Manager) makeStream(ctx context.Context, group, stream string) error {
 	return nil
 }
 
+// runTask runs an environment's task. Its task definition may be deregistered at any time, and is registered again then.
 func (m *Manager) runTask(ctx context.Context, e *environment) (arn string, err error) {
-	definition, err := m.definition(ctx, e.group, e.tags)
-	if err != nil {
-		return "", err
+	for range 3 {
+		var definition string
+		if definition, err = m.definition(ctx, e.group, e.tags); err != nil {
+			return "", err
+		}
+		arn, err = m.runDefinition(ctx, e, definition)
+		if err == nil || m.isActive(definition) {
+			break
+		}
 	}
+	return arn, err
+}
+
+func (m *Manager) runDefinition(ctx context.Context, e *environment, definition string) (arn string, err error) {
 	out, err := m.opts.ECS.RunTask(ctx, &ecs.RunTaskInput{
 		Cluster:        &e.cluster,
 		TaskDefinition: &definition,
@@ -132,13 +145,22 @@ func (m *Manager) runTask(ctx context.Context, e *environment) (arn string, err 
 	return *out.Tasks[0].TaskArn, nil
 }
 
+func (m *Manager) isActive(definition string) bool {
+	td := m.store.View().TaskDefinitions.Get(definition)
+	return td != nil && td.Status == ecstypes.TaskDefinitionStatusActive
+}
+
+// known is the task definition that a version of a function had last.
+type known struct{ key, arn string }
+
 // definition returns the task definition of a group, and registers it when it is first needed.
 func (m *Manager) definition(ctx context.Context, g *group, tags map[string]string) (string, error) {
 	m.definitions.Lock()
 	defer m.definitions.Unlock()
+	of := state.FunctionKey(*g.version.FunctionName, *g.version.Version)
 	key := g.key + " " + tags[TagGPU]
-	if arn := m.known[key]; arn != "" {
-		return arn, nil
+	if k := m.known[of]; k.key == key && m.isActive(k.arn) {
+		return k.arn, nil
 	}
 	in := m.taskDefinition(g.version, tags)
 	out, err := m.opts.ECS.RegisterTaskDefinition(ctx, in)
@@ -146,17 +168,20 @@ func (m *Manager) definition(ctx context.Context, g *group, tags map[string]stri
 		return "", err
 	}
 	arn := *out.TaskDefinition.TaskDefinitionArn
-	m.known[key] = arn
-	old, err := m.opts.ECS.ListTaskDefinitions(ctx, &ecs.ListTaskDefinitionsInput{FamilyPrefix: in.Family})
-	if err != nil {
-		return "", err
-	}
-	for _, other := range old.TaskDefinitionArns {
-		if other != arn {
-			_, err = m.opts.ECS.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: &other})
+	m.known[of] = known{key, arn}
+	for other := range m.store.View().TaskDefinitions.By(state.TaskDefinitionsByFamily, *in.Family) {
+		if *other.TaskDefinitionArn != arn && other.Status == ecstypes.TaskDefinitionStatusActive && isOurs(other) {
+			_, err = m.opts.ECS.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: other.TaskDefinitionArn})
 		}
 	}
 	return arn, err
+}
+
+// isOurs reports whether a task definition is Lambda's: nobody else may have such a volume.
+func isOurs(td *state.TaskDefinition) bool {
+	return slices.ContainsFunc(td.Volumes, func(v ecstypes.Volume) bool {
+		return v.DockerVolumeConfiguration != nil && aws.ToString(v.DockerVolumeConfiguration.Driver) == acs.FunctionDriver
+	})
 }
 
 // taskDefinition returns what runs a version.
@@ -214,13 +239,12 @@ func volume(name string, options map[string]string) ecstypes.Volume {
 	}}
 }
 
-// family returns the family of a version's task definitions.
+// family returns the family of a version's task definitions. No function's name makes it that of another one's version.
 func family(v *state.FunctionVersion) string {
-	name := "lambda-" + *v.FunctionName
-	if *v.Version != state.Latest {
-		name += "-" + *v.Version
+	if *v.Version == state.Latest {
+		return "lambda-" + *v.FunctionName
 	}
-	return name
+	return "lambda_" + *v.Version + "_" + *v.FunctionName
 }
 
 // imageOf returns a version's image: its own, or AWS's base image of its runtime.
@@ -441,9 +465,8 @@ func (m *Manager) limitInit(e *environment) {
 	limit := initLimit + time.Duration(*e.group.version.Timeout)*time.Second
 	m.limit(e, limit, func() {
 		m.mu.Lock()
-		isLate := e.phase == starting
-		m.mu.Unlock()
-		if isLate {
+		defer m.mu.Unlock()
+		if e.phase == starting {
 			m.fail(e, outcome{result: unhandled("Sandbox.Timedout", "Error: Init timed out after %.2f seconds", limit.Seconds())})
 		}
 	})
