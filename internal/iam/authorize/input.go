@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +35,9 @@ var readers = map[string]struct {
 	"ChangeSetARN":       {"ChangeSetName", changeSetARN},
 	"CopySource":         {"CopySource", func(v string) string { source, _ := copySource(v); return source }},
 	"CopySourceVersion":  {"CopySource", func(v string) string { _, version := copySource(v); return version }},
+	"Code.ImageIn":       {"Code.ImageUri", repositoryOf},
 	"FunctionName":       {"FunctionName", functionName},
+	"ImageIn":            {"ImageUri", repositoryOf},
 	"QueueUrl":           {"QueueUrl", queueName},
 	"StackName":          {"StackName", stackName},
 	"SubscriptionTopic":  {"SubscriptionArn", TopicOf},
@@ -60,6 +63,17 @@ func functionName(value string) string {
 		return name
 	}
 	return value
+}
+
+// inECR matches the names of images in a registry of ECR's, wherever that is reached.
+var inECR = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.[^/]+/([^:@]+)`)
+
+// repositoryOf returns the repository of an image that is in ECR, and "" for one in another registry.
+func repositoryOf(image string) string {
+	if parts := inECR.FindStringSubmatch(image); parts != nil {
+		return parts[1]
+	}
+	return ""
 }
 
 func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }

@@ -53,6 +53,8 @@ type Options struct {
 	ECS  ECS
 	Logs Logs
 	Code func(sha string) ([]byte, error) // returns a zip file
+	// Images are those in which functions of runtimes run, by the runtimes' names; AWS's base images for all others.
+	Images map[string]string
 	// Measure puts values of functions' metrics; nil drops them. It may wait for the disk.
 	Measure func([]Figure)
 	Keep    time.Duration // of environments with nothing to do; 0 means five minutes

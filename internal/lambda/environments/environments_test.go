@@ -126,7 +126,8 @@ func in(t *testing.T, do func(w *world, v *state.FunctionVersion)) {
 		v := &state.FunctionVersion{FunctionConfiguration: types.FunctionConfiguration{
 			FunctionName: aws.String("f"), Version: aws.String(state.Latest), RevisionId: aws.String("1"), Timeout: aws.Int32(3),
 			MemorySize: aws.Int32(128), Runtime: "python3.12", Handler: aws.String("i.h"), PackageType: types.PackageTypeZip,
-			LoggingConfig: &types.LoggingConfig{LogGroup: aws.String("/aws/lambda/f")},
+			LoggingConfig:    &types.LoggingConfig{LogGroup: aws.String("/aws/lambda/f")},
+			EphemeralStorage: &types.EphemeralStorage{Size: aws.Int32(512)},
 		}}
 		statetest.Update(t, w.store, func(tx *state.Tx) { tx.FunctionVersions.Put(v) })
 		ctx, cancel := context.WithCancel(w.t.Context())
