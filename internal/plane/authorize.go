@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -72,7 +73,7 @@ func (g gate) check(ctx context.Context, in any) error {
 		return nil
 	}
 	if c.Task != "" {
-		if why := handsOut(g.plane.State.View(), in); why != "" {
+		if why := cmp.Or(handsOut(g.plane.State.View(), in), g.functionOf(c, in)); why != "" {
 			return refusal.New("AccessDeniedException", "%s", account.NotAuthorized(c.Principal, "iam:PassRole", "*", why))
 		}
 	}

@@ -1,6 +1,8 @@
 package plane
 
 import (
+	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -87,6 +90,38 @@ func handsOut(v *state.View, in any) string {
 		return "a task can give no role to instances"
 	case g.userData:
 		return "a task can give no user data to instances, which may run it"
+	}
+	return ""
+}
+
+// functionOf returns why a task may not have a function made or changed: it would run as another role than the task's, or of a node's own files.
+// That a policy lets a task pass roles is checked elsewhere; a task whose role is a name alone is bound by no policy.
+func (g gate) functionOf(c call.Call, in any) string {
+	role, image := "", ""
+	given := func(name *string) string {
+		out, err := g.plane.Lambda.GetFunctionConfiguration(context.Background(), &awslambda.GetFunctionConfigurationInput{FunctionName: name})
+		if err != nil {
+			return "" // there's no such function
+		}
+		return aws.ToString(out.Role)
+	}
+	switch in := in.(type) {
+	case *awslambda.CreateFunctionInput:
+		if role = aws.ToString(in.Role); in.Code != nil {
+			image = aws.ToString(in.Code.ImageUri)
+		}
+	case *awslambda.UpdateFunctionCodeInput:
+		role, image = given(in.FunctionName), aws.ToString(in.ImageUri)
+	case *awslambda.UpdateFunctionConfigurationInput:
+		role = cmp.Or(aws.ToString(in.Role), given(in.FunctionName))
+	default:
+		return ""
+	}
+	switch {
+	case strings.HasPrefix(image, "rootfs:") || strings.HasPrefix(image, "oci-layout:"):
+		return "a task can have no function of an image in the nodes' files"
+	case role != "" && role != c.Role && g.plane.IAM.PermissionsOf(c.Identity).Unlimited:
+		return "a task can pass its own role only"
 	}
 	return ""
 }
