@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/runtime"
@@ -164,11 +166,24 @@ func (f *Functions) Prepare(ctx context.Context, task string, v acs.Volume) erro
 	if err := os.Chmod(making, 0o755); err != nil {
 		return err
 	}
+	if err := syncAll(making); err != nil { // a power cut mustn't leave empty files that count as laid down
+		return err
+	}
 	if err := os.Rename(making, path); err != nil {
 		return err
 	}
 	f.prune(maxCode)
 	return nil
+}
+
+// syncAll writes everything to the disk that a directory is on: one wait for however many files.
+func syncAll(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it's only read
+	return unix.Syncfs(int(f.Fd()))
 }
 
 // lay lays down what is in zip files, the later over the earlier.
