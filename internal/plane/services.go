@@ -256,7 +256,12 @@ func (p *Plane) measureFunctions(figures []environments.Figure) {
 		}
 		whole := sample
 		whole.Metric = metrics.NewMetric("AWS/Lambda", f.Metric)
-		samples = append(samples, sample, whole)
+		if f.Function != "" {
+			samples = append(samples, sample)
+		}
+		if f.IsOfAll() {
+			samples = append(samples, whole)
+		}
 	}
 	if err := p.putMetrics(samples); err != nil {
 		p.log.Error("cannot keep functions' metrics", "error", err)

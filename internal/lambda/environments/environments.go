@@ -99,8 +99,9 @@ type Manager struct {
 	closed      bool // Run has ended: nothing is started or stopped any more
 	groups      map[string]*group
 	tasks       map[string]*environment // by their tasks' ARNs
-	concurrency map[string]int          // invocations of each function that have reserved concurrency
-	shared      int                     // of all others
+	concurrency map[string]int          // invocations of each function
+	total       int                     // of all functions
+	shared      int                     // of those without reserved concurrency
 	definitions sync.Mutex              // held while task definitions are registered
 	known       map[string]string       // task definitions' ARNs, by group
 }
@@ -219,11 +220,19 @@ func (m *Manager) admit(inv *invocation) error {
 
 // count counts an invocation, or no longer. The caller holds mu.
 func (m *Manager) count(inv *invocation, by int) {
+	name := *inv.Version.FunctionName
+	m.total += by
 	if inv.Reserved == nil {
 		m.shared += by
-		return
 	}
-	m.concurrency[*inv.Version.FunctionName] += by
+	if m.concurrency[name] += by; m.concurrency[name] == 0 {
+		delete(m.concurrency, name)
+	}
+	if by > 0 {
+		m.measure(name, concurrent, "Count", float64(m.concurrency[name]))
+		m.measure("", concurrent, "Count", float64(m.total))
+		m.measure("", "UnreservedConcurrentExecutions", "Count", float64(m.shared))
+	}
 }
 
 func throttled(reason types.ThrottleReason) error {
