@@ -75,12 +75,14 @@ func rootfs(t *testing.T) string {
 
 // TestDocker and TestRunc run tasks in real containers through the AWS CLI.
 func TestDocker(t *testing.T) {
-	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--settle", "1s", "--file-systems", t.TempDir(), "--transparent"))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--function-image", "python3.12="+imageHost+"fn:base", "--function-image", "provided.al2023="+imageHost+"fn:base",
+		"--settle", "1s", "--file-systems", t.TempDir(), "--transparent"))
 }
 
 func TestRunc(t *testing.T) {
 	t.Parallel()
-	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci", "--settle", "1s", "--file-systems", t.TempDir(), "--transparent"))
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci", "--function-image", "python3.12="+imageHost+"fn:base", "--function-image", "provided.al2023="+imageHost+"fn:base",
+		"--settle", "1s", "--file-systems", t.TempDir(), "--transparent"))
 }
 
 // containers runs tasks of one image in real containers.
@@ -106,6 +108,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("ServiceConnect", c.serviceConnect)
 	t.Run("SecurityGroups", c.securityGroups)
 	t.Run("Transparent", c.transparent)
+	t.Run("Functions", c.functions)
 }
 
 // register registers a task definition with one container that runs a shell script.

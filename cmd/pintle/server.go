@@ -49,6 +49,7 @@ type serverFlags struct {
 	MaxMetrics      int
 	WebhookTo       []string
 	Upstreams       []string
+	FunctionImages  map[string]string
 	Verbose         bool
 
 	fleetFlags
@@ -137,6 +138,12 @@ func (c *serverFlags) define(f flags) {
 		&c.Upstreams, "upstream-registry", "HOST",
 		"Registry, with its port, from which pull-through cache rules of ECR may take images, besides those that AWS lets in; repeat for more.",
 	)
+	pairs(
+		f, &c.FunctionImages, "function-image", "", "RUNTIME=IMAGE",
+		"Image in which functions of a runtime of Lambda run, such as python3.12=registry.example/python:3.12, instead of AWS's base image; "+
+			"repeat for more.",
+		asIs,
+	)
 	f.BoolVarP(&c.Verbose, "verbose", "v", false, "Log more.")
 	c.fleetFlags.define(f)
 }
@@ -188,6 +195,9 @@ func (f *serverFlags) validate() error {
 			err = errors.Join(err, fmt.Errorf("--%s %v: it must not be negative", d.flag, d.is))
 		}
 	}
+	if malformed := plane.CheckFunctionImages(f.FunctionImages); malformed != nil {
+		err = errors.Join(err, fmt.Errorf("--function-image: %w", malformed))
+	}
 	if _, malformed := networks(f.WebhookTo); malformed != nil {
 		err = errors.Join(err, fmt.Errorf("--webhook-to: %w", malformed))
 	}
@@ -228,6 +238,9 @@ func (f serverFlags) options() (plane.Options, error) {
 		NoGPUMetrics: !f.GPUMetrics,
 		MaxMetrics:   f.MaxMetrics,
 		Upstreams:    f.Upstreams,
+
+		FunctionImages: f.FunctionImages,
+
 		Fleet: plane.FleetOptions{
 			Kind:    f.Fleet,
 			Pool:    f.FleetPool,

@@ -8,12 +8,13 @@ package acs
 const FunctionDriver = "pintle-lambda"
 
 // The options of such volumes. FunctionRuntime is a runtime's name, or FunctionImage for a function that is an image; FunctionCode is the SHA-256
-// of a zip file, and FunctionLayers those of several, with commas.
+// of a zip file, and FunctionLayers those of several, with commas. FunctionStorage is how many MiB the volume has that is the environment's /tmp.
 const (
 	FunctionRuntime = "runtime"
 	FunctionImage   = "image"
 	FunctionCode    = "code"
 	FunctionLayers  = "layers"
+	FunctionStorage = "storage"
 )
 
 // FunctionPath is where nodes reach the control plane for the environments on them.

@@ -33,7 +33,7 @@ type code struct {
 type found struct {
 	state.FunctionCode
 	Size int64
-	Sum  string // in Base64, as CodeSha256
+	Sum  string // as CodeSha256: of a zip file in Base64, of an image its digest
 }
 
 // bring brings code here: a zip file is kept before any row names it.
@@ -42,7 +42,7 @@ func (s *Service) bring(ctx context.Context, c code, kind types.PackageType) (fo
 		if aws.ToString(c.image) == "" || c.zip != nil || c.bucket != nil || c.key != nil {
 			return found{}, invalid("Please provide ImageUri, and neither ZipFile nor S3Bucket and S3Key, when updating a function with packageType Image.")
 		}
-		return found{FunctionCode: state.FunctionCode{Image: *c.image}}, nil
+		return s.resolve(ctx, *c.image)
 	}
 	if c.image != nil {
 		return found{}, invalid("Please don't provide ImageUri when updating a function with packageType Zip.")

@@ -24,6 +24,9 @@ const (
 // maxEnvironment is the most bytes of a function's variables.
 const maxEnvironment = 4096
 
+// Runs reports whether functions of a runtime can run here.
+func Runs(runtime string) bool { return runs.MatchString(runtime) }
+
 // runs matches the runtimes for which there is a bootstrap.
 var runs = regexp.MustCompile(`^(python3\.\d+|nodejs\d+\.x|provided\.al2|provided\.al2023)$`)
 
@@ -41,7 +44,6 @@ func (c *configuration) unsupported() string {
 	}{
 		{"CapacityProviderConfig", c.CapacityProviderConfig != nil},
 		{"DurableConfig", c.DurableConfig != nil},
-		{"EphemeralStorage.Size", c.EphemeralStorage != nil && aws.ToInt32(c.EphemeralStorage.Size) != defaultStorage},
 		{"FileSystemConfigs", len(c.FileSystemConfigs) > 0},
 		{"KMSKeyArn", aws.ToString(c.KMSKeyArn) != ""},
 		{"SnapStart.ApplyOn", c.SnapStart != nil && c.SnapStart.ApplyOn != "" && c.SnapStart.ApplyOn != types.SnapStartApplyOnNone},
@@ -88,6 +90,9 @@ func (s *Service) apply(tx *state.View, c *configuration, to *state.FunctionVers
 		if aws.ToString(d.TargetArn) != "" {
 			to.DeadLetterConfig = d
 		}
+	}
+	if c.EphemeralStorage != nil {
+		to.EphemeralStorage = c.EphemeralStorage
 	}
 	if c.ImageConfig != nil {
 		to.ImageConfigResponse = &types.ImageConfigResponse{ImageConfig: c.ImageConfig}

@@ -107,9 +107,6 @@ func (e edited) take(c found) {
 	e.Code.Layers, e.Code.LayersUnzipped = layers, unzipped
 	e.CodeSize = c.Size
 	e.CodeSha256 = &c.Sum
-	if c.Image != "" {
-		e.CodeSha256 = new(imageSum(c.Image))
-	}
 }
 
 // newVersion returns the first version of a function, with the defaults.
@@ -153,7 +150,7 @@ func (s *Service) GetFunction(_ context.Context, in *lambda.GetFunctionInput) (*
 	out := &lambda.GetFunctionOutput{Configuration: &c, Tags: f.Tags, Code: &types.FunctionCodeLocation{RepositoryType: aws.String("S3")}}
 	if row.Code.Image != "" {
 		out.Code = &types.FunctionCodeLocation{
-			RepositoryType: aws.String("ECR"), ImageUri: &row.Code.Image, ResolvedImageUri: &row.Code.Image,
+			RepositoryType: aws.String("ECR"), ImageUri: &row.Code.Image, ResolvedImageUri: aws.String(row.Code.ImageToRun()),
 		}
 	}
 	if f.Concurrency != nil {

@@ -52,6 +52,7 @@ type Options struct {
 	account.Account
 	Zips     *zips.Store
 	Buckets  Buckets
+	Images   Images
 	Queues   Queues
 	Sources  Sources
 	Topics   Topics

@@ -139,10 +139,7 @@ func TestRefusals(t *testing.T) {
 	store := statetest.Open(t)
 	s := newService(t, store, t.TempDir(), &fake{answer: succeed})
 	for want, change := range map[string]func(*lambda.CreateFunctionInput){
-		"VpcConfig": func(in *lambda.CreateFunctionInput) { in.VpcConfig = &types.VpcConfig{SubnetIds: []string{"subnet-1"}} },
-		"EphemeralStorage.Size": func(in *lambda.CreateFunctionInput) {
-			in.EphemeralStorage = &types.EphemeralStorage{Size: aws.Int32(1024)}
-		},
+		"VpcConfig":              func(in *lambda.CreateFunctionInput) { in.VpcConfig = &types.VpcConfig{SubnetIds: []string{"subnet-1"}} },
 		"SnapStart.ApplyOn":      func(in *lambda.CreateFunctionInput) { in.SnapStart = &types.SnapStart{ApplyOn: "PublishedVersions"} },
 		"not java21":             func(in *lambda.CreateFunctionInput) { in.Runtime = "java21" },
 		"Could not unzip":        func(in *lambda.CreateFunctionInput) { in.Code.ZipFile = []byte("x") },

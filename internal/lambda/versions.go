@@ -2,11 +2,8 @@ package lambda
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -14,15 +11,6 @@ import (
 
 	"github.com/pintle/pintle/internal/state"
 )
-
-// imageSum stands for the digest of an image, which is known once a node has pulled it.
-func imageSum(image string) string {
-	if _, digest, has := strings.Cut(image, "@sha256:"); has {
-		return digest
-	}
-	sum := sha256.Sum256([]byte(image))
-	return hex.EncodeToString(sum[:])
-}
 
 // publish makes a version of the latest one, unless that hasn't changed since the last was made.
 func (s *Service) publish(tx *state.Tx, f *state.Function, latest *state.FunctionVersion, description *string) types.FunctionConfiguration {

@@ -26,13 +26,17 @@ func (a *Agent) openFunctions() (err error) {
 	if err != nil {
 		return err
 	}
-	a.function, err = function.New(function.Options{
+	o := function.Options{
 		Dir:    dir,
 		Plain:  a.isPlain(),
 		Call:   a.config.Functions,
 		Output: a.config.Runtime,
 		Log:    a.log,
-	})
+	}
+	if a.hasBlockVolumes() {
+		o.Disks = a.config.BlockVolumes
+	}
+	a.function, err = function.New(o)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awsecr "github.com/aws/aws-sdk-go-v2/service/ecr"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -62,6 +63,15 @@ func (c parametersClient) GetParameter(
 	ctx context.Context, in *awsssm.GetParameterInput, _ ...func(*awsssm.Options),
 ) (*awsssm.GetParameterOutput, error) {
 	return c.plane.SSM.GetParameter(ctx, in)
+}
+
+// imagesClient finds ECR when it's called: Lambda is built before it.
+type imagesClient struct{ plane *Plane }
+
+func (c imagesClient) BatchGetImage(
+	ctx context.Context, in *awsecr.BatchGetImageInput, _ ...func(*awsecr.Options),
+) (*awsecr.BatchGetImageOutput, error) {
+	return c.plane.ECR.BatchGetImage(ctx, in)
 }
 
 // functionsClient finds Lambda when it's called: SNS is built before it.

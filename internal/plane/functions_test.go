@@ -3,6 +3,7 @@ package plane
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,6 +13,7 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
@@ -166,5 +168,33 @@ func TestWhatFunctionsMayTake(t *testing.T) {
 		if (err == nil) != may {
 			t.Errorf("%s's destination: %v", function, err)
 		}
+	}
+}
+
+// TestTasksFunctionsRunAsTheirRole: a task whose role no policy binds gets no other role by way of a function, and none of a node's files.
+func TestTasksFunctionsRunAsTheirRole(t *testing.T) {
+	p := serveSigned(t)
+	putFunction(t, p, "others")
+	client := lambda.NewFromConfig(asTask(t, p, "own"))
+	create := func(role, image string) error {
+		_, err := client.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
+			FunctionName: aws.String("f"), Role: aws.String(roleARNs + role), PackageType: "Image", Code: &lambdatypes.FunctionCode{ImageUri: &image},
+		})
+		return err
+	}
+	_, code := client.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: aws.String("others"), ZipFile: []byte("x")})
+	_, configuration := client.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{
+		FunctionName: aws.String("others"), Handler: aws.String("h.h"),
+	})
+	for what, err := range map[string]error{
+		"another role": create("another", "i"), "another's code": code, "another's configuration": configuration,
+		"a node's files": create("own", "rootfs:/root/backup.tar"),
+	} {
+		if refused, is := errors.AsType[smithy.APIError](err); !is || refused.ErrorCode() != "AccessDeniedException" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := create("own", "registry.example/i"); err != nil {
+		t.Errorf("its own role: %v", err)
 	}
 }

@@ -105,12 +105,14 @@ type Options struct {
 	MaxMetrics   int
 	Prices       map[string]float64 // dollars per hour, by instance type
 	WebhookTo    []netip.Prefix     // addresses of this machine and its links that web hooks may reach
-	Upstreams    []string           // hosts of registries from which ECR may take images besides those of AWS's list
-	Fleet        FleetOptions
-	Balancer     BalancerOptions
-	ScrapeToken  string // with which Prometheus reads /metrics where signatures are checked
-	Log          *slog.Logger
-	Simulated    *Simulated
+	// FunctionImages are the images in which functions of runtimes run, by the runtimes' names, instead of AWS's base images.
+	FunctionImages map[string]string
+	Upstreams      []string // hosts of registries from which ECR may take images besides those of AWS's list
+	Fleet          FleetOptions
+	Balancer       BalancerOptions
+	ScrapeToken    string // with which Prometheus reads /metrics where signatures are checked
+	Log            *slog.Logger
+	Simulated      *Simulated
 }
 
 // Simulated holds what a simulation replaces: its clock jumps, and nothing is durable.

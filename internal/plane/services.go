@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -216,6 +217,7 @@ func (p *Plane) buildFunctions() {
 		ECS:     p.ecs(),
 		Logs:    p.logs(),
 		Code:    func(sha string) ([]byte, error) { return p.zips.Get(sha) },
+		Images:  p.options.FunctionImages,
 		Measure: p.measureFunctions,
 		Log:     p.log,
 	})
@@ -223,6 +225,7 @@ func (p *Plane) buildFunctions() {
 		Account:  p.account(),
 		Zips:     p.zips,
 		Buckets:  p.s3(),
+		Images:   imagesClient{p},
 		Queues:   p.sqs(),
 		Sources:  p.sqs(),
 		Topics:   p.sns(),
@@ -231,6 +234,16 @@ func (p *Plane) buildFunctions() {
 		Trusts:   func(role string) bool { return p.IAM.Trusts(role, "lambda.amazonaws.com") },
 		Log:      p.log,
 	})
+}
+
+// CheckFunctionImages checks what Options.FunctionImages would be.
+func CheckFunctionImages(images map[string]string) error {
+	for runtime, image := range images {
+		if !lambda.Runs(runtime) || image == "" {
+			return fmt.Errorf("%q=%q: it must be a runtime that runs here, such as python3.12, nodejs22.x or provided.al2023, and an image", runtime, image)
+		}
+	}
+	return nil
 }
 
 // measureFunctions puts values of functions' metrics, and of all functions' together.
@@ -243,7 +256,12 @@ func (p *Plane) measureFunctions(figures []environments.Figure) {
 		}
 		whole := sample
 		whole.Metric = metrics.NewMetric("AWS/Lambda", f.Metric)
-		samples = append(samples, sample, whole)
+		if f.Function != "" {
+			samples = append(samples, sample)
+		}
+		if f.IsOfAll() {
+			samples = append(samples, whole)
+		}
 	}
 	if err := p.putMetrics(samples); err != nil {
 		p.log.Error("cannot keep functions' metrics", "error", err)

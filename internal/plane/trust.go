@@ -67,9 +67,31 @@ func onlyReads(operation string) bool {
 	return slices.ContainsFunc([]string{"Get", "List", "Simulate"}, func(verb string) bool { return strings.HasPrefix(operation, verb) })
 }
 
-// handsOut returns why a task in a role may not make a call that gives others more than the task has, or "".
-func handsOut(v *state.View, role string, in any) string {
-	return cmp.Or(toInstances(v, in), toFunctions(v, role, in), toTargets(role, in))
+// handsOut returns why a task in a role may not make a call that gives others more than the task has, or "". Which roles it may pass is told by
+// its policies, unless none binds it.
+func handsOut(v *state.View, role string, unlimited bool, in any) string {
+	why := cmp.Or(toInstances(v, in), ofNodesFiles(in))
+	if why == "" && unlimited {
+		why = cmp.Or(toFunctions(v, role, in), toTargets(role, in))
+	}
+	return why
+}
+
+// ofNodesFiles returns why a task may not have a function run an image that is in a node's own files.
+func ofNodesFiles(in any) string {
+	var image *string
+	switch in := in.(type) {
+	case *lambda.CreateFunctionInput:
+		if in.Code != nil {
+			image = in.Code.ImageUri
+		}
+	case *lambda.UpdateFunctionCodeInput:
+		image = in.ImageUri
+	}
+	if name := aws.ToString(image); strings.HasPrefix(name, "rootfs:") || strings.HasPrefix(name, "oci-layout:") {
+		return "a task can have no function of an image in the nodes' files"
+	}
+	return ""
 }
 
 // toFunctions returns why a task may not make a call that has a function run code as another role than the task's.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"iter"
 	"strconv"
 	"strings"
@@ -40,13 +41,18 @@ type FunctionVersion struct {
 
 // FunctionCode is where a version's code is: a zip file in the store of code, by its SHA-256 in hexadecimal, or an image.
 type FunctionCode struct {
-	SHA256 string   `json:",omitempty"`
-	Image  string   `json:",omitempty"`
-	Layers []string `json:",omitempty"` // the layers' zip files, likewise
+	SHA256 string `json:",omitempty"`
+	Image  string `json:",omitempty"` // as its caller named it
+	// Resolved is the image by its digest, as it was when the version got it; the same as Image if that is of another registry.
+	Resolved string   `json:",omitempty"`
+	Layers   []string `json:",omitempty"` // the layers' zip files, likewise
 	// How many bytes are in the zip file, and in those of the layers.
 	Unzipped       int64 `json:",omitzero"`
 	LayersUnzipped int64 `json:",omitzero"`
 }
+
+// ImageToRun returns the image of a version that is one.
+func (c *FunctionCode) ImageToRun() string { return cmp.Or(c.Resolved, c.Image) }
 
 // Files returns the zip files that the code is of.
 func (c *FunctionCode) Files() (all []string) {

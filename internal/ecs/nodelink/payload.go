@@ -2,7 +2,6 @@ package nodelink
 
 import (
 	"cmp"
-	"net"
 	"strconv"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -312,7 +312,10 @@ func registryAuthentication(c types.ContainerDefinition, task string, hasRole bo
 		return &acs.RegistryAuthentication{Type: "asm", ASMAuthData: &acs.ASMAuthData{CredentialsParameter: secret, Region: regionOf(secret)}}
 	}
 	of, err := arn.Parse(task)
-	if err != nil || !isOwn(aws.ToString(c.Image), of) {
+	if err != nil {
+		return nil
+	}
+	if _, own := (account.Account{ID: of.AccountID, Region: of.Region}).OwnImage(aws.ToString(c.Image)); !own {
 		return nil
 	}
 	return &acs.RegistryAuthentication{Type: "ecr", ECRAuthData: &acs.ECRAuthData{
@@ -320,21 +323,6 @@ func registryAuthentication(c types.ContainerDefinition, task string, hasRole bo
 		RegistryID:       of.AccountID,
 		UseExecutionRole: hasRole,
 	}}
-}
-
-// isOwn reports whether an image is of the account's own registry: at AWS's host, or at one below localhost or an address. The CDK's hotswaps
-// name it by the endpoint that the CDK has for CloudFormation. No name server knows these hosts, so nobody else gets to see a token.
-func isOwn(image string, of arn.ARN) bool {
-	host, _, hasHost := strings.Cut(image, "/")
-	suffix, isOwn := strings.CutPrefix(host, of.AccountID+".dkr.ecr."+of.Region+".")
-	if !hasHost || !isOwn {
-		return false
-	}
-	if suffix == "amazonaws.com" {
-		return true
-	}
-	suffix, _, _ = strings.Cut(suffix, ":")
-	return suffix == "localhost" || net.ParseIP(suffix) != nil
 }
 
 // secrets returns the secrets of the container and of its log driver.

@@ -35,7 +35,9 @@ var readers = map[string]struct {
 	"ChangeSetARN":       {"ChangeSetName", changeSetARN},
 	"CopySource":         {"CopySource", func(v string) string { source, _ := copySource(v); return source }},
 	"CopySourceVersion":  {"CopySource", func(v string) string { _, version := copySource(v); return version }},
+	"Code.ImageIn":       {"Code.ImageUri", repositoryOf},
 	"FunctionName":       {"FunctionName", functionName},
+	"ImageIn":            {"ImageUri", repositoryOf},
 	"QueueUrl":           {"QueueUrl", queueName},
 	"StackName":          {"StackName", stackName},
 	"SubscriptionTopic":  {"SubscriptionArn", TopicOf},
@@ -68,6 +70,17 @@ func FunctionName(value string) string {
 	}
 	name, _, _ := strings.Cut(functionName(value), ":")
 	return name
+}
+
+// inECR matches the names of images in a registry of ECR's, wherever that is reached.
+var inECR = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.[^/]+/([^:@]+)`)
+
+// repositoryOf returns the repository of an image that is in ECR, and "" for one in another registry.
+func repositoryOf(image string) string {
+	if parts := inECR.FindStringSubmatch(image); parts != nil {
+		return parts[1]
+	}
+	return ""
 }
 
 func afterSlash(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }

@@ -52,6 +52,8 @@ type Options struct {
 	ECS  ECS
 	Logs Logs
 	Code func(sha string) ([]byte, error) // returns a zip file
+	// Images are those in which functions of runtimes run, by the runtimes' names; AWS's base images for all others.
+	Images map[string]string
 	// Measure puts values of functions' metrics; nil drops them. It may wait for the disk.
 	Measure func([]Figure)
 	Keep    time.Duration // of environments with nothing to do; 0 means five minutes
@@ -96,8 +98,9 @@ type Manager struct {
 	closed      bool // Run has ended: nothing is started or stopped any more
 	groups      map[string]*group
 	tasks       map[string]*environment // by their tasks' ARNs
-	concurrency map[string]int          // invocations of each function that have reserved concurrency
-	shared      int                     // of all others
+	concurrency map[string]int          // invocations of each function
+	total       int                     // of all functions
+	shared      int                     // of those without reserved concurrency
 	definitions sync.Mutex              // held while task definitions are registered
 	known       map[string]known        // task definitions, by function and version
 }
@@ -221,11 +224,19 @@ func (m *Manager) admit(inv *invocation) error {
 
 // count counts an invocation, or no longer. The caller holds mu.
 func (m *Manager) count(inv *invocation, by int) {
+	name := *inv.Version.FunctionName
+	m.total += by
 	if inv.Reserved == nil {
 		m.shared += by
-		return
 	}
-	m.concurrency[*inv.Version.FunctionName] += by
+	if m.concurrency[name] += by; m.concurrency[name] == 0 {
+		delete(m.concurrency, name)
+	}
+	if by > 0 {
+		m.measure(name, concurrent, "Count", float64(m.concurrency[name]))
+		m.measure("", concurrent, "Count", float64(m.total))
+		m.measure("", "UnreservedConcurrentExecutions", "Count", float64(m.shared))
+	}
 }
 
 func throttled(reason types.ThrottleReason) error {

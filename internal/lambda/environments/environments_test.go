@@ -141,7 +141,8 @@ func in(t *testing.T, do func(w *world, v *state.FunctionVersion)) {
 		v := &state.FunctionVersion{FunctionConfiguration: types.FunctionConfiguration{
 			FunctionName: aws.String("f"), Version: aws.String(state.Latest), RevisionId: aws.String("1"), Timeout: aws.Int32(3),
 			MemorySize: aws.Int32(128), Runtime: "python3.12", Handler: aws.String("i.h"), PackageType: types.PackageTypeZip,
-			LoggingConfig: &types.LoggingConfig{LogGroup: aws.String("/aws/lambda/f")},
+			LoggingConfig:    &types.LoggingConfig{LogGroup: aws.String("/aws/lambda/f")},
+			EphemeralStorage: &types.EphemeralStorage{Size: aws.Int32(512)},
 		}}
 		statetest.Update(t, w.store, func(tx *state.Tx) { tx.FunctionVersions.Put(v) })
 		ctx, cancel := context.WithCancel(w.t.Context())
@@ -465,5 +466,29 @@ func TestLeftEnvironmentsEnd(t *testing.T) {
 	own, other := v.Tasks.Get(w.started[0]), v.Tasks.Get(w.started[1])
 	if *own.DesiredStatus != "STOPPED" || *other.DesiredStatus != "RUNNING" || v.FunctionEnvironments.Len() != 0 {
 		t.Errorf("%s %s, %d rows", *own.DesiredStatus, *other.DesiredStatus, v.FunctionEnvironments.Len())
+	}
+}
+
+// TestConcurrencyIsMeasured: how many invocations of a function and of all run, and how many of those share what isn't reserved.
+func TestConcurrencyIsMeasured(t *testing.T) {
+	m := New(nil, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
+	invoke := func(name string, reserved *int32) *invocation {
+		v := &state.FunctionVersion{FunctionConfiguration: types.FunctionConfiguration{FunctionName: &name}}
+		return &invocation{Work: Work{Version: v, Reserved: reserved}}
+	}
+	first := invoke("f", nil)
+	for _, inv := range []*invocation{first, invoke("f", nil), invoke("g", aws.Int32(5))} {
+		m.count(inv, 1)
+	}
+	m.count(first, -1)
+	m.count(invoke("f", nil), 1)
+	var got []string
+	for len(m.figures) > 0 {
+		f := <-m.figures
+		got = append(got, fmt.Sprintf("%s %s %.0f", f.Function, strings.TrimSuffix(f.Metric, "ConcurrentExecutions"), f.Value))
+	}
+	want := "f  1,  1, Unreserved 1,f  2,  2, Unreserved 2,g  1,  3, Unreserved 2,f  2,  3, Unreserved 2"
+	if strings.Join(got, ",") != want {
+		t.Errorf("got %s", strings.Join(got, ","))
 	}
 }

@@ -5,7 +5,13 @@ import (
 	"time"
 )
 
-// Figure is a value of a function's metric, such as Duration.
+// concurrent is the metric of which the functions' values don't add up to that of all: that has values of its own.
+const concurrent = "ConcurrentExecutions"
+
+// IsOfAll reports whether a figure counts for all functions together.
+func (f Figure) IsOfAll() bool { return f.Function == "" || f.Metric != concurrent }
+
+// Figure is a value of a function's metric, such as Duration, or, without a function, of all functions'.
 type Figure struct {
 	Function, Metric, Unit string
 	Value                  float64

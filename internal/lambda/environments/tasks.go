@@ -188,7 +188,7 @@ func isOurs(td *state.TaskDefinition) bool {
 func (m *Manager) taskDefinition(v *state.FunctionVersion, tags map[string]string) *ecs.RegisterTaskDefinitionInput {
 	c := ecstypes.ContainerDefinition{
 		Name:        aws.String(containerName),
-		Image:       aws.String(imageOf(v)),
+		Image:       aws.String(m.imageOf(v)),
 		Essential:   aws.Bool(true),
 		Memory:      v.MemorySize,
 		Cpu:         max(2, *v.MemorySize*1024/1769), // a core at 1,769 MB: "Configure Lambda function memory"
@@ -199,25 +199,7 @@ func (m *Manager) taskDefinition(v *state.FunctionVersion, tags map[string]strin
 			"awslogs-create-group": "true",
 		}},
 	}
-	options := map[string]string{acs.FunctionRuntime: string(v.Runtime), acs.FunctionCode: v.Code.SHA256}
-	if v.PackageType == types.PackageTypeImage {
-		options = map[string]string{acs.FunctionRuntime: acs.FunctionImage}
-		if i := v.ImageConfigResponse; i != nil && i.ImageConfig != nil {
-			c.EntryPoint, c.Command, c.WorkingDirectory = i.ImageConfig.EntryPoint, i.ImageConfig.Command, i.ImageConfig.WorkingDirectory
-		}
-	} else {
-		c.Command = []string{*v.Handler}
-		c.MountPoints = []ecstypes.MountPoint{
-			{SourceVolume: aws.String("code"), ContainerPath: aws.String("/var/task"), ReadOnly: aws.Bool(true)},
-		}
-	}
-	volumes := []ecstypes.Volume{volume("code", options)}
-	if len(v.Code.Layers) > 0 {
-		c.MountPoints = append(c.MountPoints, ecstypes.MountPoint{
-			SourceVolume: aws.String("layers"), ContainerPath: aws.String("/opt"), ReadOnly: aws.Bool(true),
-		})
-		volumes = append(volumes, volume("layers", map[string]string{acs.FunctionLayers: strings.Join(v.Code.Layers, ",")}))
-	}
+	volumes := volumesOf(v, &c)
 	if n := tags[TagGPU]; n != "" {
 		c.ResourceRequirements = []ecstypes.ResourceRequirement{{Type: ecstypes.ResourceTypeGpu, Value: &n}}
 	}
@@ -231,6 +213,28 @@ func (m *Manager) taskDefinition(v *state.FunctionVersion, tags map[string]strin
 		in.RuntimePlatform = &ecstypes.RuntimePlatform{CpuArchitecture: ecstypes.CPUArchitectureArm64}
 	}
 	return in
+}
+
+// volumesOf returns the volumes of a version's environments, and has the container show them and run what it's to run.
+func volumesOf(v *state.FunctionVersion, c *ecstypes.ContainerDefinition) (all []ecstypes.Volume) {
+	show := func(name, at string, readOnly bool, options map[string]string) {
+		c.MountPoints = append(c.MountPoints, ecstypes.MountPoint{SourceVolume: &name, ContainerPath: &at, ReadOnly: &readOnly})
+		all = append(all, volume(name, options))
+	}
+	if v.PackageType == types.PackageTypeImage {
+		if i := v.ImageConfigResponse; i != nil && i.ImageConfig != nil {
+			c.EntryPoint, c.Command, c.WorkingDirectory = i.ImageConfig.EntryPoint, i.ImageConfig.Command, i.ImageConfig.WorkingDirectory
+		}
+		all = append(all, volume("code", map[string]string{acs.FunctionRuntime: acs.FunctionImage}))
+	} else {
+		c.Command = []string{*v.Handler}
+		show("code", "/var/task", true, map[string]string{acs.FunctionRuntime: string(v.Runtime), acs.FunctionCode: v.Code.SHA256})
+	}
+	if len(v.Code.Layers) > 0 {
+		show("layers", "/opt", true, map[string]string{acs.FunctionLayers: strings.Join(v.Code.Layers, ",")})
+	}
+	show("tmp", "/tmp", false, map[string]string{acs.FunctionStorage: strconv.Itoa(int(*v.EphemeralStorage.Size))})
+	return all
 }
 
 func volume(name string, options map[string]string) ecstypes.Volume {
@@ -247,13 +251,16 @@ func family(v *state.FunctionVersion) string {
 	return "lambda_" + *v.Version + "_" + *v.FunctionName
 }
 
-// imageOf returns a version's image: its own, or AWS's base image of its runtime.
-func imageOf(v *state.FunctionVersion) string {
+// imageOf returns a version's image: its own, or that of its runtime, which is AWS's base image unless the operator has another.
+func (m *Manager) imageOf(v *state.FunctionVersion) string {
 	if v.PackageType == types.PackageTypeImage {
-		return v.Code.Image
+		return v.Code.ImageToRun()
 	}
 	const base = "public.ecr.aws/lambda/"
 	runtime := string(v.Runtime)
+	if own := m.opts.Images[runtime]; own != "" {
+		return own
+	}
 	if number, is := strings.CutPrefix(runtime, "python"); is {
 		return base + "python:" + number
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -214,7 +215,7 @@ func (p *poller) handle(batch []sqstypes.Message, until time.Time) {
 	}
 	handled := batch
 	if len(p.mapping.FunctionResponseTypes) > 0 {
-		handled = Handled(batch, answer)
+		handled = Handled(batch, answer, strings.HasSuffix(*p.mapping.EventSourceArn, ".fifo"))
 	}
 	for len(handled) > 0 {
 		n := min(maxReceive, len(handled))
@@ -308,9 +309,10 @@ func Event(messages []sqstypes.Message, arn, region string) []byte {
 	return b
 }
 
-// Handled returns the messages that a function's answer doesn't name as failed. An answer that makes no sense means that all have:
+// Handled returns the messages that a function's answer doesn't name as failed. An answer that makes no sense means that all have. In a FIFO queue
+// those after the first that failed come again, too, since they mustn't overtake it:
 // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
-func Handled(batch []sqstypes.Message, answer []byte) (handled []sqstypes.Message) {
+func Handled(batch []sqstypes.Message, answer []byte, inOrder bool) (handled []sqstypes.Message) {
 	var told *struct {
 		Failures *[]struct {
 			ID *string `json:"itemIdentifier"`
@@ -326,12 +328,16 @@ func Handled(batch []sqstypes.Message, answer []byte) (handled []sqstypes.Messag
 	for _, f := range *told.Failures {
 		failed[aws.ToString(f.ID)] = true
 	}
+	hasFailed := false
 	for _, m := range batch {
 		if failed[*m.MessageId] {
 			delete(failed, *m.MessageId)
+			hasFailed = true
 			continue
 		}
-		handled = append(handled, m)
+		if !inOrder || !hasFailed {
+			handled = append(handled, m)
+		}
 	}
 	if len(failed) > 0 { // it names what isn't in the batch, or nothing
 		return nil

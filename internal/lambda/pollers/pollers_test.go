@@ -32,11 +32,29 @@ func TestHandled(t *testing.T) {
 		{"no object", `"ok"`, nil},
 	} {
 		var got []string
-		for _, m := range Handled(batch, []byte(c.answer)) {
+		for _, m := range Handled(batch, []byte(c.answer), false) {
 			got = append(got, *m.MessageId)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestHandledInOrder: in a FIFO queue nothing overtakes what has failed.
+func TestHandledInOrder(t *testing.T) {
+	var batch []sqstypes.Message
+	for _, id := range []string{"a", "b", "c", "d"} {
+		batch = append(batch, sqstypes.Message{MessageId: aws.String(id)})
+	}
+	for answer, want := range map[string]int{
+		`{"batchItemFailures": []}`: 4,
+		`{"batchItemFailures": [{"itemIdentifier": "d"}, {"itemIdentifier": "b"}]}`: 1,
+		`{"batchItemFailures": [{"itemIdentifier": "a"}]}`:                          0,
+		`{"batchItemFailures": [{"itemIdentifier": "x"}]}`:                          0,
+	} {
+		if got := Handled(batch, []byte(answer), true); len(got) != want || want > 0 && *got[0].MessageId != "a" {
+			t.Errorf("%s: %d messages are handled, want %d", answer, len(got), want)
 		}
 	}
 }

@@ -33,6 +33,7 @@ type Volumes struct {
 type Request struct {
 	ID         string // EC2's
 	SizeGiB    int64
+	ScratchMiB int64  // instead of SizeGiB, for one whose room is taken as it's written to, and that nobody wants after a power cut
 	FileSystem string // one of FileSystems, or "" for the first of them
 	Keep       bool   // when the task has ended
 }
@@ -50,7 +51,10 @@ var programs = []struct {
 // spare is how much of the disk is left to others.
 const spare = 1 << 30
 
-const gibibyte = 1 << 30
+const (
+	mebibyte = 1 << 20
+	gibibyte = 1 << 30
+)
 
 // The files of a volume that a task has.
 const (
@@ -158,12 +162,20 @@ func (v *Volumes) fill(path string, r Request) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // what matters is synced
-	if err := allocate(f, v.dir, r.SizeGiB); err != nil {
+	if r.ScratchMiB > 0 {
+		err = f.Truncate(r.ScratchMiB * mebibyte)
+	} else {
+		err = allocate(f, v.dir, r.SizeGiB)
+	}
+	if err != nil {
 		return err
 	}
 	command := commandFor(r.FileSystem)
 	if out, err := exec.Command(command[0], append(command[1:], path)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", command[0], err, strings.TrimSpace(string(out)))
+	}
+	if r.ScratchMiB > 0 {
+		return nil
 	}
 	return f.Sync()
 }

@@ -218,7 +218,7 @@ func (t *task) mount(container string, m acs.MountPoint) (runtime.Mount, error) 
 			return out, nil
 		}
 		if isFunction(v) {
-			out.Source, out.ReadOnly = t.engine.opts.Functions.Path(v), true
+			out.Source = t.engine.opts.Functions.Path(t.arn(), v)
 			return out, nil
 		}
 		if isDataSet(v) {

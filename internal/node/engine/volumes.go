@@ -39,12 +39,12 @@ type BlockVolumes interface {
 	Release(task string) error
 }
 
-// Functions runs functions of AWS Lambda, whose code volumes of Lambda's driver show.
+// Functions runs functions of AWS Lambda, whose code, layers and /tmp are volumes of Lambda's driver.
 type Functions interface {
 	// Prepare lays down what a volume shows. What's there is left as it is.
 	Prepare(ctx context.Context, taskArn string, v acs.Volume) error
 	// Path returns where that is.
-	Path(v acs.Volume) string
+	Path(taskArn string, v acs.Volume) string
 	// Shape makes a task's container what runs the function here.
 	Shape(spec *runtime.Spec, task *acs.Task) error
 	// Release forgets a task.

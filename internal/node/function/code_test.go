@@ -105,18 +105,18 @@ func TestOldCodeGoes(t *testing.T) {
 		if err := f.Prepare(t.Context(), task, v); err != nil {
 			t.Fatal(err)
 		}
-		if b, err := os.ReadFile(filepath.Join(f.Path(v), "d/l")); err != nil || string(b) != text {
+		if b, err := os.ReadFile(filepath.Join(f.Path(task, v), "d/l")); err != nil || string(b) != text {
 			t.Errorf("got %q, %v", b, err)
 		}
 		at := time.Now().Add(time.Duration(i-10) * time.Hour)
-		if err := os.Chtimes(f.Path(v), at, at); err != nil {
+		if err := os.Chtimes(f.Path(task, v), at, at); err != nil {
 			t.Fatal(err)
 		}
 		if text != "shown" {
 			f.Release(text)
 		}
 		using[text] = f.using[text]
-		all = append(all, f.Path(v))
+		all = append(all, f.Path(task, v))
 		last = f
 	}
 	last.using = using

@@ -17,12 +17,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/engine"
@@ -48,6 +48,7 @@ type Options struct {
 	Plain  bool   // whether containers are plain processes, which share the machine's files and its network
 	Call   Call
 	Output Output
+	Disks  Disks // nil if environments' storage has no limits here
 	Log    *slog.Logger
 }
 
@@ -119,14 +120,20 @@ func files(v acs.Volume) (all []string, name string) {
 	return all, hex.EncodeToString(sum[:])
 }
 
-// Path returns where a volume's directory is.
-func (f *Functions) Path(v acs.Volume) string {
+// Path returns where a task's volume is.
+func (f *Functions) Path(task string, v acs.Volume) string {
+	if isStorage(v) {
+		return f.storage(task)
+	}
 	_, name := files(v)
 	return filepath.Join(f.opts.Dir, "code", name)
 }
 
 // Prepare lays down what a volume shows, unless another environment has had it laid down.
 func (f *Functions) Prepare(ctx context.Context, task string, v acs.Volume) error {
+	if isStorage(v) {
+		return f.prepareStorage(task, v)
+	}
 	all, name := files(v)
 	if len(all) == 0 {
 		return nil
@@ -141,7 +148,7 @@ func (f *Functions) Prepare(ctx context.Context, task string, v acs.Volume) erro
 	f.mu.Unlock()
 	lock.Lock()
 	defer lock.Unlock()
-	path := f.Path(v)
+	path := f.Path(task, v)
 	if _, err := os.Stat(path); err == nil {
 		return os.Chtimes(path, time.Now(), time.Now())
 	}
@@ -159,11 +166,24 @@ func (f *Functions) Prepare(ctx context.Context, task string, v acs.Volume) erro
 	if err := os.Chmod(making, 0o755); err != nil {
 		return err
 	}
+	if err := syncAll(making); err != nil { // a power cut mustn't leave empty files that count as laid down
+		return err
+	}
 	if err := os.Rename(making, path); err != nil {
 		return err
 	}
 	f.prune(maxCode)
 	return nil
+}
+
+// syncAll writes everything to the disk that a directory is on: one wait for however many files.
+func syncAll(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it's only read
+	return unix.Syncfs(int(f.Fd()))
 }
 
 // lay lays down what is in zip files, the later over the earlier.
@@ -204,71 +224,6 @@ func (f *Functions) fetch(ctx context.Context, task, sha string) ([]byte, error)
 		return nil, errors.New("what came isn't what was asked for: its SHA-256 is another one")
 	}
 	return content, nil
-}
-
-// Shape makes an environment's container what runs its function here.
-func (f *Functions) Shape(spec *runtime.Spec, task *acs.Task) error {
-	i := slices.IndexFunc(task.Volumes, func(v acs.Volume) bool {
-		return IsFunction(v) && v.DockerVolumeConfiguration.DriverOpts[acs.FunctionRuntime] != ""
-	})
-	if i < 0 {
-		return nil
-	}
-	code := task.Volumes[i]
-	api, err := f.address(task.Arn)
-	if err != nil {
-		return err
-	}
-	spec.Env = runtime.Environment(spec.Env, []string{"AWS_LAMBDA_RUNTIME_API=" + api})
-	name := code.DockerVolumeConfiguration.DriverOpts[acs.FunctionRuntime]
-	if !f.opts.Plain || name == acs.FunctionImage {
-		return nil
-	}
-	root := f.Path(code)
-	modules := os.Getenv("NODE_PATH") // such as the AWS SDK, which AWS's base images have
-	env := []string{"PYTHONUNBUFFERED=1", "LAMBDA_TASK_ROOT=" + root, "LAMBDA_RUNTIME_DIR=" + filepath.Join(f.opts.Dir, "runtime")}
-	if j := slices.IndexFunc(task.Volumes, func(v acs.Volume) bool {
-		return IsFunction(v) && v.DockerVolumeConfiguration.DriverOpts[acs.FunctionLayers] != ""
-	}); j >= 0 {
-		opt := f.Path(task.Volumes[j])
-		env = append(env, "PINTLE_LAYERS="+opt, "PATH="+os.Getenv("PATH")+":"+opt+"/bin", "LD_LIBRARY_PATH="+opt+"/lib")
-		modules = strings.TrimSuffix(opt+"/nodejs/node_modules:"+modules, ":")
-	}
-	if modules != "" {
-		env = append(env, "NODE_PATH="+modules)
-	}
-	spec.Env = runtime.Environment(spec.Env, env)
-	spec.Mounts = nil
-	spec.WorkingDir = root
-	spec.Command = nil
-	spec.Entrypoint, err = f.command(name, root)
-	return err
-}
-
-// command returns what runs a runtime's functions on this machine.
-func (f *Functions) command(name, root string) ([]string, error) {
-	program := func(names ...string) (string, error) {
-		for _, n := range names {
-			path, err := exec.LookPath(n)
-			if err == nil && exec.Command(path, "--version").Run() == nil { // a version manager has names of what it hasn't chosen
-				return path, nil
-			}
-		}
-		return "", fmt.Errorf("this machine has no %s, which runs functions of %s here", names[len(names)-1], name)
-	}
-	switch {
-	case strings.HasPrefix(name, "python"):
-		python, err := program(name, "python3")
-		return []string{python, f.bootstrap("bootstrap.py")}, err
-	case strings.HasPrefix(name, "nodejs"):
-		node, err := program("node")
-		return []string{node, f.bootstrap("bootstrap.mjs")}, err
-	}
-	bootstrap := filepath.Join(root, "bootstrap")
-	if _, err := os.Stat(bootstrap); err != nil {
-		return nil, fmt.Errorf("the function's zip file has no bootstrap, which the runtime %s runs", name)
-	}
-	return []string{bootstrap}, nil
 }
 
 // linkLocal is where environments with a network of their own reach the Runtime API: the agent listens there for their metadata, too.
@@ -353,6 +308,7 @@ func (f *Functions) Resume(tasks []string) {
 		f.use(arn)
 	}
 	f.prune(maxCode)
+	f.removeStorage(running)
 	entries, _ := os.ReadDir(filepath.Join(f.opts.Dir, "ports")) //nolint:errcheck // there are none yet
 	for _, e := range entries {
 		arn := running[e.Name()]
@@ -374,6 +330,7 @@ func (f *Functions) Resume(tasks []string) {
 
 // Release forgets an environment that has ended.
 func (f *Functions) Release(id string) {
+	os.RemoveAll(f.storage(id)) //nolint:errcheck // Resume does it
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s, is := f.servers[id]; is {
