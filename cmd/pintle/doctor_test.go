@@ -40,20 +40,23 @@ func TestDoctor(t *testing.T) {
 		verdict verdict
 		found   string
 	}{
-		"fit":              {func(*system) {}, "", "", ""},
-		"old kernel":       {func(s *system) { s.release = "4.19.0" }, "kernel", warning, "4.19"},
-		"odd kernel":       {func(s *system) { s.release = "?" }, "kernel", warning, "?"},
-		"clock":            {func(s *system) { s.clockIsSynced = func() (bool, error) { return false, nil } }, "clock", warning, "not synchronised"},
-		"clock unknown":    {func(s *system) { s.clockIsSynced = func() (bool, error) { return false, errBroken } }, "clock", warning, "broken"},
-		"few files":        {func(s *system) { s.maxFiles = func() uint64 { return 1024 } }, "open files", warning, "1024"},
-		"full disk":        {func(s *system) { s.freeBytes = func(string) (uint64, error) { return mega, nil } }, "disk space", unfit, "1 MB free"},
-		"little room":      {func(s *system) { s.freeBytes = func(string) (uint64, error) { return 1000 * mega, nil } }, "disk space", warning, "1000 MB"},
-		"no disk":          {func(s *system) { s.freeBytes = func(string) (uint64, error) { return 0, errBroken } }, "disk space", unfit, "broken"},
-		"slow disk":        {func(s *system) { s.syncTime = func(string) (time.Duration, error) { return time.Second, nil } }, "disk speed", warning, "1s"},
-		"read-only":        {func(s *system) { s.syncTime = func(string) (time.Duration, error) { return 0, errBroken } }, "disk speed", unfit, "broken"},
-		"another's":        {func(s *system) { s.owner = func(string) (int, fs.FileMode, error) { return 7, 0o700, nil } }, "data directory", unfit, "user 7"},
-		"open to all":      {func(s *system) { s.owner = func(string) (int, fs.FileMode, error) { return 0, 0o755, nil } }, "data directory", warning, "0755"},
-		"port taken":       {func(s *system) { s.listen = func(string) error { return errBroken }; s.health = noHealth }, "port", unfit, "broken"},
+		"fit":           {func(*system) {}, "", "", ""},
+		"old kernel":    {func(s *system) { s.release = "4.19.0" }, "kernel", warning, "4.19"},
+		"odd kernel":    {func(s *system) { s.release = "?" }, "kernel", warning, "?"},
+		"clock":         {func(s *system) { s.clockIsSynced = func() (bool, error) { return false, nil } }, "clock", warning, "not synchronised"},
+		"clock unknown": {func(s *system) { s.clockIsSynced = func() (bool, error) { return false, errBroken } }, "clock", warning, "broken"},
+		"few files":     {func(s *system) { s.maxFiles = func() uint64 { return 1024 } }, "open files", warning, "1024"},
+		"full disk":     {func(s *system) { s.freeBytes = func(string) (uint64, error) { return mega, nil } }, "disk space", unfit, "1 MB free"},
+		"little room":   {func(s *system) { s.freeBytes = func(string) (uint64, error) { return 1000 * mega, nil } }, "disk space", warning, "1000 MB"},
+		"no disk":       {func(s *system) { s.freeBytes = func(string) (uint64, error) { return 0, errBroken } }, "disk space", unfit, "broken"},
+		"slow disk":     {func(s *system) { s.syncTime = func(string) (time.Duration, error) { return time.Second, nil } }, "disk speed", warning, "1s"},
+		"read-only":     {func(s *system) { s.syncTime = func(string) (time.Duration, error) { return 0, errBroken } }, "disk speed", unfit, "broken"},
+		"another's":     {func(s *system) { s.owner = func(string) (int, fs.FileMode, error) { return 7, 0o700, nil } }, "data directory", unfit, "user 7"},
+		"open to all":   {func(s *system) { s.owner = func(string) (int, fs.FileMode, error) { return 0, 0o755, nil } }, "data directory", warning, "0755"},
+		"port taken": {func(s *system) {
+			s.listen = func(string) error { return errBroken }
+			s.health = onlyAt("http://c", s.health)
+		}, "port", unfit, "broken"},
 		"cgroups 1":        {func(s *system) { s.read = func(string) (string, error) { return "", fs.ErrNotExist } }, "control groups", warning, "version 1"},
 		"not delegated":    {func(s *system) { s.read = func(string) (string, error) { return "cpu pids", nil } }, "control groups", unfit, "memory"},
 		"no plugin":        {func(s *system) { s.hasPlugin = func(p string) bool { return p != "portmap" } }, "networks", warning, "portmap"},
@@ -92,6 +95,15 @@ func TestDoctor(t *testing.T) {
 }
 
 func noHealth(context.Context, string) (health, error) { return health{}, errBroken }
+
+func onlyAt(endpoint string, ask func(context.Context, string) (health, error)) func(context.Context, string) (health, error) {
+	return func(ctx context.Context, at string) (health, error) {
+		if at != endpoint {
+			return noHealth(ctx, at)
+		}
+		return ask(ctx, at)
+	}
+}
 
 func answers(h health) func(context.Context, string) (health, error) {
 	return func(context.Context, string) (health, error) { return h, nil }
