@@ -32,6 +32,20 @@ build: ## build bin/pintle, bin/pintle-shim and the examples' programs
 	@$(GO_BUILD) -o bin/web-service ./examples/4-web-service/web $(PROGRESS)
 	@tar --transform 's,^,usr/bin/,' -C bin -cf bin/web-service.tar web-service
 
+# Packages are made by nfpm, which is not among the module's own dependencies.
+NFPM := go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.41.3
+VERSION ?= $(shell sed -n 's/^var version = "\(.*\)"/\1/p' cmd/pintle/main.go)
+
+packages: build ## build dist/*.deb and dist/*.rpm, with units for systemd
+	@mkdir -p bin/completion dist
+	@bin/pintle completion bash > bin/completion/pintle.bash
+	@bin/pintle completion zsh > bin/completion/_pintle
+	@bin/pintle completion fish > bin/completion/pintle.fish
+	@for kind in deb rpm; do VERSION=$(VERSION) ARCH=$$(go env GOARCH) $(NFPM) package --config packaging/nfpm.yaml --packager $$kind --target dist/ || exit 1; done
+
+package-test: packages ## install dist/*.deb in a clean Debian root, run it, and remove it; needs root, debootstrap and a mirror
+	packaging/test.sh
+
 demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to its logs
 	./examples/demo.sh
 
@@ -119,4 +133,4 @@ bench: build ## run the benchmarks: over HTTP beside moto's server where it is i
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md
 
-.PHONY: help outlined build demo test soak lint fuzz bench docs
+.PHONY: help outlined build packages package-test demo test soak lint fuzz bench docs

@@ -277,6 +277,11 @@ func callPintle(ctx context.Context, config aws.Config, method, url string, body
 		return nil, notReached(err)
 	}
 	defer resp.Body.Close()
+	return readAnswer(resp)
+}
+
+// readAnswer reads what the control plane answers, and makes an error of a refusal.
+func readAnswer(resp *http.Response) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
 		return nil, err

@@ -75,6 +75,9 @@ func newRoot() *cobra.Command {
 		new(envCmd).verb(),
 		new(proxyCmd).verb(),
 		new(checkCmd).verb(),
+		new(doctorCmd).verb(),
+		new(backupCmd).verb(),
+		new(restoreCmd).verb(),
 		newVerb("coverage", "Print which operations of each AWS service are implemented.", noArguments, coverage),
 		newVerb("version", "Print the version.", noArguments, printVersion),
 	)

@@ -39,6 +39,8 @@ type Options struct {
 
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
+	// Backup writes an archive of all that is kept.
+	Backup func(to io.Writer) error
 	// Announce notes from where a node of a cluster serves layers of images.
 	Announce func(cluster string, a acs.PeerAnnouncement) acs.PeerWelcome
 }
@@ -64,6 +66,7 @@ func (c *Console) Handlers() map[string]http.Handler {
 		"/pintle/gpus":                 c.signed(refusing(isNode, c.serveGPUs)),
 		"/pintle/gpus/fault":           c.postedJSON(c.signed(ownersOnly(c.serveFault))),
 		"/pintle/why":                  c.postedJSON(c.signed(refusing(isMachine, c.serveWhy))),
+		BackupPath:                     c.postedJSON(c.signed(ownersOnly(c.serveBackup))),
 		"/pintle/tokens":               c.signed(ownersOnly(c.serveTokens)),
 		"/pintle/tokens/new":           c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
 		"/pintle/tokens/end":           c.postedJSON(c.signed(ownersOnly(c.serveEndToken))),

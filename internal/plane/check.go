@@ -81,6 +81,9 @@ func (p *Plane) openData() (*os.File, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("the data directory: %w: choose another with --data", err)
 	}
+	if err := refusePartial(dir); err != nil {
+		return nil, err
+	}
 	if p.options.Simulated == nil {
 		p.space = disk.OpenSpace(dir)
 	}

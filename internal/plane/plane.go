@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 	_ "time/tzdata" // scheduled actions have time zones, even if the system has no zone data
 
@@ -175,6 +176,8 @@ type Plane struct {
 	vault        *vault.Vault
 	open         []io.Closer
 	databases    []database // that tell what fails
+	journal      store.Journal
+	backingUp    atomic.Bool
 
 	Link      *nodelink.Link
 	sessions  *sessions.Sessions

@@ -365,6 +365,7 @@ func (p *Plane) mount() (err error) {
 		Enrollment:  p.enrollment,
 		Authority:   p.authority,
 		Announce:    p.holders.Announce,
+		Backup:      p.Backup,
 	})
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)

@@ -80,6 +80,7 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 		return errors.Join(err, journal.Close())
 	}
 	p.open = append(p.open, p.State)
+	p.journal = journal
 	if db, ok := journal.(database); ok {
 		p.databases = append(p.databases, db)
 	}

@@ -23,6 +23,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -59,7 +60,8 @@ type DB struct {
 	moved     uint32 // how many frames of the log are in the database's file, in that case
 	unsynced  bool   // a checkpoint or its sync failed, so the disk may lack pages that were moved
 
-	foldAt uint32 // how many pages in the log only make the next attempt to move them
+	foldAt uint32       // how many pages in the log only make the next attempt to move them
+	held   atomic.Int32 // backups that need the files; the log grows meanwhile
 
 	moves moves
 }

@@ -53,7 +53,7 @@ func (db *DB) Committed() {
 		return
 	}
 	waiting := db.guard.frames - db.guard.folded
-	if waiting < db.foldAt {
+	if waiting < db.foldAt || db.held.Load() > 0 {
 		return
 	}
 	db.foldAt = foldAfter

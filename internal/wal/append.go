@@ -174,7 +174,9 @@ func (l *Log) writeNext() bool {
 // bytes again, because after a failed sync the kernel may have dropped them.
 func (l *Log) persist(g *Group) error {
 	for {
+		l.turn.Lock()
 		undo, err := l.write(g)
+		l.turn.Unlock()
 		if err == nil {
 			return nil
 		}

@@ -151,8 +151,10 @@ func parsePlate(b []byte, magic, kind string) (p plate, wrong string) {
 const segmentSuffix = ".log"
 
 func segmentPath(dir string, number int) string {
-	return filepath.Join(dir, fmt.Sprintf("%09d%s", number, segmentSuffix))
+	return filepath.Join(dir, segmentName(number))
 }
+
+func segmentName(number int) string { return fmt.Sprintf("%09d%s", number, segmentSuffix) }
 
 // segments lists the numbers of a directory's segments, in order.
 func segments(dir string) ([]int, error) {

@@ -112,6 +112,13 @@ func (m *marker) begin(number int, noSync bool) error {
 	return m.write(next, !noSync)
 }
 
+// begins returns the log's first segment.
+func (m *marker) begins() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int(m.first)
+}
+
 // close notes that nothing lies beyond the end. It needs no sync: if the note is lost, the log just looks as if it had been killed.
 func (m *marker) close() error {
 	m.mu.Lock()

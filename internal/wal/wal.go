@@ -97,6 +97,7 @@ type Log struct {
 	stalled  error // why the disk can't be written now
 	spare    []byte
 	running  sync.WaitGroup // of the flusher
+	turn     sync.Mutex     // held while a group is written, and while the log is held for a backup
 	writing  sync.Mutex     // held by whoever waits and writes, if there is no flusher
 	closing  chan struct{}  // closed when what can't be written now is given up
 	giveUp   sync.Once      // closes it
@@ -107,6 +108,7 @@ type Log struct {
 
 	filesMu sync.RWMutex // read-locked while files are read, so that they stay
 	files   map[int]*os.File
+	held    int // backups that need the segments, which are removed after them
 }
 
 // segment is the segment being written.
@@ -247,7 +249,7 @@ func (l *Log) End() Position {
 	return Position{l.last.number, l.last.end}
 }
 
-// First returns the number of the first segment that exists.
+// First returns the number of the first segment that counts.
 func (l *Log) First() int {
 	first := l.End().Segment
 	l.filesMu.RLock()
@@ -255,7 +257,7 @@ func (l *Log) First() int {
 	for n := range l.files {
 		first = min(first, n)
 	}
-	return first
+	return max(first, l.marker.begins())
 }
 
 // Applied reports whether the callbacks of all frames before a segment have returned, not counting a callback that asks.
@@ -283,6 +285,9 @@ func (l *Log) dropBefore(number int) error {
 	}
 	l.filesMu.Lock()
 	defer l.filesMu.Unlock()
+	if l.held > 0 {
+		return nil
+	}
 	for _, n := range numbers {
 		if n >= number {
 			continue
@@ -291,7 +296,9 @@ func (l *Log) dropBefore(number int) error {
 			delete(l.files, n)
 			err = errors.Join(err, f.Close())
 		}
-		err = errors.Join(err, os.Remove(segmentPath(l.dir, n)))
+		if gone := os.Remove(segmentPath(l.dir, n)); !errors.Is(gone, os.ErrNotExist) { // release may be at it, too
+			err = errors.Join(err, gone)
+		}
 	}
 	return err
 }

@@ -45,10 +45,17 @@ func (s *Store) writeTiers(number int) error {
 	return s.replace(nil, made, number)
 }
 
-// discard removes blocks that no manifest names.
+// discard removes blocks that no manifest names, or has them removed after the backups that may need them.
 func (s *Store) discard(made []*block) (err error) {
+	s.heldMu.Lock()
+	defer s.heldMu.Unlock()
 	for _, b := range made {
-		err = errors.Join(err, b.file.Close(), os.Remove(s.path(b.File)))
+		err = errors.Join(err, b.file.Close())
+		if s.held > 0 {
+			s.retired = append(s.retired, s.path(b.File))
+			continue
+		}
+		err = errors.Join(err, os.Remove(s.path(b.File)))
 	}
 	return err
 }

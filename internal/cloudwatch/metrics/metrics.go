@@ -137,11 +137,16 @@ type Store struct {
 	nextSegment int       // the segment with which a new head begins; 0 while the head isn't full
 	flushing    *flushing // the last flush; nil before the first
 
-	// Only the flush uses these.
+	// Only the flush uses these. It holds working, and so does who holds the store for a backup.
+	working   sync.Mutex
 	names     *wal.Log // of the series
 	nextBlock int
 	manifest  manifest
 	orphans   int // samples in the log whose series is unknown
+
+	heldMu  sync.Mutex
+	held    int      // backups that need the blocks
+	retired []string // paths of blocks that go after them
 }
 
 // manifest lists the files that make up the store.

@@ -129,10 +129,7 @@ const flushAgainAfter = time.Second
 // persist flushes the frozen head, and tries until that succeeds or the store is closed. Until then nothing can be put.
 func (s *Store) persist(number int) error {
 	for {
-		err := s.flush(number)
-		s.refuse(err)
-		if err == nil {
-			s.tidyUp()
+		if err := s.flushOnce(number); err == nil {
 			return nil
 		}
 		pause := time.NewTimer(flushAgainAfter)
@@ -140,9 +137,21 @@ func (s *Store) persist(number int) error {
 		case <-pause.C:
 		case <-s.closing:
 			pause.Stop()
-			return err
+			return ErrClosed
 		}
 	}
+}
+
+// flushOnce flushes the frozen head, unless that fails, and tidies up behind it.
+func (s *Store) flushOnce(number int) error {
+	s.working.Lock()
+	defer s.working.Unlock()
+	err := s.flush(number)
+	s.refuse(err)
+	if err == nil {
+		s.tidyUp()
+	}
+	return err
 }
 
 // tidyUp tidies the blocks. What fails is tried again after the next flush.

@@ -50,6 +50,7 @@ type Store struct {
 	opts Options
 	// keeping is held for reading while a blob is given a name and then a row, and for writing while those without a row are removed.
 	keeping sync.RWMutex
+	held    int // backups that need all blobs; keeping is held for writing where it changes
 
 	mu      sync.Mutex
 	uploads map[string]*upload // those that this process knows, by their paths
@@ -201,7 +202,7 @@ func (s *Store) Collect(has func(digest string) bool) (removed int, err error) {
 		}
 		s.keeping.Lock()
 		defer s.keeping.Unlock()
-		if has(digest) { // since somebody was keeping it
+		if s.held > 0 || has(digest) { // since somebody was keeping it
 			return nil
 		}
 		removed++

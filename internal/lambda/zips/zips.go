@@ -9,20 +9,27 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
+	"github.com/pintle/pintle/internal/backup"
 	"github.com/pintle/pintle/internal/file"
 )
 
 // Store is a directory of zip files.
-type Store struct{ dir string }
+type Store struct {
+	dir string
+
+	mu   sync.Mutex
+	held int // backups that need all files
+}
 
 // Open returns the store in a directory, which it makes.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Store{dir}, file.Clean(dir)
+	return &Store{dir: dir}, file.Clean(dir)
 }
 
 // name matches the SHA-256 by which a file is known.
@@ -63,9 +70,37 @@ func (s *Store) Remove(isUsed func(sha string) bool, before time.Time) error {
 		if err != nil || !name.MatchString(e.Name()) || !info.ModTime().Before(before) || isUsed(e.Name()) {
 			continue
 		}
-		if err := os.Remove(s.path(e.Name())); err != nil {
+		if err := s.remove(e.Name()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// remove removes a file, unless a backup may need it.
+func (s *Store) remove(sha string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held > 0 {
+		return nil
+	}
+	return os.Remove(s.path(sha))
+}
+
+// Hold holds the store for a backup: no file is removed until it's released. Files never change, so the backup has those that it finds.
+func (s *Store) Hold() (backup.Held, error) {
+	s.hold(1)
+	return backup.Held{
+		Resume: func() {},
+		Files: func(add func(backup.File) error) error {
+			return backup.Tree(s.dir, func(at string) bool { return !name.MatchString(at) }, add)
+		},
+		Release: func() { s.hold(-1) },
+	}, nil
+}
+
+func (s *Store) hold(more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held += more
 }

@@ -94,6 +94,9 @@ type Store struct {
 	groups  map[string]*group
 	catalog catalog
 
+	held   int   // backups that need all groups' directories
+	doomed []int // groups whose directories go after them
+
 	syncDir func(dir string) error // tests have it fail
 }
 
@@ -213,6 +216,10 @@ func (s *Store) DeleteGroup(name string) error {
 	delete(s.groups, name)
 	if failed != nil {
 		return errors.Join(failed, g.close()) // the next start removes what is left
+	}
+	if s.held > 0 {
+		s.doomed = append(s.doomed, g.id)
+		return g.close()
 	}
 	return errors.Join(g.close(), removeGroup(s.dir, g.id))
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/pintle/pintle/internal/node/kernel"
 )
 
-// pluginDirs are the directories where Linux distributions install CNI plugins.
-var pluginDirs = []string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"}
+// PluginDirs are the directories where Linux distributions install CNI plugins.
+var PluginDirs = []string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"}
 
 // Port publishes a network namespace's port on the machine.
 type Port struct {
@@ -58,7 +58,7 @@ func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	n := &Networks{dir: dir, cni: libcni.NewCNIConfigWithCacheDir(pluginDirs, filepath.Join(dir, "cache"), &plugins{}), list: list}
+	n := &Networks{dir: dir, cni: libcni.NewCNIConfigWithCacheDir(PluginDirs, filepath.Join(dir, "cache"), &plugins{}), list: list}
 	if _, err := n.cni.ValidateNetworkList(ctx, list); err != nil {
 		return nil, fmt.Errorf("CNI plugins: %w (install them with: apt-get install containernetworking-plugins)", err)
 	}

@@ -122,7 +122,7 @@ func (s *Store) remove(names []string) {
 		if name == "" {
 			continue
 		}
-		if s.pinned[name] > 0 {
+		if s.held > 0 || s.pinned[name] > 0 {
 			s.doomed[name] = true
 			continue
 		}
@@ -152,7 +152,7 @@ func (s *Store) unpin(files []*File) {
 			continue
 		}
 		delete(s.pinned, f.name)
-		if s.doomed[f.name] {
+		if s.doomed[f.name] && s.held == 0 {
 			delete(s.doomed, f.name)
 			os.Remove(s.path(f.name)) //nolint:errcheck // Collect takes it
 		}

@@ -63,9 +63,12 @@ type Store struct {
 	owing  chan struct{} // signals that something new is owed
 	owes   bool          // the current group of changes owes something; only the writer uses it
 
+	turn sync.Mutex // held while a group of changes is committed, and while the store is held for a backup
+
 	mu     sync.Mutex
 	pinned map[string]int // number of readers, by file name
 	doomed map[string]bool
+	held   int // backups that need all files
 
 	dirsMu sync.Mutex
 	dirs   map[string]bool // those of files that are durable
@@ -155,6 +158,8 @@ func (s *Store) update(ctx context.Context, fn func(*sql.Tx) error) error {
 
 // commit runs a group of changes, flushes once, and answers them all. A later group may succeed where this one fails.
 func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]]) bool {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	tx, err := s.db.Begin()
 	var taken []*groupcommit.Change[func(*sql.Tx) error]
 	for c := range group {

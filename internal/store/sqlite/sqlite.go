@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pintle/pintle/internal/backup"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/sqlitefile"
 	"github.com/pintle/pintle/internal/store"
@@ -221,6 +222,18 @@ func (j *Journal) forget(revision int64) error {
 	}
 	_, err := j.conn.ExecContext(context.Background(), `UPDATE meta SET value = ? WHERE name = 'forgotten'`, revision)
 	return err
+}
+
+// Hold holds the journal for a backup: nothing is written until it's resumed.
+func (j *Journal) Hold() (backup.Held, error) {
+	j.mu.Lock()
+	held, err := j.db.Hold()
+	if err != nil {
+		j.mu.Unlock()
+		return held, err
+	}
+	held.Resume = j.mu.Unlock
+	return held, nil
 }
 
 // Close implements store.Journal.
