@@ -11,7 +11,7 @@ import (
 )
 
 // carry sends the request to a target by a lane, and the answer to the client. httputil.ReverseProxy does the same for all that lanes don't
-// take. It copies each request, its headers and its contexts several times on the way, which is a quarter of a request's processor.
+// take. It copies each request, its headers and its contexts several times on the way.
 func (x *exchange) carry() {
 	x.call = &call{Request: x.outgoing(), hint: x.hint}
 	if b, ok := x.out.Body.(*body); ok {
