@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,10 +22,12 @@ type route struct {
 	listener *routing.Listener
 	pools    map[string]*pool
 	tls      *tls.Config // nil without TLS
+	scheme   string      // http or https
+	port     string      // that clients see
 }
 
 func newRoute(b *routing.Balancer, l *routing.Listener, pools map[string]*pool, old *route) *route {
-	r := &route{balancer: b, listener: l, pools: pools}
+	r := &route{balancer: b, listener: l, pools: pools, scheme: strings.ToLower(l.Protocol), port: strconv.Itoa(l.ServedPort())}
 	if !routing.IsEncrypted(l.Protocol) {
 		return r
 	}
@@ -50,6 +54,18 @@ func newRoute(b *routing.Balancer, l *routing.Listener, pools map[string]*pool, 
 		}
 	}
 	return r
+}
+
+// url is a request's URL, with the port.
+func (r *route) url(host, path, query string) string {
+	port := ""
+	if strings.LastIndexByte(host, ':') <= strings.LastIndexByte(host, ']') {
+		port = ":" + r.port
+	}
+	if query != "" {
+		query = "?" + query
+	}
+	return r.scheme + "://" + host + port + path + query
 }
 
 // idle is how long a connection may be idle.

@@ -3,9 +3,10 @@ package proxy
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,15 +31,20 @@ type exchange struct {
 	pool    *pool
 	target  *target
 	tried   []*target
+	call    *call        // to the target, if a lane carries it
+	out     http.Request // the call's
+	outURL  url.URL
 
-	timer    *time.Timer // runs out when nothing passes for the idle time-out
+	passed   atomic.Int64 // when something last did, in nanoseconds after start
 	timedOut atomic.Bool
 	received atomic.Int64
 	sent     atomic.Int64
 	bodyRead atomic.Bool
 
-	mu   sync.Mutex
-	done bool // w may be used no more
+	mu    sync.Mutex
+	done  bool        // w may be used no more
+	timer *time.Timer // to look at it
+	leave func() bool // hears no more of the client's end
 }
 
 type exchangeKey struct{}
@@ -88,23 +94,11 @@ func newExchange(d *door, w http.ResponseWriter, r *http.Request) *exchange {
 	}
 	x.record = Request{
 		Balancer: route.balancer.ARN, Listener: l.ARN, Start: x.start, Client: client, Method: r.Method, Host: r.Host,
-		URL: requestURL(l, r, path, query), Proto: r.Proto, UserAgent: r.UserAgent(), TargetTime: -1,
-		Type: strings.ToLower(l.Protocol),
+		URL: route.url(r.Host, path, query), Proto: r.Proto, UserAgent: r.UserAgent(), TargetTime: -1,
+		Type: route.scheme,
 	}
 	x.record.describeTLS(r)
 	return x
-}
-
-func requestURL(l *routing.Listener, r *http.Request, path, query string) string {
-	host := r.Host
-	if _, _, err := net.SplitHostPort(host); err != nil {
-		host += ":" + strconv.Itoa(l.ServedPort())
-	}
-	url := strings.ToLower(l.Protocol) + "://" + host + path
-	if query != "" {
-		url += "?" + query
-	}
-	return url
 }
 
 // The most addresses in X-Forwarded-For, and the most bytes of a URL: "Troubleshoot your Application Load Balancers", and its quotas.
@@ -160,12 +154,15 @@ func (x *exchange) serve() {
 		return
 	}
 	x.record.Group = x.pool.group.ARN
+	if takes(x.pool.group, x.request) {
+		x.carry()
+		return
+	}
 	ctx, cancel := context.WithCancel(context.WithValue(x.request.Context(), exchangeKey{}, x))
 	defer cancel()
-	x.timer = time.AfterFunc(x.route.idle(), func() { x.expire(cancel) })
-	defer x.timer.Stop()
+	x.guard(func(error) { cancel() })
 	r := x.request.WithContext(ctx)
-	if r.Body == nil || r.Body == http.NoBody {
+	if !hasBody(r) {
 		x.bodyRead.Store(true)
 	} else {
 		r.Body = &requestBody{ReadCloser: r.Body, x: x}
@@ -173,11 +170,46 @@ func (x *exchange) serve() {
 	x.proxy.reverse.ServeHTTP(x, r)
 }
 
-// expire ends an exchange in which nothing has passed for too long, whoever is waited for. It looks how far the answer is before it cancels:
+func hasBody(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0
+}
+
+// soon is when an exchange is first looked at. Most have ended by then, and it costs less to see late that a client is gone than to be told
+// of each that it's there.
+const soon = 20 * time.Millisecond
+
+// guard has the exchange cut when its client is gone, or nothing passes for the idle time-out.
+func (x *exchange) guard(cut func(why error)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.timer = time.AfterFunc(soon, func() { x.look(cut) })
+}
+
+// look looks after an exchange that takes its time.
+func (x *exchange) look(cut func(error)) {
+	x.mu.Lock()
+	if x.done {
+		x.mu.Unlock()
+		return
+	}
+	if x.leave == nil {
+		x.leave = context.AfterFunc(x.request.Context(), func() { cut(context.Canceled) })
+	}
+	left := x.route.idle() - time.Since(x.start.Add(time.Duration(x.passed.Load())))
+	if left > 0 {
+		x.timer.Reset(left)
+	}
+	x.mu.Unlock()
+	if left <= 0 {
+		x.expire(cut)
+	}
+}
+
+// expire ends an exchange in which nothing has passed for too long, whoever is waited for. It looks how far the answer is before it cuts:
 // then the balancer's own answer begins, which is to get through.
-func (x *exchange) expire(cancel context.CancelFunc) {
+func (x *exchange) expire(cut func(error)) {
 	x.timedOut.Store(true)
-	defer cancel()
+	defer cut(os.ErrDeadlineExceeded)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.done {
@@ -194,16 +226,18 @@ func (x *exchange) expire(cancel context.CancelFunc) {
 }
 
 // progress notes that something has passed.
-func (x *exchange) progress() {
-	if x.timer != nil && !x.timedOut.Load() {
-		x.timer.Reset(x.route.idle())
-	}
-}
+func (x *exchange) progress() { x.passed.Store(int64(time.Since(x.start))) }
 
 // finish tells the observer.
 func (x *exchange) finish() {
 	x.mu.Lock()
 	x.done = true
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	if x.leave != nil {
+		x.leave()
+	}
 	x.mu.Unlock()
 	if x.record.Status == 0 {
 		x.record.Status = 460 // the client is gone

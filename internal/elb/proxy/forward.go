@@ -21,15 +21,21 @@ import (
 	"github.com/pintle/pintle/internal/elb/routing"
 )
 
-// newReverse returns what carries requests to their targets.
+// newReverse returns what carries the requests to their targets that no lane takes.
 func (p *Proxy) newReverse() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Rewrite:        rewrite,
-		Transport:      transport{},
-		ModifyResponse: modifyResponse,
-		ErrorHandler:   failed,
-		BufferPool:     buffers,
-		ErrorLog:       log.New(logWriter{p}, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // a target decides for itself what it can't read
+			exchangeOf(r.In.Context()).rewrite(r.Out)
+		},
+		Transport: transport{},
+		ModifyResponse: func(resp *http.Response) error {
+			exchangeOf(resp.Request.Context()).setCookies(resp.Header, resp)
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { exchangeOf(r.Context()).failed(err) },
+		BufferPool:   buffers,
+		ErrorLog:     log.New(logWriter{p}, "", 0),
 	}
 }
 
@@ -44,14 +50,12 @@ func (b *bufferPool) Get() []byte { return b.Pool.Get().(*[32 << 10]byte)[:] }
 // Put implements httputil.BufferPool.
 func (b *bufferPool) Put(buffer []byte) { b.Pool.Put((*[32 << 10]byte)(buffer)) }
 
-// rewrite makes the target's request of the client's.
-func rewrite(r *httputil.ProxyRequest) {
-	x := exchangeOf(r.In.Context())
-	if r.Out.Host = r.In.Host; r.Out.Host == "" { // else it would be the target's own
-		r.Out.Host = r.In.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
+// rewrite makes the target's request of what was copied of the client's.
+func (x *exchange) rewrite(out *http.Request) {
+	if out.Host = x.request.Host; out.Host == "" { // else it would be the target's own
+		out.Host = x.request.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
 	}
-	r.Out.URL.RawQuery = r.In.URL.RawQuery // a target decides for itself what it can't read
-	h := r.Out.Header
+	h := out.Header
 	if !strings.EqualFold(h.Get("Upgrade"), "websocket") { // another protocol would carry requests past the rules
 		h.Del("Connection")
 		h.Del("Upgrade")
@@ -60,9 +64,9 @@ func rewrite(r *httputil.ProxyRequest) {
 		dropInvalid(h)
 	}
 	x.forwardedFor(h)
-	h["X-Forwarded-Proto"] = []string{strings.ToLower(x.route.listener.Protocol)}
-	h["X-Forwarded-Port"] = []string{strconv.Itoa(x.route.listener.ServedPort())}
-	x.record.TraceID = traceID(r.In.Header.Get("X-Amzn-Trace-Id"), x.start)
+	h["X-Forwarded-Proto"] = []string{x.route.scheme}
+	h["X-Forwarded-Port"] = []string{x.route.port}
+	x.record.TraceID = traceID(x.request.Header.Get("X-Amzn-Trace-Id"), x.start)
 	h["X-Amzn-Trace-Id"] = []string{x.record.TraceID}
 }
 
@@ -187,28 +191,31 @@ func (x *exchange) stickyTarget() (string, bool) {
 	return "", false
 }
 
-// modifyResponse sets the cookies.
-func modifyResponse(resp *http.Response) error {
-	x := exchangeOf(resp.Request.Context())
+// setCookies adds the balancer's cookies to an answer's header.
+func (x *exchange) setCookies(h http.Header, resp *http.Response) {
 	if x.forward.StickinessSeconds > 0 {
-		x.remember(resp.Header, groupCookie, x.record.Rule, x.pool.group.ARN, x.forward.StickinessSeconds)
+		x.remember(h, groupCookie, x.record.Rule, x.pool.group.ARN, x.forward.StickinessSeconds)
 	}
 	switch s := x.pool.group.Attributes.Stickiness; s.Type {
 	case routing.LBCookie:
-		x.remember(resp.Header, targetCookie, x.pool.group.ARN, cookieValue(x.target), s.Seconds())
+		x.remember(h, targetCookie, x.pool.group.ARN, cookieValue(x.target), s.Seconds())
 	case routing.AppCookie:
 		for _, c := range resp.Cookies() {
 			if c.Name == s.CookieName {
-				x.remember(resp.Header, appCookie, x.pool.group.ARN, cookieValue(x.target), s.Seconds())
+				x.remember(h, appCookie, x.pool.group.ARN, cookieValue(x.target), s.Seconds())
 				break
 			}
 		}
 	}
-	return nil
 }
 
-// transport sends a request to a target of its group.
+// transport sends a request to a target of its group, for the reverse proxy.
 type transport struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return exchangeOf(r.Context()).roundTrip(r)
+}
 
 var errNoTarget = errors.New("no target may serve")
 
@@ -218,11 +225,10 @@ const (
 	maxTrying = 2 * dialTimeout
 )
 
-// RoundTrip implements http.RoundTripper. Only a request that was refused a connection goes to another target.
-func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	x := exchangeOf(r.Context())
+// roundTrip sends a request to a target. Only one that was refused a connection goes to another target.
+func (x *exchange) roundTrip(r *http.Request) (*http.Response, error) {
 	last := errNoTarget
-	if r.Body != nil && r.Body != http.NoBody {
+	if _, ok := r.Body.(*body); !ok && hasBody(r) {
 		r.Body = &body{ReadCloser: r.Body}
 	}
 	for range maxTries {
@@ -237,7 +243,7 @@ func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.end()
 		last = err
 		var unreached dialError
-		if !errors.As(err, &unreached) || isBegun(r) || r.Context().Err() != nil || time.Since(x.start) > maxTrying {
+		if !errors.As(err, &unreached) || isBegun(r) || x.isOver() || time.Since(x.start) > maxTrying {
 			break
 		}
 		x.tried = append(x.tried, t)
@@ -245,21 +251,41 @@ func (transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, last
 }
 
-// body is a request's body, which stays open until something of it was read: a transport closes what it can't send, and another target may get
-// it. The reverse proxy closes it in the end.
+// isOver reports whether nobody waits for an answer anymore.
+func (x *exchange) isOver() bool { return x.timedOut.Load() || x.request.Context().Err() != nil }
+
+// body is a request's body as it's sent to targets. It stays open until something of it was read: what can't be sent is closed by who sends it, and
+// another target may get it. The client's is never closed, which is the server's to do. Nothing of it is read once the exchange is over.
 type body struct {
 	io.ReadCloser
 	begun atomic.Bool
+	over  atomic.Bool
+	cause atomic.Pointer[error]
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	if b.over.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	b.begun.Store(true)
-	return b.ReadCloser.Read(p)
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.cause.Store(&err)
+	}
+	return n, err
 }
 
 func (b *body) Close() error {
 	if b.begun.Load() {
-		return b.ReadCloser.Close()
+		b.over.Store(true)
+	}
+	return nil
+}
+
+// failed returns why the client's body could not be read, or nil.
+func (b *body) failed() error {
+	if err := b.cause.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
@@ -279,11 +305,13 @@ func (x *exchange) send(t *target, r *http.Request) (*http.Response, error) {
 		r.URL.Scheme = "https"
 	}
 	begun := time.Now()
-	var transport http.RoundTripper = t.transport
-	if takes(x.pool.group, r) {
-		transport = t.lane
+	var resp *http.Response
+	var err error
+	if x.call != nil {
+		resp, err = t.lane.send(x.call)
+	} else {
+		resp, err = t.transport.RoundTrip(r)
 	}
-	resp, err := transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +325,7 @@ func (x *exchange) send(t *target, r *http.Request) (*http.Response, error) {
 
 // watch counts the request off when its answer has ended. What an upgraded connection is written must go on, too.
 func (x *exchange) watch(body io.ReadCloser, t *target) io.ReadCloser {
-	answer := &answer{ReadCloser: body, x: x, end: sync.OnceFunc(t.end)}
+	answer := &answer{ReadCloser: body, x: x, target: t}
 	if both, ok := body.(io.ReadWriteCloser); ok {
 		x.record.Type = map[string]string{"http": "ws", "https": "wss"}[x.record.Type]
 		x.mu.Lock()
@@ -310,8 +338,9 @@ func (x *exchange) watch(body io.ReadCloser, t *target) io.ReadCloser {
 
 type answer struct {
 	io.ReadCloser
-	x   *exchange
-	end func()
+	x      *exchange
+	target *target
+	closed atomic.Bool
 }
 
 func (a *answer) Read(p []byte) (int, error) {
@@ -321,7 +350,9 @@ func (a *answer) Read(p []byte) (int, error) {
 }
 
 func (a *answer) Close() error {
-	defer a.end()
+	if !a.closed.Swap(true) {
+		defer a.target.end()
+	}
 	return a.ReadCloser.Close()
 }
 
@@ -344,8 +375,7 @@ func (u *upgraded) Write(p []byte) (int, error) {
 }
 
 // failed answers a request that has no answer of a target's.
-func failed(_ http.ResponseWriter, r *http.Request, err error) {
-	x := exchangeOf(r.Context())
+func (x *exchange) failed(err error) {
 	var network net.Error
 	switch {
 	case errors.Is(err, errNoTarget):

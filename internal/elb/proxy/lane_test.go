@@ -4,15 +4,15 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
-	"net/textproto"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 
 	"github.com/pintle/pintle/internal/elb/routing"
 )
@@ -20,14 +20,7 @@ import (
 // scripted is a target that answers the nth request on its mth connection as told. An answer of "" closes the connection.
 func scripted(t *testing.T, answer func(connection, request int) string) (*lane, *atomic.Int32) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	opened := new(atomic.Int32)
-	serve := func(c net.Conn, n int) {
-		defer c.Close()
+	return scriptedBy(t, func(c net.Conn, n int) {
 		in := bufio.NewReader(c)
 		for i := 1; ; i++ {
 			if _, err := http.ReadRequest(in); err != nil {
@@ -43,17 +36,19 @@ func scripted(t *testing.T, answer func(connection, request int) string) (*lane,
 				return
 			}
 		}
+	})
+}
+
+// scriptedBy is a target whose nth connection is served as told.
+func scriptedBy(t *testing.T, serve func(c net.Conn, n int)) (*lane, *atomic.Int32) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			n := int(opened.Add(1))
-			go serve(c, n)
-		}
-	}()
+	t.Cleanup(func() { l.Close() })
+	opened := new(atomic.Int32)
+	go serveAll(l, func(c net.Conn) { serve(c, int(opened.Add(1))) })
 	return &lane{dial: func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
 	}}, opened
@@ -61,17 +56,28 @@ func scripted(t *testing.T, answer func(connection, request int) string) (*lane,
 
 // ask sends a request by a lane, and returns the body of its answer.
 func ask(ctx context.Context, l *lane, method string) (string, error) {
+	return hinted(ctx, l, method, func(int, http.Header) {})
+}
+
+func hinted(ctx context.Context, l *lane, method string, hint func(int, http.Header)) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://target/", nil)
 	if err != nil {
 		return "", err
 	}
-	resp, err := l.RoundTrip(r)
+	resp, err := l.send(newCall(ctx, r, hint))
 	if err != nil {
 		return "", err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	return string(b), err
+}
+
+// newCall is a call that is cut when ctx ends.
+func newCall(ctx context.Context, r *http.Request, hint func(int, http.Header)) *call {
+	c := &call{Request: r, hint: hint}
+	context.AfterFunc(ctx, func() { c.cut(context.Canceled) })
+	return c
 }
 
 const ok = "HTTP/1.1 200 OK\r\n"
@@ -144,13 +150,12 @@ func TestLaneTellsHints(t *testing.T) {
 		return "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok + "Content-Length: 0\r\n\r\n"
 	})
 	told := 0
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+	hint := func(code int, h http.Header) {
 		if told++; code != 103 || h.Get("Link") != "x" {
 			t.Errorf("told of %d %v", code, h)
 		}
-		return nil
-	}})
-	if _, err := ask(ctx, l, "GET"); err != nil || told != 1 {
+	}
+	if _, err := hinted(t.Context(), l, "GET", hint); err != nil || told != 1 {
 		t.Errorf("told %d times: %v", told, err)
 	}
 }
@@ -159,11 +164,7 @@ func TestLaneTellsHints(t *testing.T) {
 func TestLaneEnds(t *testing.T) {
 	l, _ := scripted(t, func(int, int) string { return "HTTP/1.1 103 Early Hints\r\n\r\n" })
 	ctx, cancel := context.WithCancel(t.Context())
-	hinted := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
-		cancel()
-		return nil
-	}})
-	if _, err := ask(hinted, l, "GET"); !errors.Is(err, context.Canceled) {
+	if _, err := hinted(ctx, l, "GET", func(int, http.Header) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("before the answer: %v", err)
 	}
 	l, _ = scripted(t, func(int, int) string { return ok + "Content-Length: 5\r\n\r\nhi" })
@@ -172,7 +173,7 @@ func TestLaneEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := l.RoundTrip(r)
+	resp, err := l.send(newCall(ctx, r, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestLaneEnds(t *testing.T) {
 	}
 }
 
-// TestTakes: requests that may change something, that have a body or that want another protocol go by the transport.
+// TestTakes: requests that want another protocol, or to be told to go on, go by the transport.
 func TestTakes(t *testing.T) {
 	plain := &routing.Group{Protocol: routing.HTTP}
 	request := func(method, body string, headers ...string) *http.Request {
@@ -206,9 +207,9 @@ func TestTakes(t *testing.T) {
 	}{
 		"GET":        {plain, request("GET", ""), true},
 		"HEAD":       {plain, request("HEAD", ""), true},
-		"a body":     {plain, request("GET", "x"), false},
-		"POST":       {plain, request("POST", ""), false},
-		"DELETE":     {plain, request("DELETE", ""), false},
+		"a body":     {plain, request("GET", "x"), true},
+		"POST":       {plain, request("POST", ""), true},
+		"DELETE":     {plain, request("DELETE", ""), true},
 		"an upgrade": {plain, request("GET", "", "Upgrade", "websocket"), false},
 		"Expect":     {plain, request("GET", "", "Expect", "100-continue"), false},
 		"TLS":        {&routing.Group{Protocol: routing.HTTPS}, request("GET", ""), false},
@@ -218,5 +219,108 @@ func TestTakes(t *testing.T) {
 		if got := takes(c.g, c.r); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// post sends a request with a body by a lane, and returns its answer's body.
+func post(l *lane, from io.Reader, length int64) (string, error) {
+	r := httptest.NewRequest("POST", "/", nil)
+	b := &body{ReadCloser: io.NopCloser(from)}
+	r.Body, r.ContentLength = b, length
+	resp, err := l.send(&call{Request: r})
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	return string(got), err
+}
+
+// echoing answers each request with its body, and closes a connection after so many.
+func echoing(t *testing.T, most int) (*lane, *atomic.Int32) {
+	t.Helper()
+	return scriptedBy(t, func(c net.Conn, _ int) {
+		in := bufio.NewReader(c)
+		for range most {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(c, "%sContent-Length: %d\r\n\r\n%s", ok, len(text), text)
+		}
+		http.ReadRequest(in) //nolint:errcheck // it's never answered
+	})
+}
+
+// TestLaneBodies: bodies arrive whole, of a known length and not, and their connection is used again.
+func TestLaneBodies(t *testing.T) {
+	l, opened := echoing(t, 100)
+	large := strings.Repeat("x", 1<<20)
+	for _, text := range []string{"hi", large, "again"} {
+		for _, length := range []int64{int64(len(text)), -1} {
+			if got, err := post(l, strings.NewReader(text), length); got != text || err != nil {
+				t.Errorf("%d bytes, announced %d: %d came back, %v", len(text), length, len(got), err)
+			}
+		}
+	}
+	if n := opened.Load(); n != 1 {
+		t.Errorf("there were %d connections", n)
+	}
+}
+
+// TestLaneAsksOnce: what may change something is never sent twice, though the target closed the connection without a word.
+func TestLaneAsksOnce(t *testing.T) {
+	l, opened := echoing(t, 1)
+	if got, err := post(l, strings.NewReader("one"), 3); got != "one" || err != nil {
+		t.Fatal(got, err)
+	}
+	if got, err := post(l, strings.NewReader("two"), 3); err == nil {
+		t.Errorf("the second has an answer: %q", got)
+	}
+	if n := opened.Load(); n != 1 || len(l.idle) != 0 {
+		t.Errorf("%d connections, %d kept", n, len(l.idle))
+	}
+}
+
+// TestLaneAnswersEarly: an answer that comes before its request's body has ended is passed on, and the connection isn't used again.
+func TestLaneAnswersEarly(t *testing.T) {
+	l, _ := scripted(t, func(int, int) string { return "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig" })
+	endless, w := io.Pipe()
+	defer w.Close()
+	for _, length := range []int64{-1, 10} {
+		if got, err := post(l, endless, length); got != "big" || err != nil {
+			t.Errorf("announced %d: %q, %v", length, got, err)
+		}
+		if len(l.idle) != 0 {
+			t.Errorf("announced %d: the connection is kept", length)
+		}
+	}
+}
+
+// TestLaneBodyFails: when a client's body breaks off, the target isn't left waiting for the rest, nor asked again.
+func TestLaneBodyFails(t *testing.T) {
+	ended := make(chan error, 1)
+	l, opened := scriptedBy(t, func(c net.Conn, _ int) {
+		r, err := http.ReadRequest(bufio.NewReader(c))
+		if err == nil {
+			_, err = io.ReadAll(r.Body)
+		}
+		ended <- err
+	})
+	for _, length := range []int64{-1, 10} {
+		broken := errors.New("broken")
+		if _, err := post(l, io.MultiReader(strings.NewReader("ab"), iotest.ErrReader(broken)), length); !errors.Is(err, broken) {
+			t.Errorf("announced %d: %v", length, err)
+		}
+		if err := <-ended; !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("announced %d: the target reads %v", length, err)
+		}
+	}
+	if n := opened.Load(); n != 2 || len(l.idle) != 0 {
+		t.Errorf("%d connections, %d kept", n, len(l.idle))
 	}
 }

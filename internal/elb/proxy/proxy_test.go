@@ -64,7 +64,7 @@ func (s *seen) last(t *testing.T) Request {
 	return r
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if is() {
@@ -75,7 +75,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // start runs a proxy until the test ends.
-func start(t *testing.T, c Config) (*Proxy, *seen) {
+func start(t testing.TB, c Config) (*Proxy, *seen) {
 	t.Helper()
 	s := &seen{}
 	c.Observer = s
@@ -100,7 +100,7 @@ func start(t *testing.T, c Config) (*Proxy, *seen) {
 }
 
 // freePort returns a port from below those that the kernel gives to whoever asks for any.
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 21000 + mathrand.IntN(11000)
@@ -153,7 +153,7 @@ func one(port int, protocol string, g routing.Group) routing.Balancers {
 	}
 }
 
-func set(t *testing.T, p *Proxy, b routing.Balancers) {
+func set(t testing.TB, p *Proxy, b routing.Balancers) {
 	t.Helper()
 	if err := p.Set(b); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func set(t *testing.T, p *Proxy, b routing.Balancers) {
 }
 
 // settle waits until targets are healthy.
-func settle(t *testing.T, p *Proxy, count int) {
+func settle(t testing.TB, p *Proxy, count int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d healthy targets", count), func() bool {
 		n := 0
