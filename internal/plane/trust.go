@@ -67,14 +67,9 @@ func onlyReads(operation string) bool {
 	return slices.ContainsFunc([]string{"Get", "List", "Simulate"}, func(verb string) bool { return strings.HasPrefix(operation, verb) })
 }
 
-// handsOut returns why a task in a role may not make a call that gives others more than the task has, or "". Which roles it may pass is told by
-// its policies, unless none binds it.
-func handsOut(v *state.View, role string, unlimited bool, in any) string {
-	why := cmp.Or(toInstances(v, in), ofNodesFiles(in))
-	if why == "" && unlimited {
-		why = cmp.Or(toFunctions(v, role, in), toTargets(role, in))
-	}
-	return why
+// handsOut returns why a task in a role may not make a call that gives others more than the task has, or "".
+func handsOut(v *state.View, role string, in any) string {
+	return cmp.Or(toInstances(v, in), ofNodesFiles(in), toFunctions(v, role, in), toTargets(role, in))
 }
 
 // ofNodesFiles returns why a task may not have a function run an image that is in a node's own files.
