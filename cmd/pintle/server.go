@@ -39,6 +39,7 @@ type serverFlags struct {
 	IAM             string
 	SecretsKey      string
 	SecretsKeyFile  string
+	Console         string
 	ScrapeToken     string
 	TLS             string
 	TLSCertificate  string
@@ -98,6 +99,9 @@ func (c *serverFlags) define(f flags) {
 	)
 	f.env("secrets-key", "PINTLE_SECRETS_KEY")
 	f.file(&c.SecretsKeyFile, "secrets-key-file", "File with that key.")
+	f.choice(
+		&c.Console, "console", "on", "Pages for a browser at /console: off has none, and with read-only nothing can be done there.", "on", "read-only", "off",
+	)
 	f.file(&c.ScrapeToken, "scrape-token", "File with the token that Prometheus brings to /metrics, which is closed without one off loopback.")
 	f.choice(
 		&c.TLS, "tls", "off",
@@ -228,6 +232,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		NoGPUMetrics: !f.GPUMetrics,
 		MaxMetrics:   f.MaxMetrics,
 		Upstreams:    f.Upstreams,
+		Console:      f.Console,
 		Fleet: plane.FleetOptions{
 			Kind:    f.Fleet,
 			Pool:    f.FleetPool,
