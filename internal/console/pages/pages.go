@@ -48,11 +48,12 @@ type view struct {
 	path  string // as http.ServeMux has it
 	nav   string // its name in the navigation, or "" if it isn't there
 	title func(v *visit) string
-	head  func(v *visit) (markup.Node, error)     // what doesn't change while somebody looks, such as filters; may be nil
-	body  func(v *visit) ([]live.Fragment, error) // what does
-	reads func(v *state.View)                     // watches the tables that the body shows
-	every time.Duration                           // how often to look at what isn't in tables; 0 for seldom
-	does  map[string]action                       // by names that no other view has
+	head  func(v *visit) (markup.Node, error)          // what doesn't change while somebody looks, such as filters; may be nil
+	body  func(v *visit) ([]live.Fragment, error)      // what does
+	reads func(v *state.View)                          // watches the tables that the body shows
+	every time.Duration                                // how often to look at what isn't in tables; 0 for seldom
+	does  map[string]action                            // by names that no other view has
+	gets  map[string]func(http.ResponseWriter, *visit) // what isn't a page, such as files, by paths
 }
 
 // action does what a form asks for. It returns the address of the page to see next.
@@ -63,6 +64,12 @@ func (p *Pages) views() []view {
 	return []view{
 		p.clusterView(),
 		p.nodeView(),
+		p.tasksView(),
+		p.taskView(),
+		p.servicesView(),
+		p.serviceView(),
+		p.logsView(),
+		p.logView(),
 	}
 }
 
@@ -77,6 +84,9 @@ func New(o Options) *Pages {
 		}
 		for name, do := range v.does {
 			p.does[name] = do
+		}
+		for path, get := range v.gets {
+			p.mux.Handle("GET "+path, p.forVisitors(get))
 		}
 	}
 	p.mux.Handle("POST /console/do/{action}", p.forVisitors(p.serveAction))

@@ -64,7 +64,7 @@ func (p *Pages) serve(w http.ResponseWriter, v *visit, of view) {
 	}
 	page, err := p.page(v, of)
 	if err != nil {
-		status, text := explain(err)
+		status, text := sayOf(err)
 		p.show(w, v, status, document{title: of.title(v), content: failure(text)})
 		return
 	}
@@ -130,7 +130,7 @@ func (p *Pages) serveAction(w http.ResponseWriter, v *visit) {
 	}
 	next, err := do(v)
 	if err != nil {
-		status, text := explain(err)
+		status, text := sayOf(err)
 		p.show(w, v, status, document{title: "Not done", content: failure(text)})
 		return
 	}

@@ -112,8 +112,8 @@ type errBadForm string
 
 func (e errBadForm) Error() string { return string(e) }
 
-// explain returns what to say of an error, and the status to say it with.
-func explain(err error) (status int, text string) {
+// sayOf returns what to say of an error, and the status to say it with.
+func sayOf(err error) (status int, text string) {
 	var missing errNotFound
 	var bad errBadForm
 	var api smithy.APIError
