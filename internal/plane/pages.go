@@ -28,6 +28,8 @@ func (p *Plane) mountPages() {
 		Link:     p.Link,
 		Services: p,
 		Sessions: login.New(who),
+
+		DataChannels: p.sessions,
 	})
 	p.handler.Handle("/console", p.pages)
 	p.handler.Handle("/console/", p.pages)

@@ -4,6 +4,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -40,6 +41,8 @@ type Source struct {
 	Arm func() (wait func(context.Context) error)
 	// Every is how often the page is rendered at least, for what changes without anybody's telling.
 	Every time.Duration
+	// Pace is the least time between two renderings; 0 means a third of a second.
+	Pace time.Duration
 }
 
 // Hub has all pages that somebody looks at.
@@ -227,7 +230,7 @@ func (p *page) run(ctx context.Context) {
 		wait := p.source.Arm()
 		began := time.Now()
 		p.render(ctx) //nolint:errcheck // what can't be shown any more stays as it was; loading it anew says why
-		rest(ctx, max(pace, share*time.Since(began)))
+		rest(ctx, max(cmp.Or(p.source.Pace, pace), share*time.Since(began)))
 		limit, cancel := context.WithTimeout(ctx, p.source.Every)
 		wait(limit) //nolint:errcheck // either way it's time to look again
 		cancel()

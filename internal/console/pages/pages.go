@@ -30,17 +30,20 @@ type Options struct {
 	Link     *nodelink.Link
 	Services call.Caller // runs operations as the identity in the context, which must be allowed to
 	Sessions *login.Sessions
+	// DataChannels serves the web sockets of execute-command's sessions.
+	DataChannels http.Handler
 }
 
 // Pages are the console's pages.
 type Pages struct {
-	opts  Options
-	hub   *live.Hub
-	mux   *http.ServeMux
-	nav   []view
-	does  map[string]action
-	ended context.Context
-	end   context.CancelFunc
+	opts   Options
+	hub    *live.Hub
+	mux    *http.ServeMux
+	nav    []view
+	does   map[string]action
+	shells shells
+	ended  context.Context
+	end    context.CancelFunc
 }
 
 // view is a page.
@@ -48,13 +51,18 @@ type view struct {
 	path  string // as http.ServeMux has it
 	nav   string // its name in the navigation, or "" if it isn't there
 	title func(v *visit) string
-	head  func(v *visit) (markup.Node, error)          // what doesn't change while somebody looks, such as filters; may be nil
-	body  func(v *visit) ([]live.Fragment, error)      // what does
-	reads func(v *state.View)                          // watches the tables that the body shows
-	every time.Duration                                // how often to look at what isn't in tables; 0 for seldom
-	does  map[string]action                            // by names that no other view has
-	gets  map[string]func(http.ResponseWriter, *visit) // what isn't a page, such as files, by paths
+	head  func(v *visit) (markup.Node, error)     // what doesn't change while somebody looks, such as filters; may be nil
+	body  func(v *visit) ([]live.Fragment, error) // what does
+	reads func(v *state.View)                     // watches the tables that the body shows
+	every time.Duration                           // how often to look at what isn't in tables; 0 for seldom
+	// arm is instead of reads for what isn't in tables: it returns what waits until the page may have changed. Its page is rendered at the pace of keys.
+	arm  func(v *visit) func(context.Context) error
+	does map[string]action                            // by names that no other view has
+	gets map[string]func(http.ResponseWriter, *visit) // what isn't a page, such as files, by paths
 }
+
+// fast is the pace of pages that answer to keys.
+const fast = 30 * time.Millisecond
 
 // action does what a form asks for. It returns the address of the page to see next.
 type action func(v *visit) (next string, err error)
@@ -70,6 +78,13 @@ func (p *Pages) views() []view {
 		p.serviceView(),
 		p.logsView(),
 		p.logView(),
+		p.shellView(),
+		p.queuesView(),
+		p.queueView(),
+		p.bucketsView(),
+		p.bucketView(),
+		p.stacksView(),
+		p.stackView(),
 	}
 }
 
@@ -93,6 +108,8 @@ func New(o Options) *Pages {
 	p.mux.HandleFunc("GET /console/assets/{name}", p.serveAsset)
 	p.mux.HandleFunc("GET /console/login", p.serveLogin)
 	p.mux.HandleFunc("POST /console/login", p.serveBegin)
+	p.mux.Handle("POST /console/keys/{shell}", p.forVisitors(p.serveKeys))
+	p.mux.Handle("POST /console/upload/{bucket}", p.forVisitors(p.serveUpload))
 	p.mux.Handle("POST /console/logout", p.forVisitors(p.serveEnd))
 	p.mux.Handle("/console", http.RedirectHandler("/console/", http.StatusSeeOther))
 	return p

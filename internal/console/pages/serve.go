@@ -35,19 +35,27 @@ func (p *Pages) source(v *visit, of view) live.Source {
 	if every == 0 {
 		every = seldom
 	}
+	pace := time.Duration(0)
+	if of.arm != nil {
+		pace = fast
+	}
 	return live.Source{
 		Key:   v.key(),
+		Pace:  pace,
 		Every: every,
 		Render: func(context.Context) (live.Fragment, error) {
 			parts, err := of.body(&quiet)
 			return live.Fragment{ID: "live", HTML: markup.Start("div", markup.ID("live")), Children: parts, End: "</div>"}, err
 		},
-		Arm: func() func(context.Context) error { return p.arm(of) },
+		Arm: func() func(context.Context) error { return p.arm(&quiet, of) },
 	}
 }
 
 // arm watches the tables of a view.
-func (p *Pages) arm(of view) func(context.Context) error {
+func (p *Pages) arm(v *visit, of view) func(context.Context) error {
+	if of.arm != nil {
+		return of.arm(v)
+	}
 	if of.reads == nil {
 		return func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	}

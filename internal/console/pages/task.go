@@ -85,6 +85,7 @@ func taskActions(v *visit, t types.Task) markup.Node {
 	}
 	values := hidden{"cluster": v.path("cluster"), "task": v.path("task")}
 	return markup.E("div", markup.Class("bars"),
+		openShell(v, t, values),
 		v.confirm("stop-task", "Stop the task", "Its containers get SIGTERM, and SIGKILL if they don't end. A service starts another one.", values,
 			field("Reason", "reason", "text", "", markup.A("maxlength", "255"))),
 	)

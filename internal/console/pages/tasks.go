@@ -95,16 +95,31 @@ func (v *visit) findTasks(cluster string) (arns []string) {
 	return arns
 }
 
-// describeTasks returns tasks in the order of their ARNs, without those that have just gone.
-func describeTasks(v *visit, cluster string, arns []string) ([]types.Task, error) {
-	if len(arns) == 0 {
+// describeTasks returns tasks by their ids or ARNs, in that order, without those that there aren't. DescribeTasks says who may see them; what it
+// answers is the rows.
+func describeTasks(v *visit, cluster string, names []string) (all []types.Task, err error) {
+	if len(names) == 0 {
 		return nil, nil
 	}
-	out, err := ask[ecs.DescribeTasksOutput](v, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: arns})
-	if err != nil {
+	if _, err := v.pages.opts.Services.Call(v.ctx, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: names}); err != nil {
 		return nil, err
 	}
-	return out.Tasks, nil
+	rows := v.view()
+	of := rows.Clusters.Get(v.pages.clusterARN(cluster))
+	for _, name := range names {
+		arn := name
+		if of != nil && !strings.HasPrefix(name, "arn:") {
+			arn = strings.Replace(*of.ClusterArn, ":cluster/", ":task/", 1) + "/" + name
+		}
+		if t := rows.Tasks.Get(arn); t != nil {
+			all = append(all, t.Task)
+		}
+	}
+	return all, nil
+}
+
+func (p *Pages) clusterARN(name string) string {
+	return "arn:aws:ecs:" + p.opts.Region + ":" + p.opts.Account + ":cluster/" + name
 }
 
 // taskList is a table of tasks, each row of which is sent again by itself.

@@ -130,6 +130,44 @@ document.addEventListener('keydown', (event) => {
   }
 });
 
+// A terminal's keys are sent in the order in which they are typed. Shift and Tab leave it.
+const special = {
+  Enter: '\r', Backspace: '\x7f', Tab: '\t', Escape: '\x1b', ArrowUp: '\x1b[A', ArrowDown: '\x1b[B', ArrowRight: '\x1b[C', ArrowLeft: '\x1b[D',
+  Home: '\x1b[H', End: '\x1b[F', Delete: '\x1b[3~', PageUp: '\x1b[5~', PageDown: '\x1b[6~',
+};
+let sent = Promise.resolve();
+let typed = '';
+
+function type(address, text) {
+  typed += text;
+  sent = sent.then(() => {
+    const body = typed;
+    typed = '';
+    return body && fetch(address, { method: 'POST', headers: { 'X-Token': token() }, body });
+  }).catch(() => {});
+}
+
+const terminalAt = (event) => event.target.closest?.('[data-keys]');
+document.addEventListener('keydown', (event) => {
+  const terminal = terminalAt(event);
+  if (!terminal || event.metaKey || event.isComposing || (event.key === 'Tab' && event.shiftKey)) return;
+  let text = special[event.key] ?? (event.key.length === 1 ? event.key : '');
+  if (event.ctrlKey && event.key.length === 1) {
+    if (event.key === 'c' && !getSelection().isCollapsed) return; // that copies
+    if (event.key === 'v') return; // that pastes
+    text = String.fromCharCode(event.key.toUpperCase().charCodeAt(0) & 31);
+  } else if (event.altKey && text) {
+    text = '\x1b' + text;
+  }
+  if (!text) return;
+  event.preventDefault();
+  type(terminal.dataset.keys, text);
+});
+document.addEventListener('paste', (event) => {
+  const terminal = terminalAt(event);
+  if (terminal) type(terminal.dataset.keys, event.clipboardData.getData('text').replaceAll('\n', '\r'));
+});
+
 document.body.append(tip);
 showAges(document);
 setInterval(() => showAges(document), 1000);
