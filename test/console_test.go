@@ -93,7 +93,18 @@ func (b *browser) open(path string) {
 // sees waits until an expression of JavaScript is true.
 func (b *browser) sees(what, expression string) {
 	b.t.Helper()
-	b.do(what, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(25*time.Second)))
+	defer func() {
+		if b.t.Failed() {
+			var page string
+			chromedp.Run(b.ctx, chromedp.Text("body", &page)) //nolint:errcheck // the test has failed
+			b.t.Log(page)
+		}
+	}()
+	Eventually(b.t, what, func() bool {
+		var is bool
+		err := chromedp.Run(b.ctx, chromedp.Evaluate(expression, &is)) // it fails while another page is coming
+		return err == nil && is
+	})
 }
 
 // TestConsole: an operator sees what changes as it changes, and does what is to be done.

@@ -257,16 +257,14 @@ func (f serverFlags) options() (plane.Options, error) {
 	if o.WebhookTo, err = networks(f.WebhookTo); err != nil {
 		return o, err
 	}
+	if o.ScrapeToken, err = f.scrapeToken(); err != nil {
+		return o, fmt.Errorf("--scrape-token: %w", err)
+	}
 	if f.Prices == "" {
 		return o, nil
 	}
-	prices, err := instancetype.ReadPrices(f.Prices)
-	if err != nil {
+	if o.Prices, err = instancetype.ReadPrices(f.Prices); err != nil {
 		return o, fmt.Errorf("--prices: %w", err)
-	}
-	o.Prices = prices
-	if o.ScrapeToken, err = f.scrapeToken(); err != nil {
-		return o, fmt.Errorf("--scrape-token: %w", err)
 	}
 	return o, nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // nasty is what a user may call things.
-const nasty = "<script>alert(1)</script>\"'\x1b[31m"
+const nasty = "<script>alert(1)<img src=x>\"'\x1b[31m"
 
 // services answers as a control plane would that has one queue, and counts redrives.
 type services struct{ redriven int }
