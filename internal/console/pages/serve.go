@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -157,16 +156,3 @@ func watchAll(tables ...interface{ Watch() }) {
 
 // readsTasks watches what tasks and nodes are made of.
 func readsTasks(v *state.View) { watchAll(v.Clusters, v.ContainerInstances, v.Tasks, v.Services) }
-
-// escapeID makes an element's id of a name, which may have anything in it.
-func escapeID(prefix, name string) string {
-	b := []byte(prefix + "-")
-	for _, c := range []byte(name) {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' {
-			b = append(b, c)
-			continue
-		}
-		b = fmt.Appendf(b, "_%02x", c)
-	}
-	return string(b)
-}
