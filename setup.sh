@@ -27,6 +27,7 @@ if [ "${1:-}" = test ]; then
   need busybox || packages+=(busybox-static)
   need skopeo || packages+=(skopeo)
   need npm || packages+=(nodejs npm)
+  need chromium || packages+=(chromium)
   need ssh || packages+=(openssh-client)
   if [ ! -x /usr/sbin/sshd ]; then # the tests run one of their own; no server is to come up for it
     if need systemctl; then as_root systemctl mask --quiet ssh.service ssh.socket; fi

@@ -39,6 +39,7 @@ type serverFlags struct {
 	IAM             string
 	SecretsKey      string
 	SecretsKeyFile  string
+	Console         string
 	ScrapeToken     string
 	TLS             string
 	TLSCertificate  string
@@ -99,6 +100,9 @@ func (c *serverFlags) define(f flags) {
 	)
 	f.env("secrets-key", "PINTLE_SECRETS_KEY")
 	f.file(&c.SecretsKeyFile, "secrets-key-file", "File with that key.")
+	f.choice(
+		&c.Console, "console", "on", "Pages for a browser at /console: off has none, and with read-only nothing can be done there.", "on", "read-only", "off",
+	)
 	f.file(&c.ScrapeToken, "scrape-token", "File with the token that Prometheus brings to /metrics, which is closed without one off loopback.")
 	f.choice(
 		&c.TLS, "tls", "off",
@@ -238,6 +242,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		NoGPUMetrics: !f.GPUMetrics,
 		MaxMetrics:   f.MaxMetrics,
 		Upstreams:    f.Upstreams,
+		Console:      f.Console,
 
 		FunctionImages: f.FunctionImages,
 
@@ -271,11 +276,9 @@ func (f serverFlags) options() (plane.Options, error) {
 	if f.Prices == "" {
 		return o, nil
 	}
-	prices, err := instancetype.ReadPrices(f.Prices)
-	if err != nil {
+	if o.Prices, err = instancetype.ReadPrices(f.Prices); err != nil {
 		return o, fmt.Errorf("--prices: %w", err)
 	}
-	o.Prices = prices
 	return o, nil
 }
 

@@ -137,7 +137,7 @@ func TestPeerPulls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(p.reference(t, "team/app:v1"), image, login(t, p.config("AKID", "secret", "")), remote.WithContext(t.Context())); err != nil {
+	if err := remote.Write(p.reference(t, "team/app:v1"), image, logIn(t, p.config("AKID", "secret", "")), remote.WithContext(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	registry := &counted{sent: map[string]int{}}
@@ -162,7 +162,7 @@ func TestPeerPulls(t *testing.T) {
 			t.Fatal(err)
 		}
 		running.Go(func() { node.Run(ctx) }) //nolint:errcheck // it ends with its context
-		password := login(t, config)
+		password := logIn(t, config)
 		pulls.Go(func() {
 			pulled, err := remote.Image(p.reference(t, "team/app:v1"), password, remote.WithContext(ctx), remote.WithTransport(node.Through(registry)))
 			if err == nil {

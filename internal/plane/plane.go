@@ -36,6 +36,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/console/pages"
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/disk"
 	"github.com/pintle/pintle/internal/ec2"
@@ -114,6 +115,7 @@ type Options struct {
 	ScrapeToken    string // with which Prometheus reads /metrics where signatures are checked
 	Log            *slog.Logger
 	Simulated      *Simulated
+	Console        string // "off", "read-only" or "on", which is also what "" means
 }
 
 // Simulated holds what a simulation replaces: its clock jumps, and nothing is durable.
@@ -203,6 +205,7 @@ type Plane struct {
 	enrollment *enrollment.Office
 	verifier   *sign.Verifier // nil if any credentials will do
 	handler    *wire.Handler
+	pages      *pages.Pages // nil if there are none
 	front      http.Handler // the handler, behind guard if any credentials will do
 	list       []Service
 }
@@ -322,6 +325,7 @@ func (p *Plane) disconnect(web *http.Server) {
 	p.Link.Close()
 	p.Queues.EndWaits() // otherwise long polls would be cut off
 	p.balancers.EndWaits()
+	p.pages.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	web.Shutdown(ctx) //nolint:errcheck // Close cuts off whoever is left

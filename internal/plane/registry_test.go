@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// login returns the password that a caller gets.
-func login(t *testing.T, c aws.Config) remote.Option {
+// logIn returns the password that a caller gets.
+func logIn(t *testing.T, c aws.Config) remote.Option {
 	t.Helper()
 	out, err := ecr.NewFromConfig(c).GetAuthorizationToken(t.Context(), nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestRegistryOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, option := range []remote.Option{
-		remote.WithAuth(authn.Anonymous), remote.WithAuth(&authn.Basic{Username: "AWS", Password: "x"}), login(t, p.config("test", "test", "")),
+		remote.WithAuth(authn.Anonymous), remote.WithAuth(&authn.Basic{Username: "AWS", Password: "x"}), logIn(t, p.config("test", "test", "")),
 	} {
 		if _, err := remote.Image(p.reference(t, "team/app:v1"), option, remote.WithContext(t.Context())); err != nil {
 			t.Error(err)
@@ -117,7 +117,7 @@ func TestRegistryEnforcedOnLoopback(t *testing.T) {
 	}
 	for what, option := range map[string]remote.Option{
 		"nobody":    remote.WithAuth(authn.Anonymous),
-		"the owner": login(t, p.config("test", "test", "")),
+		"the owner": logIn(t, p.config("test", "test", "")),
 	} {
 		if got := head(option); !strings.Contains(got, "404") {
 			t.Errorf("%s: %s", what, got)
@@ -134,7 +134,7 @@ func TestRegistryVerified(t *testing.T) {
 	createRepository(t, p, "app")
 	createRepository(t, p, "other")
 	image := randomImage(t)
-	owner := login(t, p.config("AKID", "secret", ""))
+	owner := logIn(t, p.config("AKID", "secret", ""))
 	for _, repository := range []string{"app:v1", "other:v1"} {
 		if err := remote.Write(p.reference(t, repository), image, owner, remote.WithContext(t.Context())); err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestRegistryVerified(t *testing.T) {
 	}
 	createRole(t, p, "puller", `{"Effect": "Allow", "Action": "ecr:GetAuthorizationToken", "Resource": "*"},
 		{"Effect": "Allow", "Action": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"], "Resource": "arn:aws:ecr:us-east-1:000000000000:repository/app"}`)
-	task := login(t, asTask(t, p, "puller"))
+	task := logIn(t, asTask(t, p, "puller"))
 	get := func(image string) error {
 		i, err := remote.Image(p.reference(t, image), task, remote.WithContext(t.Context()))
 		if err != nil {
@@ -198,7 +198,7 @@ func TestRegistryURLs(t *testing.T) {
 	createRepository(t, p, "app")
 	image := randomImage(t)
 	c := p.config("AKID", "secret", "")
-	if err := remote.Write(p.reference(t, "app:v1"), image, login(t, c), remote.WithContext(t.Context())); err != nil {
+	if err := remote.Write(p.reference(t, "app:v1"), image, logIn(t, c), remote.WithContext(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	layers, err := image.Layers()

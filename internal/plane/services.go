@@ -370,14 +370,16 @@ func (p *Plane) mount() (err error) {
 	for path, h := range pages.Handlers() {
 		p.handler.Handle(path, h)
 	}
+	p.mountPages()
 	for path, h := range p.balancers.Handlers(p.verifyBalancer) {
 		p.handler.Handle(path, h)
 	}
 	for path, h := range p.environments.Handlers(p.verifyBalancer) {
 		p.handler.Handle(path, h)
 	}
-	if p.front = p.handler; p.verifier == nil {
-		p.front = guard(p.advertisedHost(), p.handler)
+	p.front = p.home(p.handler)
+	if p.verifier == nil {
+		p.front = guard(p.advertisedHost(), p.front)
 	}
 	return nil
 }

@@ -1,0 +1,248 @@
+// Package live keeps pages up to date. It renders a page again when something has changed, once for all who look at it with the same rights, and sends
+// them what is different. It never renders faster than viewers can read, nor so often that it costs the control plane much, and it waits for nobody:
+// who is slow is told to load the page anew.
+package live
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// pace is the least time between two renderings of a page.
+	pace = 300 * time.Millisecond
+	// share is how much longer a page isn't rendered than it took: it costs at most a twentieth of a core.
+	share = 20
+	// linger is how long a page is remembered that nobody looks at: a browser connects after it has loaded the page.
+	linger = 15 * time.Second
+	// maxQueue is how many changes a viewer may be behind, and kept those that one that has been away may catch up with.
+	maxQueue, kept = 16, 32
+	// maxPages is the most pages that there may be at once.
+	maxPages = 1000
+)
+
+// ErrBehind means that a viewer must load the page anew.
+var ErrBehind = errors.New("the page must be loaded anew")
+
+// errFull means that there are too many pages.
+var errFull = errors.New("too many pages are open; close some")
+
+// Source is where a page comes from.
+type Source struct {
+	Key string // of whom and what: sources with the same key render the same
+	// Render renders the page.
+	Render func(ctx context.Context) (Fragment, error)
+	// Arm is called before each rendering. What it returns waits until something that the page shows may have changed since.
+	Arm func() (wait func(context.Context) error)
+	// Every is how often the page is rendered at least, for what changes without anybody's telling.
+	Every time.Duration
+	// Pace is the least time between two renderings; 0 means a third of a second.
+	Pace time.Duration
+}
+
+// Hub has all pages that somebody looks at.
+type Hub struct {
+	mu    sync.Mutex
+	pages map[string]*page
+}
+
+// New returns a hub.
+func New() *Hub { return &Hub{pages: map[string]*page{}} }
+
+// Batch is a set of changes that belong together.
+type Batch struct {
+	Version string // of the page that has them
+	Ops     []Op
+}
+
+// page is a page and who looks at it.
+type page struct {
+	hub    *Hub
+	source Source
+	epoch  string // tells pages with the same key apart, and the same page before and after a restart
+
+	rendering sync.Mutex // held to render: the last rendering is the newest
+
+	mu      sync.Mutex
+	now     Fragment
+	seq     int
+	past    []Batch // the last changes
+	viewers map[*viewer]bool
+	stop    context.CancelFunc // of the loop; nil if nobody looks
+	expiry  *time.Timer
+}
+
+type viewer struct {
+	queue  chan Batch
+	behind bool // the page's mutex guards it; the queue is closed then
+}
+
+// Render renders a page and returns it with its version.
+func (h *Hub) Render(ctx context.Context, s Source) (Fragment, string, error) {
+	p, err := h.page(s)
+	if err != nil {
+		return Fragment{}, "", err
+	}
+	if err := p.render(ctx); err != nil {
+		return Fragment{}, "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now, p.versionLocked(), nil
+}
+
+// Watch sends changes of a page until ctx ends, sending fails, or the viewer is too far behind. The viewer has seen a version.
+func (h *Hub) Watch(ctx context.Context, s Source, seen string, send func(Batch) error) error {
+	p, err := h.page(s)
+	if err != nil {
+		return err
+	}
+	v, missed := p.join(seen)
+	defer p.leave(v)
+	for _, b := range missed {
+		if err := send(b); err != nil {
+			return err
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case b, ok := <-v.queue:
+			if !ok {
+				return ErrBehind
+			}
+			if err := send(b); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// page returns the page of a source.
+func (h *Hub) page(s Source) (*page, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.pages[s.Key]
+	if p == nil {
+		if len(h.pages) >= maxPages {
+			return nil, errFull
+		}
+		p = &page{hub: h, source: s, epoch: rand.Text()[:8], viewers: map[*viewer]bool{}}
+		p.expiry = time.AfterFunc(linger, p.expire)
+		h.pages[s.Key] = p
+	}
+	p.expiry.Reset(linger)
+	return p, nil
+}
+
+// expire forgets the page if nobody looks at it.
+func (p *page) expire() {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.viewers) == 0 && p.hub.pages[p.source.Key] == p {
+		delete(p.hub.pages, p.source.Key)
+	}
+}
+
+// versionLocked returns the page's version.
+func (p *page) versionLocked() string { return p.epoch + "." + strconv.Itoa(p.seq) }
+
+// render renders the page and tells its viewers what is different.
+func (p *page) render(ctx context.Context) error {
+	p.rendering.Lock()
+	defer p.rendering.Unlock()
+	now, err := p.source.Render(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ops := diff(p.now, now)
+	if len(ops) == 0 {
+		return nil
+	}
+	p.now = now
+	p.seq++
+	b := Batch{p.versionLocked(), ops}
+	p.past = append(p.past[max(0, len(p.past)-kept+1):], b)
+	for v := range p.viewers {
+		select {
+		case v.queue <- b:
+		default:
+			v.behind = true
+			close(v.queue)
+			delete(p.viewers, v)
+		}
+	}
+	return nil
+}
+
+// join adds a viewer, and returns what it has missed.
+func (p *page) join(seen string) (*viewer, []Batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := &viewer{queue: make(chan Batch, maxQueue)}
+	p.viewers[v] = true
+	if p.stop == nil {
+		var ctx context.Context
+		ctx, p.stop = context.WithCancel(context.Background())
+		go p.run(ctx)
+	}
+	return v, p.missedLocked(seen)
+}
+
+// missedLocked returns the changes after a version: those that there were, or the whole page.
+func (p *page) missedLocked(seen string) []Batch {
+	if seen == p.versionLocked() || p.seq == 0 {
+		return nil
+	}
+	for i, b := range p.past {
+		if b.Version == seen {
+			return append([]Batch(nil), p.past[i+1:]...)
+		}
+	}
+	return []Batch{{p.versionLocked(), []Op{{"set", p.now.ID, p.now.String()}}}}
+}
+
+// leave removes a viewer.
+func (p *page) leave(v *viewer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.viewers, v)
+	if len(p.viewers) == 0 && p.stop != nil {
+		p.stop()
+		p.stop = nil
+		p.expiry.Reset(linger)
+	}
+}
+
+// run renders the page whenever it may have changed, until ctx ends.
+func (p *page) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := p.source.Arm()
+		began := time.Now()
+		p.render(ctx) //nolint:errcheck // what can't be shown any more stays as it was; loading it anew says why
+		rest(ctx, max(cmp.Or(p.source.Pace, pace), share*time.Since(began)))
+		limit, cancel := context.WithTimeout(ctx, p.source.Every)
+		wait(limit) //nolint:errcheck // either way it's time to look again
+		cancel()
+	}
+}
+
+// rest waits for a time, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

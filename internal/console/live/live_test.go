@@ -1,0 +1,203 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// list returns a fragment with a child for each of the texts, each the child's id, too, up to a colon.
+func list(texts ...string) Fragment {
+	f := Fragment{ID: "list", HTML: "<ul id=list>", End: "</ul>"}
+	for _, t := range texts {
+		f.Children = append(f.Children, Fragment{ID: t[:1], HTML: "<li id=" + t[:1] + ">" + t})
+	}
+	return f
+}
+
+func TestDiff(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, now Fragment
+		want     []Op
+	}{
+		"nothing":        {list("a", "b"), list("a", "b"), nil},
+		"one changes":    {list("a", "b", "c"), list("a", "b:2", "c"), []Op{{"set", "b", "<li id=b>b:2"}}},
+		"one comes":      {list("a"), list("a", "b"), []Op{{"append", "list", "<li id=b>b"}}},
+		"one goes":       {list("a", "b", "c"), list("b", "c"), []Op{{"remove", "a", ""}}},
+		"a log moves on": {list("a", "b", "c"), list("c", "d"), []Op{{"remove", "a", ""}, {"remove", "b", ""}, {"append", "list", "<li id=d>d"}}},
+		"all go":         {list("a"), list(), []Op{{"remove", "a", ""}}},
+		"the order":      {list("a", "b"), list("b", "a"), []Op{{"set", "list", list("b", "a").String()}}},
+		"one in between": {list("a", "c"), list("a", "b", "c"), []Op{{"set", "list", list("a", "b", "c").String()}}},
+		"at first":       {Fragment{}, list("a"), []Op{{"set", "list", list("a").String()}}},
+	} {
+		if got := diff(c.old, c.now); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// world is a page with a number in it.
+type world struct {
+	mu       sync.Mutex
+	number   int
+	rendered int
+	changed  chan struct{}
+}
+
+func newWorld() *world { return &world{changed: make(chan struct{})} }
+
+// set changes the number.
+func (w *world) set(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.number = n
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *world) source() Source {
+	return Source{
+		Key:   "page",
+		Every: time.Hour,
+		Render: func(context.Context) (Fragment, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.rendered++
+			return Fragment{ID: "n", HTML: strconv.Itoa(w.number)}, nil
+		},
+		Arm: func() func(context.Context) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			changed := w.changed
+			return func(ctx context.Context) error {
+				select {
+				case <-changed:
+				case <-ctx.Done():
+				}
+				return nil
+			}
+		},
+	}
+}
+
+// watch collects the numbers that a viewer is sent.
+func watch(ctx context.Context, h *Hub, s Source, seen string) *[]string {
+	got := &[]string{}
+	go h.Watch(ctx, s, seen, func(b Batch) error { //nolint:errcheck // ctx ends it
+		*got = append(*got, b.Ops[0].HTML)
+		return nil
+	})
+	synctest.Wait()
+	return got
+}
+
+// settle waits until what has changed was sent.
+func settle() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+// TestAPageIsRenderedOnceForAll: ten viewers cost what one costs, and nothing is rendered once they have gone.
+func TestAPageIsRenderedOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, w := New(), newWorld()
+		_, version, err := h.Render(t.Context(), w.source())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all []*[]string
+		for range 10 {
+			all = append(all, watch(ctx, h, w.source(), version))
+		}
+		settle()
+		before := w.rendered
+		w.set(1)
+		settle()
+		if w.rendered != before+1 {
+			t.Errorf("a change was rendered %d times", w.rendered-before)
+		}
+		for _, got := range all {
+			if want := []string{"1"}; !reflect.DeepEqual(*got, want) {
+				t.Errorf("a viewer got %q, want %q", *got, want)
+			}
+		}
+		cancel()
+		synctest.Wait()
+		before = w.rendered
+		w.set(2)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if w.rendered != before || len(h.pages) != 0 {
+			t.Errorf("without viewers the page was rendered %d times, and %d pages are remembered", w.rendered-before, len(h.pages))
+		}
+	})
+}
+
+// TestChangesAreGathered: a thousand changes a second are a few renderings.
+func TestChangesAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, w := New(), newWorld()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		got := watch(ctx, h, w.source(), "")
+		for n := range 1000 {
+			w.set(n + 1)
+			time.Sleep(time.Millisecond)
+		}
+		settle()
+		if n := len(*got); n < 2 || n > 6 || (*got)[n-1] != "1000" {
+			t.Errorf("the viewer got %q", *got)
+		}
+	})
+}
+
+// TestWhoWasAwayCatchesUp: with the changes since, or with the whole page if it was long away or the control plane is another.
+func TestWhoWasAwayCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, w := New(), newWorld()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, version, _ := h.Render(ctx, w.source())
+		for n := range 3 {
+			w.set(n + 1)
+			h.Render(ctx, w.source()) //nolint:errcheck // it can't fail
+		}
+		for seen, want := range map[string][]string{version: {"1", "2", "3"}, "another.1": {"3"}} {
+			if got := watch(ctx, h, w.source(), seen); !reflect.DeepEqual(*got, want) {
+				t.Errorf("who had seen %s got %q, want %q", seen, *got, want)
+			}
+		}
+	})
+}
+
+// TestASlowViewerIsToldToReload, and keeps nobody waiting.
+func TestASlowViewerIsToldToReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, w := New(), newWorld()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stuck, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ended <- h.Watch(ctx, w.source(), "", func(Batch) error { <-stuck; return nil })
+		}()
+		got := watch(ctx, h, w.source(), "")
+		for n := range 3 * maxQueue {
+			w.set(n + 1)
+			time.Sleep(time.Second)
+		}
+		close(stuck)
+		if err := <-ended; !errors.Is(err, ErrBehind) {
+			t.Errorf("the slow viewer ended with %v", err)
+		}
+		settle()
+		if len(*got) < 3*maxQueue {
+			t.Errorf("the other one got %d changes", len(*got))
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package pages
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/pintle/pintle/internal/console/login"
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/sign"
+)
+
+// nasty is what a user may call things.
+const nasty = "<script>alert(1)<img src=x>\"'\x1b[31m"
+
+// services answers as a control plane would that has one queue, and counts redrives.
+type services struct{ redriven int }
+
+func (s *services) Call(_ context.Context, in any) (any, error) {
+	switch in.(type) {
+	case *sqs.ListQueuesInput:
+		return &sqs.ListQueuesOutput{QueueUrls: []string{"http://x/0/" + nasty}}, nil
+	case *sqs.GetQueueAttributesInput:
+		return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{string(types.QueueAttributeNameApproximateNumberOfMessages): "3"}}, nil
+	case *sqs.StartMessageMoveTaskInput:
+		s.redriven++
+		return &sqs.StartMessageMoveTaskOutput{}, nil
+	}
+	return &cloudformation.DescribeStacksOutput{}, nil
+}
+
+const secret = "the secret of the key"
+
+// console returns pages for which one must log in, unless they're open.
+func console(open, readOnly bool) (*Pages, *services) {
+	s := &services{}
+	o := login.Options{Now: time.Now}
+	if !open {
+		o.Lookup = func(_ context.Context, id, _ string) (sign.Credential, error) {
+			if id != "AKIDALICE" {
+				return sign.Credential{}, sign.ErrUnknownKey
+			}
+			return sign.Credential{SecretAccessKey: secret, Identity: call.Identity{Principal: "arn:aws:iam::0:user/alice"}}, nil
+		}
+	}
+	return New(Options{Now: time.Now, Services: s, Sessions: login.New(o), ReadOnly: readOnly}), s
+}
+
+// send sends a request and returns the answer.
+func send(p *Pages, method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://127.0.0.1:4566"+path, strings.NewReader(form.Encode()))
+	r.RemoteAddr = "127.0.0.1:1234"
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	return w
+}
+
+// enter logs in, and returns the cookie and the token.
+func enter(t *testing.T, p *Pages) (cookie, token string) {
+	t.Helper()
+	w := send(p, "POST", "/console/login", url.Values{"id": {"AKIDALICE"}, "secret": {secret}, "next": {"//evil.example/"}})
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console/" {
+		t.Fatalf("logging in answered %d, %s", w.Code, w.Header().Get("Location"))
+	}
+	set := w.Header().Get("Set-Cookie")
+	if !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Strict") {
+		t.Errorf("the cookie is %s", set)
+	}
+	cookie, _, _ = strings.Cut(set, ";")
+	page := send(p, "GET", "/console/queues", nil, "Cookie", cookie).Body.String()
+	_, rest, _ := strings.Cut(page, `name="token" content="`)
+	token, _, _ = strings.Cut(rest, `"`)
+	if len(token) < 20 {
+		t.Fatalf("the page has no token: %s", page)
+	}
+	return cookie, token
+}
+
+// TestWhoMayAct: neither a cookie without the token, nor the token without a cookie, nor another site's page does anything.
+func TestWhoMayAct(t *testing.T) {
+	p, s := console(false, false)
+	cookie, token := enter(t, p)
+	form := url.Values{"token": {token}, "arn": {"x"}, "queue": {"x"}}
+	for name, c := range map[string]struct {
+		form    url.Values
+		headers []string
+		want    int
+	}{
+		"the page itself":     {form, []string{"Cookie", cookie}, http.StatusSeeOther},
+		"a stolen cookie":     {url.Values{"queue": {"x"}}, []string{"Cookie", cookie}, http.StatusForbidden},
+		"another's token":     {url.Values{"token": {"x"}}, []string{"Cookie", cookie}, http.StatusForbidden},
+		"no cookie":           {form, nil, http.StatusForbidden},
+		"another site":        {form, []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+		"another origin":      {form, []string{"Cookie", cookie, "Origin", "http://evil.example"}, http.StatusForbidden},
+		"another port's page": {form, []string{"Cookie", cookie, "Origin", "http://127.0.0.1:8080"}, http.StatusForbidden},
+	} {
+		before := s.redriven
+		w := send(p, "POST", "/console/do/redrive", c.form, c.headers...)
+		if w.Code != c.want || (s.redriven > before) != (c.want == http.StatusSeeOther) {
+			t.Errorf("%s: %d, and %d redrives: %s", name, w.Code, s.redriven-before, w.Body)
+		}
+	}
+	send(p, "POST", "/console/logout", form, "Cookie", cookie)
+	if w := send(p, "GET", "/console/queues", nil, "Cookie", cookie); w.Code != http.StatusSeeOther {
+		t.Errorf("after logging out a page answered %d", w.Code)
+	}
+}
+
+// TestLogin: wrong secrets are refused, soon all of them, and none is taken over plain HTTP from elsewhere.
+func TestLogin(t *testing.T) {
+	p, _ := console(false, false)
+	if w := send(p, "GET", "/console/queues", nil); !strings.HasPrefix(w.Header().Get("Location"), "/console/login?next=") {
+		t.Errorf("a stranger got %d %s", w.Code, w.Body)
+	}
+	wrong := url.Values{"id": {"AKIDALICE"}, "secret": {"guess"}}
+	for n := range 12 {
+		want := http.StatusForbidden
+		if n >= 10 {
+			want = http.StatusTooManyRequests
+		}
+		if w := send(p, "POST", "/console/login", wrong); w.Code != want {
+			t.Errorf("guess %d was answered with %d", n, w.Code)
+		}
+	}
+	p, _ = console(false, false)
+	r := httptest.NewRequest("POST", "http://10.0.0.1:4566/console/login", strings.NewReader(url.Values{"id": {"AKIDALICE"}, "secret": {secret}}.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.RemoteAddr = "10.0.0.9:1234"
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "plain HTTP") {
+		t.Errorf("a secret over plain HTTP was answered with %d", w.Code)
+	}
+}
+
+// TestReadOnly: nothing can be done, and no form offers it.
+func TestReadOnly(t *testing.T) {
+	p, s := console(true, true)
+	page := send(p, "GET", "/console/queues", nil).Body.String()
+	_, rest, _ := strings.Cut(page, `name="token" content="`)
+	token, _, _ := strings.Cut(rest, `"`)
+	if w := send(p, "POST", "/console/do/redrive", url.Values{"token": {token}}); w.Code != http.StatusForbidden || s.redriven != 0 {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if w := send(p, "POST", "/console/keys/x", nil, "X-Token", token); w.Code != http.StatusForbidden {
+		t.Errorf("keys got %d", w.Code)
+	}
+}
+
+// TestPagesAreSafe: what users call things is text, and browsers load nothing but the console's own files.
+func TestPagesAreSafe(t *testing.T) {
+	p, _ := console(true, false)
+	w := send(p, "GET", "/console/queues", nil)
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "&lt;script&gt;alert(1)") || strings.Contains(w.Body.String(), "<script>") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	policy := w.Header().Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+		if !strings.Contains(policy, want) || strings.Contains(policy, "unsafe") {
+			t.Errorf("the policy is %s", policy)
+		}
+	}
+	for _, path := range []string{"/console/../etc/passwd", "/console/assets/..%2fpages.go", "/console/assets/%2e%2e/pages.go"} {
+		if w := send(p, "GET", path, nil); w.Code == http.StatusOK {
+			t.Errorf("%s was answered: %s", path, w.Body)
+		}
+	}
+}

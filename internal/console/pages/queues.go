@@ -1,0 +1,113 @@
+package pages
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/pintle/pintle/internal/console/live"
+	"github.com/pintle/pintle/internal/console/markup"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// queuesView lists queues with how much waits in them.
+func (p *Pages) queuesView() view {
+	return view{
+		path:  "/console/queues",
+		nav:   "Queues",
+		title: func(*visit) string { return "Queues" },
+		body:  queuesBody,
+		every: time.Second,
+	}
+}
+
+func queuesBody(v *visit) ([]live.Fragment, error) {
+	var rows []markup.Node
+	in := &sqs.ListQueuesInput{MaxResults: aws.Int32(500)}
+	out, err := ask[sqs.ListQueuesOutput](v, in)
+	if err != nil {
+		return nil, err
+	}
+	for _, url := range out.QueueUrls {
+		a, err := queueAttributes(v, url)
+		if err != nil {
+			continue // it has just been deleted, or isn't for this visitor
+		}
+		name := state.NameOf(url)
+		rows = append(rows, row(link(to("queues", name), name), waitingIn(a), a["ApproximateNumberOfMessagesNotVisible"], a["ApproximateNumberOfMessagesDelayed"]))
+	}
+	return []live.Fragment{section("queues", "Queues", table("Queues", columns("Queue", "#Waiting", "#In flight", "#Delayed"), rows...))}, nil
+}
+
+func waitingIn(attributes map[string]string) int {
+	n, _ := strconv.Atoi(attributes["ApproximateNumberOfMessages"])
+	return n
+}
+
+func queueAttributes(v *visit, url string) (map[string]string, error) {
+	out, err := ask[sqs.GetQueueAttributesOutput](v, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"All"}})
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
+}
+
+// queueView shows one queue. One with dead letters has its messages sent back.
+func (p *Pages) queueView() view {
+	return view{
+		path:  "/console/queues/{queue}",
+		title: func(v *visit) string { return "Queue " + v.path("queue") },
+		body:  queueBody,
+		every: time.Second,
+		does:  map[string]action{"redrive": redrive},
+	}
+}
+
+func queueBody(v *visit) ([]live.Fragment, error) {
+	named, err := ask[sqs.GetQueueUrlOutput](v, &sqs.GetQueueUrlInput{QueueName: aws.String(v.path("queue"))})
+	if err != nil {
+		return nil, err
+	}
+	a, err := queueAttributes(v, *named.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	var all []fact
+	for _, name := range sortedKeys(a) {
+		all = append(all, fact{name, a[name]})
+	}
+	parts := []live.Fragment{section("facts", "Queue", facts(all...))}
+	sources, err := ask[sqs.ListDeadLetterSourceQueuesOutput](v, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: named.QueueUrl})
+	if err != nil || len(sources.QueueUrls) == 0 {
+		return parts, nil
+	}
+	var rows []markup.Node
+	for _, url := range sources.QueueUrls {
+		rows = append(rows, row(link(to("queues", state.NameOf(url)), state.NameOf(url))))
+	}
+	return append(parts,
+		section("sources", "Dead letters of", table("Queues whose messages end here", columns("Queue"), rows...),
+			v.confirm("redrive", "Redrive", "All messages go back to the queues that they came from.", hidden{"queue": v.path("queue"), "arn": a["QueueArn"]})),
+		section("moves", "Redrives", moveTable(v, a["QueueArn"])),
+	), nil
+}
+
+func redrive(v *visit) (string, error) {
+	_, err := ask[sqs.StartMessageMoveTaskOutput](v, &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(v.form("arn"))})
+	return to("queues", v.form("queue")), err
+}
+
+func moveTable(v *visit, arn string) markup.Node {
+	out, err := ask[sqs.ListMessageMoveTasksOutput](v, &sqs.ListMessageMoveTasksInput{SourceArn: &arn, MaxResults: aws.Int32(10)})
+	if err != nil {
+		return nil
+	}
+	var rows []markup.Node
+	for _, m := range out.Results {
+		rows = append(rows, row(moment(aws.Time(time.UnixMilli(m.StartedTimestamp))), status(aws.ToString(m.Status)), int(m.ApproximateNumberOfMessagesMoved), aws.ToString(m.FailureReason)))
+	}
+	return table("Redrives", columns("Begun", "Status", "#Moved", "Failure"), rows...)
+}

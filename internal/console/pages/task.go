@@ -1,0 +1,243 @@
+package pages
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/console/live"
+	"github.com/pintle/pintle/internal/console/markup"
+	"github.com/pintle/pintle/internal/ecs/explain"
+	"github.com/pintle/pintle/internal/ecs/placement"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// taskView shows one task.
+func (p *Pages) taskView() view {
+	return view{
+		path:  "/console/tasks/{cluster}/{task}",
+		title: func(v *visit) string { return "Task " + v.path("task") },
+		body:  p.taskBody,
+		reads: readsTasks,
+		every: 2 * time.Second, // its GPUs' load
+		does:  map[string]action{"stop-task": stopTask},
+	}
+}
+
+func (p *Pages) taskBody(v *visit) ([]live.Fragment, error) {
+	cluster := v.path("cluster")
+	found, err := describeTasks(v, cluster, []string{v.path("task")})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, errNotFound("The cluster " + cluster + " has no task " + v.path("task") + ". Stopped tasks are forgotten after an hour.")
+	}
+	t := found[0]
+	definition, err := ask[ecs.DescribeTaskDefinitionOutput](v, &ecs.DescribeTaskDefinitionInput{TaskDefinition: t.TaskDefinitionArn})
+	if err != nil {
+		definition = &ecs.DescribeTaskDefinitionOutput{TaskDefinition: &types.TaskDefinition{}} // deleted, or not to be seen
+	}
+	return []live.Fragment{
+		section("facts", "Task", taskFacts(t), taskActions(v, t)),
+		p.waiting(v, *t.TaskArn),
+		section("timeline", "Timeline", timeline(t)),
+		section("containers", "Containers", containerTable(t, definition.TaskDefinition)),
+		section("gpus", "GPUs", p.gpusOfTask(t)),
+		section("tags", "Tags", tagTable(t.Tags)),
+	}, nil
+}
+
+func taskFacts(t types.Task) markup.Node {
+	cluster := state.NameOf(*t.ClusterArn)
+	var node, service any
+	if t.ContainerInstanceArn != nil {
+		node = link(toNode(cluster, state.NameOf(*t.ContainerInstanceArn)), state.NameOf(*t.ContainerInstanceArn))
+	}
+	if name, ok := strings.CutPrefix(aws.ToString(t.Group), "service:"); ok {
+		service = link(to("services", cluster, name), name)
+	}
+	return facts(
+		fact{"Status", status(aws.ToString(t.LastStatus))},
+		fact{"Desired", aws.ToString(t.DesiredStatus)},
+		fact{"Service", service},
+		fact{"Definition", state.NameOf(aws.ToString(t.TaskDefinitionArn))},
+		fact{"Node", node},
+		fact{"Capacity provider", aws.ToString(t.CapacityProviderName)},
+		fact{"Started by", aws.ToString(t.StartedBy)},
+		fact{"Health", status(string(t.HealthStatus))},
+		fact{"CPU", aws.ToString(t.Cpu)},
+		fact{"Memory", aws.ToString(t.Memory)},
+		fact{"Stop code", string(t.StopCode)},
+		fact{"Stopped because", aws.ToString(t.StoppedReason)},
+	)
+}
+
+func taskActions(v *visit, t types.Task) markup.Node {
+	if aws.ToString(t.DesiredStatus) == "STOPPED" {
+		return nil
+	}
+	values := hidden{"cluster": v.path("cluster"), "task": v.path("task")}
+	return markup.E("div", markup.Class("bars"),
+		openShell(v, t, values),
+		v.confirm("stop-task", "Stop the task", "Its containers get SIGTERM, and SIGKILL if they don't end. A service starts another one.", values,
+			field("Reason", "reason", "text", "", markup.A("maxlength", "255"))),
+	)
+}
+
+func stopTask(v *visit) (string, error) {
+	in := &ecs.StopTaskInput{Cluster: aws.String(v.form("cluster")), Task: aws.String(v.form("task"))}
+	if reason := v.form("reason"); reason != "" {
+		in.Reason = &reason
+	}
+	_, err := ask[ecs.StopTaskOutput](v, in)
+	return to("tasks", v.form("cluster"), v.form("task")), err
+}
+
+// waiting says why a task isn't running yet, if it isn't. Whoever calls it may see the task.
+func (p *Pages) waiting(v *visit, arn string) live.Fragment {
+	t := v.view().Tasks.Get(arn)
+	if t == nil || *t.LastStatus != "PROVISIONING" && *t.LastStatus != "PENDING" {
+		return live.Fragment{ID: "why", HTML: "<section id=why></section>"}
+	}
+	return whySection(explain.Task(v.view(), t, p.opts.Now()))
+}
+
+// whySection says why something isn't where it should be.
+func whySection(a explain.Answer) live.Fragment {
+	if a.Why == "" {
+		return live.Fragment{ID: "why", HTML: "<section id=why></section>"}
+	}
+	parts := []any{markup.Class("why"), markup.E("p", a.Why)}
+	if a.WaitsFor != "" {
+		parts = append(parts, markup.E("p", markup.E("b", "It waits for: "), a.WaitsFor))
+	}
+	if a.Change != "" {
+		parts = append(parts, markup.E("p", markup.E("b", "What would help: "), a.Change))
+	}
+	var closest []markup.Node
+	for _, i := range a.Closest {
+		lacks := []string{}
+		for _, l := range i.Lacks {
+			lacks = append(lacks, lackText(l))
+		}
+		closest = append(closest, row(i.ID, i.Type, strings.Join(lacks, "; ")))
+	}
+	if len(closest) > 0 {
+		parts = append(parts, table("The nodes that come closest", columns("Node", "Type", "What it lacks"), closest...))
+	}
+	return section("why", "Why", markup.E("div", parts...))
+}
+
+// lackText says what a node lacks.
+func lackText(l placement.Lack) string {
+	text := l.Reason
+	if l.Needs > 0 {
+		text += fmt.Sprintf(": needs %d, free %d of %d", l.Needs, l.Free, l.Total)
+	}
+	if len(l.Names) > 0 {
+		text += ": " + strings.Join(l.Names, ", ")
+	}
+	return text
+}
+
+// timeline lists what has happened to a task, and how long each step took.
+func timeline(t types.Task) markup.Node {
+	var rows []markup.Node
+	var last *time.Time
+	for _, step := range []struct {
+		what string
+		at   *time.Time
+	}{
+		{"created", t.CreatedAt},
+		{"connected to its node", t.ConnectivityAt},
+		{"image is being pulled", t.PullStartedAt},
+		{"image is there", t.PullStoppedAt},
+		{"running", t.StartedAt},
+		{"stopping", t.StoppingAt},
+		{"containers have ended", t.ExecutionStoppedAt},
+		{"stopped", t.StoppedAt},
+	} {
+		if step.at == nil {
+			continue
+		}
+		took := ""
+		if last != nil {
+			took = "+" + step.at.Sub(*last).Round(time.Millisecond).String()
+		}
+		last = step.at
+		rows = append(rows, row(step.what, moment(step.at), step.at.UTC().Format("15:04:05.000Z"), took))
+	}
+	return table("What has happened", columns("Step", "When", "Time", "#After"), rows...)
+}
+
+func containerTable(t types.Task, d *types.TaskDefinition) markup.Node {
+	var rows []markup.Node
+	for _, c := range t.Containers {
+		name := aws.ToString(c.Name)
+		exit := "–"
+		if c.ExitCode != nil {
+			exit = strconv.Itoa(int(*c.ExitCode))
+		}
+		rows = append(rows, row(name, aws.ToString(c.Image), status(aws.ToString(c.LastStatus)), status(string(c.HealthStatus)), exit, aws.ToString(c.Reason),
+			strings.Join(c.GpuIds, " "), logLink(t, d, name)))
+	}
+	return table("Containers of the task", columns("Name", "Image", "Status", "Health", "#Exit code", "Reason", "GPUs", "Logs"), rows...)
+}
+
+// logLink leads to a container's log lines, if the driver awslogs sends them here.
+func logLink(t types.Task, d *types.TaskDefinition, name string) markup.Node {
+	for _, c := range d.ContainerDefinitions {
+		l := c.LogConfiguration
+		if aws.ToString(c.Name) != name || l == nil || l.LogDriver != types.LogDriverAwslogs {
+			continue
+		}
+		stream := state.NameOf(*t.TaskArn)
+		if prefix := l.Options["awslogs-stream-prefix"]; prefix != "" {
+			stream = prefix + "/" + name + "/" + stream
+		}
+		return link(with("/console/log", "group", l.Options["awslogs-group"], "stream", stream), "logs")
+	}
+	return markup.Text("–")
+}
+
+func (p *Pages) gpusOfTask(t types.Task) markup.Node {
+	loads := map[string]acs.GPULoad{}
+	if t.ContainerInstanceArn != nil {
+		told, _ := p.opts.Link.Telemetry(*t.ContainerInstanceArn)
+		for _, l := range told.GPUs {
+			loads[l.ID] = l
+		}
+	}
+	var rows []markup.Node
+	for _, c := range t.Containers {
+		for _, id := range c.GpuIds {
+			l := loads[id]
+			percent := "–"
+			if l.UtilizationPct != nil {
+				percent = strconv.Itoa(int(*l.UtilizationPct)) + " %"
+			}
+			kind := ""
+			if l.Simulated {
+				kind = "simulated"
+			}
+			rows = append(rows, row(id, aws.ToString(c.Name), percent, gib(l.MemoryUsedMiB)+" of "+gib(l.MemoryMiB),
+				strconv.Itoa(int(l.TemperatureC))+" °C", strconv.Itoa(int(l.PowerW))+" W", kind))
+		}
+	}
+	return table("GPUs of the task, as they are now", columns("GPU", "Container", "#Load", "#Memory", "#Temperature", "#Power", ""), rows...)
+}
+
+func tagTable(tags []types.Tag) markup.Node {
+	var rows []markup.Node
+	for _, t := range tags {
+		rows = append(rows, row(aws.ToString(t.Key), aws.ToString(t.Value)))
+	}
+	return table("Tags", columns("Key", "Value"), rows...)
+}

@@ -1,0 +1,212 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a headless Chromium that looks at a control plane's console.
+type browser struct {
+	*Pintle
+	endpoint string
+	ctx      context.Context
+
+	mu       sync.Mutex
+	problems []string
+}
+
+// browse starts Chromium. Whatever it complains of, or asks somebody else for, fails the test at its end.
+func browse(t *testing.T, p *Pintle) *browser {
+	t.Helper()
+	b := &browser{Pintle: p}
+	for _, e := range p.Env() {
+		if url, ok := strings.CutPrefix(e, "AWS_ENDPOINT_URL="); ok {
+			b.endpoint = url
+		}
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1280, 800))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	b.ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	chromedp.ListenTarget(b.ctx, b.hear)
+	if err := chromedp.Run(b.ctx, network.Enable(), log.Enable(), runtime.Enable()); err != nil {
+		t.Fatalf("this test needs Chromium (Debian's package chromium): %v", err)
+	}
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, problem := range b.problems {
+			t.Error(problem)
+		}
+	})
+	return b
+}
+
+func (b *browser) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, "the script failed: "+e.ExceptionDetails.Error())
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelError {
+			b.problems = append(b.problems, "the browser's console: "+e.Entry.Text+" "+e.Entry.URL)
+		}
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, b.endpoint+"/console/") {
+			b.problems = append(b.problems, "a request for "+e.Request.URL)
+		}
+	}
+}
+
+// do does something in the page.
+func (b *browser) do(what string, actions ...chromedp.Action) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		var page string
+		chromedp.Run(b.ctx, chromedp.Text("body", &page)) //nolint:errcheck // the test has failed
+		b.t.Fatalf("%s: %v\n%s", what, err, page)
+	}
+}
+
+// open opens a page and waits until it's live.
+func (b *browser) open(path string) {
+	b.t.Helper()
+	b.do("open "+path, chromedp.Navigate(b.endpoint+"/console/"+path))
+	b.sees(path+" is kept up to date", `document.getElementById('link').textContent === 'live'`)
+}
+
+// sees waits until an expression of JavaScript is true.
+func (b *browser) sees(what, expression string) {
+	b.t.Helper()
+	defer func() {
+		if b.t.Failed() {
+			var page string
+			chromedp.Run(b.ctx, chromedp.Text("body", &page)) //nolint:errcheck // the test has failed
+			b.t.Log(page)
+		}
+	}()
+	Eventually(b.t, what, func() bool {
+		var is bool
+		err := chromedp.Run(b.ctx, chromedp.Evaluate(expression, &is)) // it fails while another page is coming
+		return err == nil && is
+	})
+}
+
+// TestConsole: an operator sees what changes as it changes, and does what is to be done.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "p3.16xlarge=1")
+	b := browse(t, p)
+	b.open("")
+	b.sees("the node with its GPUs", `document.querySelectorAll('.node i.free').length === 8`)
+	definition := `{"name":"main","image":"busybox","memory":64,"command":["sh","-c","while true; do echo '<b id=evil>line</b>'; sleep 0.3; done"],` +
+		`"resourceRequirements":[{"type":"GPU","value":"1"}],"logConfiguration":{"logDriver":"awslogs","options":{"awslogs-group":"/talk",` +
+		`"awslogs-create-group":"true","awslogs-stream-prefix":"s","awslogs-region":"us-east-1"}}}`
+	p.AWS("ecs", "register-task-definition", "--family", "talk", "--container-definitions", "["+definition+"]")
+	p.AWS("ecs", "create-service", "--service-name", "talk", "--task-definition", "talk", "--desired-count", "1", "--enable-execute-command")
+	b.sees("a GPU that is held", `document.querySelectorAll('.node i.held').length === 1`)
+	b.scales()
+	b.followsLogs()
+	b.types()
+	b.uploads()
+	b.redrives()
+	for _, path := range []string{"", "?by=owner", "tasks", "services", "logs", "queues", "buckets", "stacks"} {
+		b.open(path)
+	}
+	b.screenshot()
+}
+
+// scales scales the service by its form.
+func (b *browser) scales() {
+	b.open("services/default/talk")
+	b.do("scale", chromedp.Evaluate(`{
+		const form = document.querySelector('form[action$="scale-service"]');
+		form.parentElement.open = true;
+		form.elements.count.value = 2;
+		form.querySelector('button').click();
+	}`, nil))
+	b.sees("two running tasks", `[...document.querySelectorAll('#tasks .badge')].filter((badge) => badge.textContent === 'RUNNING').length === 2`)
+}
+
+// followsLogs sees lines come, as text.
+func (b *browser) followsLogs() {
+	task := b.aTask()
+	b.open("log?group=/talk&stream=s/main/" + task)
+	b.sees("lines", `document.querySelectorAll('#lines > div').length > 0`)
+	b.do("count the lines", chromedp.Evaluate(`window.before = document.querySelectorAll('#lines > div').length`, nil))
+	b.sees("more lines", `document.querySelectorAll('#lines > div').length > window.before && !document.getElementById('evil')`)
+}
+
+func (b *browser) aTask() string {
+	arn := strings.TrimSpace(b.AWS("ecs", "list-tasks", "--query", "taskArns[0]", "--output", "text"))
+	return arn[strings.LastIndexByte(arn, '/')+1:]
+}
+
+// types types into a shell.
+func (b *browser) types() {
+	b.open("tasks/default/" + b.aTask())
+	b.do("open a shell", chromedp.Evaluate(`document.querySelector('form[action$="open-shell"] button').click()`, nil))
+	b.do("type", chromedp.WaitReady("#terminal"), chromedp.Focus("#terminal"), chromedp.SendKeys("#terminal", "ls /; echo $((6*7))\r"))
+	b.sees("what ls prints", `document.getElementById('terminal').textContent.includes('etc') && document.getElementById('terminal').textContent.includes('42')`)
+}
+
+// uploads uploads a file whose name would be a page.
+func (b *browser) uploads() {
+	b.AWS("s3", "mb", "s3://data")
+	file := filepath.Join(b.t.TempDir(), "<b>x.txt")
+	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	b.open("buckets/data")
+	b.do("upload", chromedp.SetUploadFiles(`input[type=file]`, []string{file}), chromedp.Click(`main form button`))
+	b.sees("the object", `document.getElementById('objects')?.textContent.includes('<b>x.txt')`)
+}
+
+// redrives sends a dead letter back.
+func (b *browser) redrives() {
+	b.AWS("sqs", "create-queue", "--queue-name", "dead")
+	dead := strings.TrimSpace(b.AWS("sqs", "get-queue-attributes", "--queue-url", b.endpoint+"/000000000000/dead", "--attribute-names", "QueueArn",
+		"--query", "Attributes.QueueArn", "--output", "text"))
+	b.AWS("sqs", "create-queue", "--queue-name", "work", "--attributes",
+		fmt.Sprintf(`{"RedrivePolicy":"{\"deadLetterTargetArn\":\"%s\",\"maxReceiveCount\":\"1\"}"}`, dead))
+	work := b.endpoint + "/000000000000/work"
+	b.AWS("sqs", "send-message", "--queue-url", work, "--message-body", "x")
+	for range 2 {
+		b.AWS("sqs", "receive-message", "--queue-url", work, "--visibility-timeout", "0")
+	}
+	b.open("queues/dead")
+	b.do("redrive", chromedp.Evaluate(`document.querySelector('form[action$="redrive"] button').click()`, nil))
+	b.sees("the end of the redrive", `document.getElementById('moves')?.textContent.includes('COMPLETED')`)
+}
+
+// screenshot keeps a picture of the cluster outside the repository.
+func (b *browser) screenshot() {
+	b.open("")
+	var png []byte
+	b.do("screenshot", chromedp.CaptureScreenshot(&png))
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(cache, "pintle"), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(cache, "pintle", "console.png"), png, 0o600)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
