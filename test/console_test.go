@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -125,8 +126,12 @@ func TestConsole(t *testing.T) {
 	b.types()
 	b.uploads()
 	b.redrives()
-	for _, path := range []string{"", "?by=owner", "tasks", "services", "logs", "queues", "buckets", "stacks"} {
+	axe := loadAxe(t)
+	for _, path := range []string{
+		"", "?by=owner", "tasks", "tasks/default/" + b.aTask(), "services", "services/default/talk", "logs", "queues", "queues/dead", "buckets", "stacks",
+	} {
 		b.open(path)
+		b.isAccessible(path, axe)
 	}
 	b.screenshot()
 }
@@ -163,6 +168,8 @@ func (b *browser) types() {
 	b.do("open a shell", chromedp.Evaluate(`document.querySelector('form[action$="open-shell"] button').click()`, nil))
 	b.do("type", chromedp.WaitReady("#terminal"), chromedp.Focus("#terminal"), chromedp.SendKeys("#terminal", "ls /; echo $((6*7))\r"))
 	b.sees("what ls prints", `document.getElementById('terminal').textContent.includes('etc') && document.getElementById('terminal').textContent.includes('42')`)
+	b.do("leave", chromedp.SendKeys("#terminal", "exit\r"))
+	b.sees("its end", `document.getElementById('ended').textContent.includes('ended')`)
 }
 
 // uploads uploads a file whose name would be a page.
@@ -192,6 +199,39 @@ func (b *browser) redrives() {
 	b.open("queues/dead")
 	b.do("redrive", chromedp.Evaluate(`document.querySelector('form[action$="redrive"] button').click()`, nil))
 	b.sees("the end of the redrive", `document.getElementById('moves')?.textContent.includes('COMPLETED')`)
+}
+
+// axePackage checks pages for what keeps people with disabilities out.
+const axePackage = "axe-core@4.10.3"
+
+func loadAxe(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(installFromNPM(t, axePackage), "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(script)
+}
+
+// isAccessible checks the page that is open: with all of axe's rules, and for its contrast in dark colours, too.
+func (b *browser) isAccessible(path, axe string) {
+	b.t.Helper()
+	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+	check := func(colours, rules string) {
+		b.t.Helper()
+		var violations string
+		b.do("check "+path, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: colours}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}), chromedp.Evaluate(`axe.run({resultTypes: ['violations'], preload: false`+rules+`}).then(({violations, passes}) => passes.length === 0 ? 'nothing was checked' :
+			violations.filter(({impact}) => impact === 'serious' || impact === 'critical')
+				.map(({id, nodes}) => id + ': ' + nodes.slice(0, 3).map(({html, failureSummary}) => html + ' ' + failureSummary).join('\n')).join('\n'))`, &violations, wait))
+		if violations != "" {
+			b.t.Errorf("/console/%s in %s colours: %s", path, colours, violations)
+		}
+	}
+	b.do("load axe", chromedp.Evaluate(axe, nil))
+	check("light", "")
+	check("dark", ", runOnly: ['color-contrast']")
 }
 
 // screenshot keeps a picture of the cluster outside the repository.
