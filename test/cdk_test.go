@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,39 +16,6 @@ import (
 
 // cdkPackages are what TestCDK installs from npm, once for a machine.
 var cdkPackages = []string{"aws-cdk@2.1148.1", "aws-cdk-lib@2.276.0", "constructs@10.8.1"}
-
-// installCDK returns the node_modules with the CDK.
-func installCDK(t *testing.T) string {
-	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Fatal("this test needs Node.js 20 or later with npm, which reaches a registry (Debian's nodejs and npm): ", err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(cache, "pintle", "cdk", strings.NewReplacer("@", "-", "/", "-").Replace(strings.Join(cdkPackages, "_")))
-	modules := filepath.Join(dir, "node_modules")
-	if _, err := os.Stat(modules); err == nil {
-		return modules
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	fresh, err := os.MkdirTemp(filepath.Dir(dir), "installing-") // whoever ends first puts it in its place
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(fresh) //nolint:errcheck // if it's still there
-	args := append([]string{"install", "--no-audit", "--no-fund", "--prefix", fresh}, cdkPackages...)
-	if out, err := exec.CommandContext(t.Context(), "npm", args...).CombinedOutput(); err != nil {
-		t.Fatalf("this test needs the npm packages %v: %v\n%s", cdkPackages, err, out)
-	}
-	if err := os.Rename(fresh, dir); err != nil && !os.IsExist(err) {
-		t.Fatal(err)
-	}
-	return modules
-}
 
 // cdk is the CDK with an app. Who uses it may do nothing but assume the roles of its bootstrap.
 type cdk struct {
@@ -109,7 +75,7 @@ func (c *cdk) resources() (counts string) {
 // changes it, and destroys it. Signatures are checked, and policies bind. Nothing is left but logs, as on AWS.
 func TestCDK(t *testing.T) {
 	t.Parallel()
-	modules := installCDK(t)
+	modules := installFromNPM(t, cdkPackages...)
 	p := UpSigned(t, "c5.large", "--tls", "auto", "--fleet", "local", "--runtime", "oci", "--settle", "1s", "--reaction", "fast", "--file-systems", t.TempDir())
 	p.Endpoint, p.ca = strings.Replace(p.Endpoint, "http:", "https:", 1), filepath.Join(p.data, "tls", "ca.pem")
 	c := &cdk{Pintle: p, app: t.TempDir(), modules: modules, home: t.TempDir(), environment: []string{"REPOSITORY=web"}}

@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -121,12 +121,18 @@ func TestConsole(t *testing.T) {
 	p.AWS("ecs", "create-service", "--service-name", "talk", "--task-definition", "talk", "--desired-count", "1", "--enable-execute-command")
 	b.sees("a GPU that is held", `document.querySelectorAll('.node i.held').length === 1`)
 	b.scales()
-	b.followsLogs()
-	b.types()
+	task := b.aTask()
+	b.followsLogs(task)
+	b.types(task)
 	b.uploads()
 	b.redrives()
-	for _, path := range []string{"", "?by=owner", "tasks", "services", "logs", "queues", "buckets", "stacks"} {
+	axe := loadAxe(t)
+	for _, path := range []string{
+		"", "?by=owner", "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
+		"queues", "queues/dead", "buckets", "buckets/data", "stacks",
+	} {
 		b.open(path)
+		b.isAccessible(path, axe)
 	}
 	b.screenshot()
 }
@@ -144,8 +150,7 @@ func (b *browser) scales() {
 }
 
 // followsLogs sees lines come, as text.
-func (b *browser) followsLogs() {
-	task := b.aTask()
+func (b *browser) followsLogs(task string) {
 	b.open("log?group=/talk&stream=s/main/" + task)
 	b.sees("lines", `document.querySelectorAll('#lines > div').length > 0`)
 	b.do("count the lines", chromedp.Evaluate(`window.before = document.querySelectorAll('#lines > div').length`, nil))
@@ -158,11 +163,13 @@ func (b *browser) aTask() string {
 }
 
 // types types into a shell.
-func (b *browser) types() {
-	b.open("tasks/default/" + b.aTask())
+func (b *browser) types(task string) {
+	b.open("tasks/default/" + task)
 	b.do("open a shell", chromedp.Evaluate(`document.querySelector('form[action$="open-shell"] button').click()`, nil))
 	b.do("type", chromedp.WaitReady("#terminal"), chromedp.Focus("#terminal"), chromedp.SendKeys("#terminal", "ls /; echo $((6*7))\r"))
 	b.sees("what ls prints", `document.getElementById('terminal').textContent.includes('etc') && document.getElementById('terminal').textContent.includes('42')`)
+	b.do("leave", chromedp.SendKeys("#terminal", "exit\r"))
+	b.sees("its end", `document.getElementById('ended').textContent.includes('ended')`)
 }
 
 // uploads uploads a file whose name would be a page.
@@ -180,10 +187,8 @@ func (b *browser) uploads() {
 // redrives sends a dead letter back.
 func (b *browser) redrives() {
 	b.AWS("sqs", "create-queue", "--queue-name", "dead")
-	dead := strings.TrimSpace(b.AWS("sqs", "get-queue-attributes", "--queue-url", b.endpoint+"/000000000000/dead", "--attribute-names", "QueueArn",
-		"--query", "Attributes.QueueArn", "--output", "text"))
 	b.AWS("sqs", "create-queue", "--queue-name", "work", "--attributes",
-		fmt.Sprintf(`{"RedrivePolicy":"{\"deadLetterTargetArn\":\"%s\",\"maxReceiveCount\":\"1\"}"}`, dead))
+		`{"RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:000000000000:dead\",\"maxReceiveCount\":\"1\"}"}`)
 	work := b.endpoint + "/000000000000/work"
 	b.AWS("sqs", "send-message", "--queue-url", work, "--message-body", "x")
 	for range 2 {
@@ -192,6 +197,41 @@ func (b *browser) redrives() {
 	b.open("queues/dead")
 	b.do("redrive", chromedp.Evaluate(`document.querySelector('form[action$="redrive"] button').click()`, nil))
 	b.sees("the end of the redrive", `document.getElementById('moves')?.textContent.includes('COMPLETED')`)
+}
+
+// axePackage checks pages for what keeps people with disabilities out.
+const axePackage = "axe-core@4.10.3"
+
+func loadAxe(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(installFromNPM(t, axePackage), "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(script)
+}
+
+// isAccessible checks the page that is open. The cluster and a task have all that has colours, so those are looked at in dark ones, too.
+func (b *browser) isAccessible(path, axe string) {
+	b.t.Helper()
+	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+	check := func(colours, rules string) {
+		b.t.Helper()
+		var violations string
+		b.do("check "+path, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: colours}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}), chromedp.Evaluate(`axe.run({resultTypes: ['violations'], preload: false`+rules+`}).then(({violations, passes}) => passes.length === 0 ? 'nothing was checked' :
+			violations.filter(({impact}) => impact === 'serious' || impact === 'critical')
+				.map(({id, nodes}) => id + ': ' + nodes.slice(0, 3).map(({html, failureSummary}) => html + ' ' + failureSummary).join('\n')).join('\n'))`, &violations, wait))
+		if violations != "" {
+			b.t.Errorf("/console/%s in %s colours: %s", path, colours, violations)
+		}
+	}
+	b.do("load axe", chromedp.Evaluate(axe, nil), chromedp.Evaluate(`document.querySelectorAll('details').forEach((closed) => { closed.open = true; })`, nil))
+	check("light", "")
+	if path == "" || strings.HasPrefix(path, "tasks/") {
+		check("dark", ", runOnly: ['color-contrast']")
+	}
 }
 
 // screenshot keeps a picture of the cluster outside the repository.

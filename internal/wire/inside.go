@@ -27,7 +27,8 @@ func (h *Handler) index(a *served) {
 }
 
 // Call runs an operation for somebody in this process, with the checks that a call from outside passes. It implements call.Caller. Whoever
-// calls is the identity in ctx, and the service that calls for it is the one that ctx's call is of.
+// calls is the identity in ctx, and the service that calls for it is the one that ctx's call is of. Where and how somebody reached us counts for
+// what they ask for themselves, as in the console; what a service asks for on somebody's behalf comes from within, as aws:ViaAWSService tells.
 func (h *Handler) Call(ctx context.Context, in any) (out any, err error) {
 	t := reflect.TypeOf(in)
 	if t == nil || t.Kind() != reflect.Pointer {
@@ -43,7 +44,7 @@ func (h *Handler) Call(ctx context.Context, in any) (out any, err error) {
 		}
 	}()
 	from := call.From(ctx)
-	ctx = call.With(ctx, call.Call{
+	made := call.Call{
 		RequestID: uuid.NewString(),
 		Service:   found.api.Name,
 		Operation: found.name,
@@ -51,6 +52,11 @@ func (h *Handler) Call(ctx context.Context, in any) (out any, err error) {
 		Via:       from.Service,
 		Stack:     from.Stack,
 		Token:     from.Token,
-	})
-	return found.op.Call(ctx, in)
+	}
+	if from.Service == "" {
+		made.AccessKeyID = from.AccessKeyID
+		made.Peer = from.Peer
+		made.Endpoint = from.Endpoint
+	}
+	return found.op.Call(call.With(ctx, made), in)
 }

@@ -180,3 +180,30 @@ func TestPagesAreSafe(t *testing.T) {
 		}
 	}
 }
+
+// whence answers with the address of whoever asks.
+type whence struct{ call.Caller }
+
+func (whence) Call(ctx context.Context, in any) (any, error) {
+	if _, ok := in.(*sqs.ListQueuesInput); ok {
+		c := call.From(ctx)
+		return &sqs.ListQueuesOutput{QueueUrls: []string{"http://x/0/" + c.Peer + " by " + strings.ReplaceAll(c.Endpoint, "/", "")}}, nil
+	}
+	return &sqs.GetQueueAttributesOutput{}, nil
+}
+
+// TestPagesAreOfAPlace: policies may depend on where somebody is and on TLS, so nobody gets a page that was made for somebody elsewhere.
+func TestPagesAreOfAPlace(t *testing.T) {
+	p := New(Options{Now: time.Now, Services: whence{}, Sessions: login.New(login.Options{Now: time.Now})})
+	for _, address := range []string{"127.0.0.1", "10.0.0.9"} {
+		for _, scheme := range []string{"http", "https"} {
+			r := httptest.NewRequest("GET", scheme+"://x/console/queues", nil) // with TLS, for https
+			r.RemoteAddr = address + ":1234"
+			w := httptest.NewRecorder()
+			p.ServeHTTP(w, r)
+			if want := address + ":1234 by " + scheme + ":x"; !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s by %s got %s", address, scheme, w.Body)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -82,11 +83,14 @@ func (v *visit) view() *state.View { return v.pages.opts.Store.View() }
 // mayAct reports whether anything can be done here.
 func (v *visit) mayAct() bool { return !v.pages.opts.ReadOnly }
 
-// key tells pages apart that aren't the same for everybody: by who looks, and by what they look at.
+// key tells pages apart that aren't the same for everybody: by who looks, from where and whether over TLS, on which policies may depend, and by
+// what they look at.
 func (v *visit) key() string {
 	q := v.r.URL.Query()
 	q.Del("live")
-	return strings.Join([]string{v.session.AccessKeyID, v.session.Principal, v.r.URL.Path, q.Encode()}, "\n")
+	by := call.From(v.ctx)
+	host, _, _ := net.SplitHostPort(by.Peer)
+	return strings.Join([]string{by.AccessKeyID, by.Principal, host, by.Endpoint, v.r.URL.Path, q.Encode()}, "\n")
 }
 
 // ask calls the operation of which in is the input, as whoever visits.
