@@ -18,9 +18,13 @@ func help(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd, wi
 // newHelp makes the verb help.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Show what --help shows.",
+		Use:   "help [command|topic]",
+		Short: "Show what --help shows, or a topic.",
 		RunE: func(_ *cobra.Command, args []string) error {
+			if t, found := topicOf(args); found {
+				t.write(root, width())
+				return nil
+			}
 			cmd, rest, err := root.Find(args)
 			if err != nil {
 				return err
@@ -53,9 +57,15 @@ func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
 			}
 		}
 	}
+	if !cmd.HasParent() {
+		writeTopics(w)
+	}
 	fmt.Fprintf(w, "\nFlags:\n%s", cmd.LocalFlags().FlagUsagesWrapped(columns))
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\nRun \"%s <command> --help\" for more of a command.\n", cmd.CommandPath())
+	}
+	if !cmd.HasParent() {
+		fmt.Fprint(w, "Run \"pintle help <topic>\" for a topic.\n")
 	}
 }
 

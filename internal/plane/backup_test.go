@@ -211,7 +211,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		if _, damage, err := Restore(t.Context(), &archive, dir, false); err != nil || len(damage) > 0 {
 			t.Fatal(err, damage)
 		}
-		checkRestored(t, dir, digest, sent, lines)
+		checkRestored(t, must[*Plane](t)(openIn(t, dir)), digest, sent, lines)
 	}
 	stop()
 	if err := l.err(); err != nil {
@@ -228,11 +228,10 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 }
 
-// checkRestored opens a directory that was restored and looks for what was acknowledged.
-func checkRestored(t *testing.T, dir, digest string, sent map[string]bool, lines int) {
+// checkRestored looks in a control plane of a directory that was restored for what was acknowledged, and closes it.
+func checkRestored(t *testing.T, r *Plane, digest string, sent map[string]bool, lines int) {
 	t.Helper()
 	ctx := t.Context()
-	r := must[*Plane](t)(openIn(t, dir))
 	defer r.Close() //nolint:errcheck // it was read only
 	queue := must[*sqs.GetQueueUrlOutput](t)(r.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("work")}))
 	there := map[string]bool{}

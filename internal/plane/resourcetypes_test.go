@@ -212,8 +212,10 @@ func importCertificate(t *testing.T, p *Plane) string {
 
 // resource is an example of a type.
 type resource struct {
+	typ        string
 	kind       resources.Type
 	name       string
+	id         string
 	properties map[string]any
 }
 
@@ -233,10 +235,11 @@ func (s *stack) examples() (all []resource) {
 			if !named {
 				name = typ[strings.LastIndex(typ, ":")+1:]
 			}
-			r := resource{resources.Lookup(typ), name, s.filled(properties).(map[string]any)}
+			r := resource{typ, resources.Lookup(typ), name, "", s.filled(properties).(map[string]any)}
 			if err := s.make(r.kind, name, r.properties); err != nil {
 				s.t.Errorf("%s: %v", title, err)
 			}
+			r.id = fmt.Sprint(s.made["$"+name+" id"])
 			s.met[typ] = true
 			all = append(all, r)
 		}
@@ -262,13 +265,15 @@ func putLayer(t *testing.T, p *Plane) {
 	}
 }
 
-// TestMutatedResources makes a resource of each of CloudFormation's types, and then others in which one thing each is missing or another. None of
-// them costs more than a refusal that says why.
-func TestMutatedResources(t *testing.T) {
-	p := opened(t, Options{Fleet: FleetOptions{Kind: "local"}, FileSystems: t.TempDir()})
-	s := &stack{t: t, plane: p, ctx: call.With(t.Context(), call.Call{Service: "cloudformation", Stack: stackID})}
+// newStack returns a stack of which there is nothing yet.
+func newStack(t *testing.T, p *Plane) *stack {
+	return &stack{t: t, plane: p, ctx: call.With(t.Context(), call.Call{Service: "cloudformation", Stack: stackID}), met: map[string]bool{}}
+}
+
+// prepare makes what the examples refer to.
+func (s *stack) prepare() {
 	s.made = map[string]any{
-		"$certificate": importCertificate(t, p),
+		"$certificate": importCertificate(s.t, s.plane),
 		"$policy":      statement("sqs:SendMessage", map[string]any{"Resource": "*", "Principal": "*"}),
 		"$topics":      statement("sns:Publish", map[string]any{"Resource": "*", "Principal": "*"}),
 		"$bus":         statement("events:PutEvents", map[string]any{"Resource": "*", "Principal": "*"}),
@@ -278,7 +283,15 @@ func TestMutatedResources(t *testing.T) {
 		}}),
 	}
 	s.made["$LATEST"] = "$LATEST"
-	putLayer(t, p)
+	putLayer(s.t, s.plane)
+}
+
+// TestMutatedResources makes a resource of each of CloudFormation's types, and then others in which one thing each is missing or another. None of
+// them costs more than a refusal that says why.
+func TestMutatedResources(t *testing.T) {
+	p := opened(t, Options{Fleet: FleetOptions{Kind: "local"}, FileSystems: t.TempDir()})
+	s := newStack(t, p)
+	s.prepare()
 	s.met = map[string]bool{
 		"AWS::CloudFormation::Stack":                  true, // its template is a resource of its own
 		"AWS::SecretsManager::SecretTargetAttachment": true, // each is refused
