@@ -104,6 +104,25 @@ func make1(t *testing.T, s *Service, name string, change func(*lambda.CreateFunc
 
 func asItIs(*lambda.CreateFunctionInput) {}
 
+// TestPublishedAtOnce: a function that is created and published has a first version, and a latest one that can be changed beside it.
+func TestPublishedAtOnce(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
+	in := creation(t, "f")
+	in.Publish = true
+	made, err := s.CreateFunction(t.Context(), in)
+	if err != nil || *made.Version != "1" || *made.FunctionArn != s.functionARN("f", "1") {
+		t.Fatalf("got %+v, %v", made, err)
+	}
+	got, err := s.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: in.FunctionName})
+	if err != nil || *got.Configuration.Version != state.Latest || *got.Configuration.FunctionArn != s.functionARN("f", "") {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	all, err := s.ListVersionsByFunction(t.Context(), &lambda.ListVersionsByFunctionInput{FunctionName: in.FunctionName})
+	if err != nil || len(all.Versions) != 2 || *all.Versions[0].Version != state.Latest || *all.Versions[1].Version != "1" {
+		t.Errorf("got %+v, %v", all, err)
+	}
+}
+
 // TestVersionsStayWhatTheyAre: a version has the code of its time, an alias leads to it, and the same isn't published twice.
 func TestVersionsStayWhatTheyAre(t *testing.T) {
 	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
