@@ -10,13 +10,13 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// statusOf returns an error's HTTP status.
+// statusOf returns an error's HTTP status: what the error itself says, if that's more than that the call was wrong, or else the model.
 func (a *served) statusOf(err smithy.APIError) int {
 	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
 		return e.Status
 	}
-	_, hasStatus := err.(interface{ HTTPStatusCode() int })
-	if status := a.Statuses[err.ErrorCode()]; status != 0 && !hasStatus {
+	own, hasStatus := err.(interface{ HTTPStatusCode() int })
+	if status := a.Statuses[err.ErrorCode()]; status != 0 && (!hasStatus || own.HTTPStatusCode() == http.StatusBadRequest) {
 		return status
 	}
 	return refusal.StatusOf(err)
