@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -18,6 +19,7 @@ import (
 const (
 	defaultMemory  = 128
 	defaultTimeout = 3
+	maxTimeout     = 900 // https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 	defaultStorage = 512
 )
 
@@ -64,6 +66,10 @@ func (s *Service) apply(tx *state.View, c *configuration, to *state.FunctionVers
 	}
 	if c.Role != nil && s.opts.Trusts != nil && !s.opts.Trusts(*c.Role) {
 		return invalid("The role defined for the function cannot be assumed by Lambda.")
+	}
+	if n := aws.ToInt32(c.Timeout); n > maxTimeout {
+		return account.Refuse("ValidationException", "1 validation error detected: Value '%d' at 'timeout' failed to satisfy constraint: "+
+			"Member must have value less than or equal to %d", n, maxTimeout)
 	}
 	set(&to.Description, c.Description)
 	set(&to.Handler, c.Handler)

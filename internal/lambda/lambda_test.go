@@ -197,6 +197,63 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestRefusedLater: what AWS refuses of a function that is there, though its model lets it pass.
+func TestRefusedLater(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
+	ctx := t.Context()
+	make1(t, s, "f", func(in *lambda.CreateFunctionInput) { in.Publish = true })
+	if _, err := s.PublishLayerVersion(ctx, &lambda.PublishLayerVersionInput{
+		LayerName: aws.String("l"), Content: &types.LayerVersionContentInput{ZipFile: zipOf(t, "l.py", "l")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f, latest, arn, layer := aws.String("f"), aws.String(state.Latest), s.functionARN("f", ""), s.layerARN("l")+":1"
+	for want, call := range map[string]func() error{
+		"'timeout' failed to satisfy constraint: Member must have value less than or equal to 900": func() error {
+			_, err := s.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: f, Timeout: aws.Int32(901)})
+			return err
+		},
+		"are versions of the same layer": func() error {
+			_, err := s.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: f, Layers: []string{layer, layer}})
+			return err
+		},
+		"'name' failed to satisfy constraint": func() error {
+			_, err := s.CreateAlias(ctx, &lambda.CreateAliasInput{FunctionName: f, Name: aws.String("12"), FunctionVersion: aws.String("1")})
+			return err
+		},
+		"policies for $LATEST": func() error {
+			_, err := s.AddPermission(ctx, &lambda.AddPermissionInput{
+				FunctionName: f, Qualifier: latest, StatementId: aws.String("s"), Action: aws.String("lambda:InvokeFunction"), Principal: aws.String("*"),
+			})
+			return err
+		},
+		"Aliases and versions do not support this operation": func() error {
+			_, err := s.PutFunctionConcurrency(ctx, &lambda.PutFunctionConcurrencyInput{
+				FunctionName: aws.String(arn + ":1"), ReservedConcurrentExecutions: aws.Int32(1),
+			})
+			return err
+		},
+		"Tags on function aliases and versions": func() error {
+			_, err := s.ListTags(ctx, &lambda.ListTagsInput{Resource: aws.String(arn + ":1")})
+			return err
+		},
+		"at least one of error handling or destination": func() error {
+			_, err := s.PutFunctionEventInvokeConfig(ctx, &lambda.PutFunctionEventInvokeConfigInput{FunctionName: f})
+			return err
+		},
+		"a destination for itself": func() error {
+			_, err := s.PutFunctionEventInvokeConfig(ctx, &lambda.PutFunctionEventInvokeConfigInput{
+				FunctionName: f, DestinationConfig: &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: &arn}},
+			})
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
 // queue runs the loop of asynchronous invocations as long as do takes.
 func queue(t *testing.T, s *Service, do func()) {
 	t.Helper()
