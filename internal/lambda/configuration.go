@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
-	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -68,7 +67,7 @@ func (s *Service) apply(tx *state.View, c *configuration, to *state.FunctionVers
 		return invalid("The role defined for the function cannot be assumed by Lambda.")
 	}
 	if n := aws.ToInt32(c.Timeout); n > maxTimeout {
-		return account.Refuse("ValidationException", "1 validation error detected: Value '%d' at 'timeout' failed to satisfy constraint: "+
+		return invalid("1 validation error detected: Value '%d' at 'timeout' failed to satisfy constraint: "+
 			"Member must have value less than or equal to %d", n, maxTimeout)
 	}
 	set(&to.Description, c.Description)

@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
-	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -140,7 +139,7 @@ func (s *Service) CreateAlias(ctx context.Context, in *lambda.CreateAliasInput) 
 		return nil, err
 	}
 	if _, err := strconv.ParseUint(*in.Name, 10, 64); err == nil { // a version's
-		return nil, account.Refuse("ValidationException", "1 validation error detected: Value '%s' at 'name' failed to satisfy constraint: "+
+		return nil, invalid("1 validation error detected: Value '%s' at 'name' failed to satisfy constraint: "+
 			`Member must satisfy regular expression pattern: (?!^[0-9]+$)([a-zA-Z0-9-_]+)`, *in.Name)
 	}
 	a := types.AliasConfiguration{

@@ -10,16 +10,12 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// statusOf returns an error's HTTP status: what the error itself says, if that's more than that the call was wrong, or else the model.
+// statusOf returns an error's HTTP status.
 func (a *served) statusOf(err smithy.APIError) int {
 	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
 		return e.Status
 	}
-	own, hasStatus := err.(interface{ HTTPStatusCode() int })
-	if status := a.Statuses[err.ErrorCode()]; status != 0 && (!hasStatus || own.HTTPStatusCode() == http.StatusBadRequest) {
-		return status
-	}
-	return refusal.StatusOf(err)
+	return refusal.StatusOf(err, a.Statuses)
 }
 
 // errorName returns an error's name in JSON.
