@@ -86,6 +86,16 @@ func (s *Service) DeleteFunctionConcurrency(
 	return &lambda.DeleteFunctionConcurrencyOutput{}, err
 }
 
+// GetFunctionCodeSigningConfig tells that a function has no code signing, which Terraform asks after each function.
+func (s *Service) GetFunctionCodeSigningConfig(
+	_ context.Context, in *lambda.GetFunctionCodeSigningConfigInput,
+) (*lambda.GetFunctionCodeSigningConfigOutput, error) {
+	if _, _, _, err := s.read1(in.FunctionName, nil); err != nil {
+		return nil, err
+	}
+	return &lambda.GetFunctionCodeSigningConfigOutput{}, nil
+}
+
 func noTagsOfVersions() error {
 	return invalid("Tags on function aliases and versions are not supported. Please specify a function ARN.")
 }
