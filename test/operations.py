@@ -2072,6 +2072,7 @@ assert json.loads(functions.get_policy(FunctionName="f")["Policy"])["Statement"]
 functions.remove_permission(FunctionName="f", StatementId="s")
 refused("ResourceNotFoundException", functions.get_policy, FunctionName="f")
 functions.put_function_concurrency(FunctionName="f", ReservedConcurrentExecutions=0)
+assert "CodeSigningConfigArn" not in functions.get_function_code_signing_config(FunctionName="f")
 assert functions.get_function_concurrency(FunctionName="f")["ReservedConcurrentExecutions"] == 0
 refused("TooManyRequestsException", direct.invoke, FunctionName="f")
 functions.delete_function_concurrency(FunctionName="f")

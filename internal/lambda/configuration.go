@@ -18,6 +18,7 @@ import (
 const (
 	defaultMemory  = 128
 	defaultTimeout = 3
+	maxTimeout     = 900 // https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 	defaultStorage = 512
 )
 
@@ -64,6 +65,10 @@ func (s *Service) apply(tx *state.View, c *configuration, to *state.FunctionVers
 	}
 	if c.Role != nil && s.opts.Trusts != nil && !s.opts.Trusts(*c.Role) {
 		return invalid("The role defined for the function cannot be assumed by Lambda.")
+	}
+	if n := aws.ToInt32(c.Timeout); n > maxTimeout {
+		return invalid("1 validation error detected: Value '%d' at 'timeout' failed to satisfy constraint: "+
+			"Member must have value less than or equal to %d", n, maxTimeout)
 	}
 	set(&to.Description, c.Description)
 	set(&to.Handler, c.Handler)

@@ -44,7 +44,7 @@ func (s *Service) putInvokeConfig(
 		change(&row.FunctionEventInvokeConfig)
 		row.FunctionArn = aws.String(s.functionARN(name, qualifier))
 		row.LastModified = s.second()
-		if err := s.checkDestinations(row.DestinationConfig); err != nil {
+		if err := s.checkInvokeConfig(name, &row.FunctionEventInvokeConfig); err != nil {
 			return err
 		}
 		tx.FunctionInvokeConfigs.Put(&row)
@@ -52,6 +52,20 @@ func (s *Service) putInvokeConfig(
 		return nil
 	})
 	return c, err
+}
+
+// checkInvokeConfig refuses a configuration that says nothing, and destinations that lead nowhere or in a circle.
+func (s *Service) checkInvokeConfig(name string, c *types.FunctionEventInvokeConfig) error {
+	if c.DestinationConfig == nil && c.MaximumEventAgeInSeconds == nil && c.MaximumRetryAttempts == nil {
+		return invalid("You must specify at least one of error handling or destination setting.")
+	}
+	if d := c.DestinationConfig; d != nil {
+		itself := s.functionARN(name, "")
+		if d.OnSuccess != nil && aws.ToString(d.OnSuccess.Destination) == itself || d.OnFailure != nil && aws.ToString(d.OnFailure.Destination) == itself {
+			return invalid("You can't specify the function as a destination for itself.")
+		}
+	}
+	return s.checkDestinations(c.DestinationConfig)
 }
 
 // PutFunctionEventInvokeConfig says how asynchronous invocations are tried.

@@ -35,6 +35,7 @@ func (s *Service) CreateFunction(ctx context.Context, in *lambda.CreateFunctionI
 		return nil, err
 	}
 	row.take(got)
+	var made types.FunctionConfiguration
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		if tx.Functions.Get(name) != nil {
 			return conflict("Function already exist: %s", name)
@@ -44,8 +45,9 @@ func (s *Service) CreateFunction(ctx context.Context, in *lambda.CreateFunctionI
 			return err
 		}
 		tx.FunctionVersions.Put(row.FunctionVersion)
+		made = row.FunctionConfiguration
 		if in.Publish {
-			row.FunctionConfiguration = s.publish(tx, f, row.FunctionVersion, nil)
+			made = s.publish(tx, f, row.FunctionVersion, nil)
 		}
 		tx.Functions.Put(f)
 		return nil
@@ -53,7 +55,7 @@ func (s *Service) CreateFunction(ctx context.Context, in *lambda.CreateFunctionI
 	if err != nil {
 		return nil, err
 	}
-	return shown[lambda.CreateFunctionOutput](row.FunctionConfiguration), nil
+	return shown[lambda.CreateFunctionOutput](made), nil
 }
 
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9-_]{1,64}$`)

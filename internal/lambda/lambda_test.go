@@ -104,6 +104,25 @@ func make1(t *testing.T, s *Service, name string, change func(*lambda.CreateFunc
 
 func asItIs(*lambda.CreateFunctionInput) {}
 
+// TestPublishedAtOnce: a function that is created and published has a first version, and a latest one that can be changed beside it.
+func TestPublishedAtOnce(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
+	in := creation(t, "f")
+	in.Publish = true
+	made, err := s.CreateFunction(t.Context(), in)
+	if err != nil || *made.Version != "1" || *made.FunctionArn != s.functionARN("f", "1") {
+		t.Fatalf("got %+v, %v", made, err)
+	}
+	got, err := s.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: in.FunctionName})
+	if err != nil || *got.Configuration.Version != state.Latest || *got.Configuration.FunctionArn != s.functionARN("f", "") {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	all, err := s.ListVersionsByFunction(t.Context(), &lambda.ListVersionsByFunctionInput{FunctionName: in.FunctionName})
+	if err != nil || len(all.Versions) != 2 || *all.Versions[0].Version != state.Latest || *all.Versions[1].Version != "1" {
+		t.Errorf("got %+v, %v", all, err)
+	}
+}
+
 // TestVersionsStayWhatTheyAre: a version has the code of its time, an alias leads to it, and the same isn't published twice.
 func TestVersionsStayWhatTheyAre(t *testing.T) {
 	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
@@ -175,6 +194,63 @@ func TestRefusals(t *testing.T) {
 	}
 	if n := store.View().Functions.Len() + store.View().FunctionVersions.Len(); n > 0 {
 		t.Errorf("refused calls left %d rows", n)
+	}
+}
+
+// TestRefusedLater: what AWS refuses of a function that is there, though its model lets it pass.
+func TestRefusedLater(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
+	ctx := t.Context()
+	make1(t, s, "f", func(in *lambda.CreateFunctionInput) { in.Publish = true })
+	if _, err := s.PublishLayerVersion(ctx, &lambda.PublishLayerVersionInput{
+		LayerName: aws.String("l"), Content: &types.LayerVersionContentInput{ZipFile: zipOf(t, "l.py", "l")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f, latest, arn, layer := aws.String("f"), aws.String(state.Latest), s.functionARN("f", ""), s.layerARN("l")+":1"
+	for want, call := range map[string]func() error{
+		"'timeout' failed to satisfy constraint: Member must have value less than or equal to 900": func() error {
+			_, err := s.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: f, Timeout: aws.Int32(901)})
+			return err
+		},
+		"are versions of the same layer": func() error {
+			_, err := s.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: f, Layers: []string{layer, layer}})
+			return err
+		},
+		"'name' failed to satisfy constraint": func() error {
+			_, err := s.CreateAlias(ctx, &lambda.CreateAliasInput{FunctionName: f, Name: aws.String("12"), FunctionVersion: aws.String("1")})
+			return err
+		},
+		"policies for $LATEST": func() error {
+			_, err := s.AddPermission(ctx, &lambda.AddPermissionInput{
+				FunctionName: f, Qualifier: latest, StatementId: aws.String("s"), Action: aws.String("lambda:InvokeFunction"), Principal: aws.String("*"),
+			})
+			return err
+		},
+		"Aliases and versions do not support this operation": func() error {
+			_, err := s.PutFunctionConcurrency(ctx, &lambda.PutFunctionConcurrencyInput{
+				FunctionName: aws.String(arn + ":1"), ReservedConcurrentExecutions: aws.Int32(1),
+			})
+			return err
+		},
+		"Tags on function aliases and versions": func() error {
+			_, err := s.ListTags(ctx, &lambda.ListTagsInput{Resource: aws.String(arn + ":1")})
+			return err
+		},
+		"at least one of error handling or destination": func() error {
+			_, err := s.PutFunctionEventInvokeConfig(ctx, &lambda.PutFunctionEventInvokeConfigInput{FunctionName: f})
+			return err
+		},
+		"a destination for itself": func() error {
+			_, err := s.PutFunctionEventInvokeConfig(ctx, &lambda.PutFunctionEventInvokeConfigInput{
+				FunctionName: f, DestinationConfig: &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: &arn}},
+			})
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 

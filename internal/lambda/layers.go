@@ -32,12 +32,18 @@ func (s *Service) useLayers(v *state.View, arns []string, to *state.FunctionVers
 		return invalid("Cannot reference more than %d layers.", maxLayers)
 	}
 	to.Layers, to.Code.Layers, to.Code.LayersUnzipped = nil, nil, 0
+	given := map[string]string{}
 	for _, arn := range arns {
 		name, _ := s.opts.ResourceOf("lambda", "layer:", arn)
 		row := v.LayerVersions.Get(name)
 		if row == nil || row.Deleted {
 			return invalid("Layer version %s does not exist.", arn)
 		}
+		if other, twice := given[row.Name]; twice {
+			return invalid("Two different versions of the same layer are not allowed to be referenced in the same function. "+
+				"%s and %s are versions of the same layer", other, arn)
+		}
+		given[row.Name] = arn
 		to.Layers = append(to.Layers, types.Layer{Arn: row.LayerVersionArn, CodeSize: row.Content.CodeSize})
 		to.Code.Layers = append(to.Code.Layers, row.SHA256)
 		to.Code.LayersUnzipped += row.Unzipped

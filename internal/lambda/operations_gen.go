@@ -21,6 +21,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("GetAlias", s.GetAlias),
 		call.Op("GetEventSourceMapping", s.GetEventSourceMapping),
 		call.Op("GetFunction", s.GetFunction),
+		call.Op("GetFunctionCodeSigningConfig", s.GetFunctionCodeSigningConfig),
 		call.Op("GetFunctionConcurrency", s.GetFunctionConcurrency),
 		call.Op("GetFunctionConfiguration", s.GetFunctionConfiguration),
 		call.Op("GetFunctionEventInvokeConfig", s.GetFunctionEventInvokeConfig),

@@ -83,6 +83,9 @@ func (s *Service) AddPermission(ctx context.Context, in *lambda.AddPermissionInp
 	if err != nil {
 		return nil, err
 	}
+	if qualifier == state.Latest {
+		return nil, invalid("We currently do not support adding policies for $LATEST.")
+	}
 	made, err := statementOf(in, s.functionARN(name, qualifier))
 	if err != nil {
 		return nil, err

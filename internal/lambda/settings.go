@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"strconv"
@@ -39,6 +40,10 @@ func checkOwnTags(tags map[string]string) error {
 func (s *Service) PutFunctionConcurrency(
 	ctx context.Context, in *lambda.PutFunctionConcurrencyInput,
 ) (*lambda.PutFunctionConcurrencyOutput, error) {
+	if _, qualifier, err := s.target(in.FunctionName, nil); err != nil || qualifier != "" {
+		return nil, cmp.Or(err, invalid("This operation is permitted on Lambda functions only. Aliases and versions do not support this operation. "+
+			"Please specify either a function name or an unqualified function ARN."))
+	}
 	_, err := s.update(ctx, in.FunctionName, func(tx *state.Tx, f *state.Function, _ *state.FunctionVersion) error {
 		left := int32(MaxConcurrency)
 		for other := range tx.Functions.All() {
@@ -81,6 +86,20 @@ func (s *Service) DeleteFunctionConcurrency(
 	return &lambda.DeleteFunctionConcurrencyOutput{}, err
 }
 
+// GetFunctionCodeSigningConfig tells that a function has no code signing, which Terraform asks after each function.
+func (s *Service) GetFunctionCodeSigningConfig(
+	_ context.Context, in *lambda.GetFunctionCodeSigningConfigInput,
+) (*lambda.GetFunctionCodeSigningConfigOutput, error) {
+	if _, _, _, err := s.read1(in.FunctionName, nil); err != nil {
+		return nil, err
+	}
+	return &lambda.GetFunctionCodeSigningConfigOutput{}, nil
+}
+
+func noTagsOfVersions() error {
+	return invalid("Tags on function aliases and versions are not supported. Please specify a function ARN.")
+}
+
 // changeTags changes the tags of a function or an event source mapping.
 func (s *Service) changeTags(ctx context.Context, arn *string, change func(map[string]string)) error {
 	if id, is := s.opts.ResourceOf("lambda", "event-source-mapping:", aws.ToString(arn)); is {
@@ -99,7 +118,7 @@ func (s *Service) changeTags(ctx context.Context, arn *string, change func(map[s
 		return invalid("Resource: %s is the ARN of no function and of no event source mapping of this account.", aws.ToString(arn))
 	}
 	if strings.Count(*arn, ":") > 6 {
-		return invalid("Tags on function aliases and versions are not supported. Please specify either a function ARN.")
+		return noTagsOfVersions()
 	}
 	_, err := s.update(ctx, arn, func(_ *state.Tx, f *state.Function, _ *state.FunctionVersion) error {
 		f.Tags = changed(f.Tags, change)
@@ -140,9 +159,12 @@ func (s *Service) ListTags(_ context.Context, in *lambda.ListTagsInput) (*lambda
 		}
 		return nil, notFound("The resource you requested does not exist.")
 	}
-	name, _, err := s.target(in.Resource, nil)
+	name, qualifier, err := s.target(in.Resource, nil)
 	if err != nil {
 		return nil, err
+	}
+	if qualifier != "" {
+		return nil, noTagsOfVersions()
 	}
 	f, err := s.function(v, name)
 	if err != nil {

@@ -138,6 +138,10 @@ func (s *Service) CreateAlias(ctx context.Context, in *lambda.CreateAliasInput) 
 	if err != nil {
 		return nil, err
 	}
+	if _, err := strconv.ParseUint(*in.Name, 10, 64); err == nil { // a version's
+		return nil, invalid("1 validation error detected: Value '%s' at 'name' failed to satisfy constraint: "+
+			`Member must satisfy regular expression pattern: (?!^[0-9]+$)([a-zA-Z0-9-_]+)`, *in.Name)
+	}
 	a := types.AliasConfiguration{
 		AliasArn: aws.String(s.functionARN(name, *in.Name)), Name: in.Name, FunctionVersion: in.FunctionVersion,
 		Description: aws.String(aws.ToString(in.Description)), RoutingConfig: in.RoutingConfig, RevisionId: aws.String(state.NewUUID()),

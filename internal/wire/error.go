@@ -15,11 +15,7 @@ func (a *served) statusOf(err smithy.APIError) int {
 	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
 		return e.Status
 	}
-	_, hasStatus := err.(interface{ HTTPStatusCode() int })
-	if status := a.Statuses[err.ErrorCode()]; status != 0 && !hasStatus {
-		return status
-	}
-	return refusal.StatusOf(err)
+	return refusal.StatusOf(err, a.Statuses)
 }
 
 // errorName returns an error's name in JSON.

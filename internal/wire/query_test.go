@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/model"
@@ -105,6 +106,8 @@ func TestQueryStatuses(t *testing.T) {
 		want int
 	}{
 		{&types.RegionDisabledException{Message: aws.String("no")}, http.StatusForbidden},
+		{account.Refuse("RegionDisabledException", "no"), http.StatusForbidden},
+		{account.RefuseWith(http.StatusNotFound, "RegionDisabledException", "no"), http.StatusNotFound},
 		{&types.MalformedPolicyDocumentException{Message: aws.String("no")}, http.StatusBadRequest},
 		{&smithy.GenericAPIError{Code: "Broken", Fault: smithy.FaultServer}, http.StatusInternalServerError},
 	} {

@@ -79,6 +79,7 @@ func greeterAPI(g *greeter) model.API {
 		Protocols:  []model.Protocol{model.RESTJSON},
 		CamelCase:  true,
 		MaxBody:    1000,
+		Statuses:   map[string]int{"NobodyException": http.StatusNotFound},
 		Operations: []string{"Greet", "DescribeGreetings", "Forget"},
 		Routes: []model.Route{
 			{Operation: "Greet", Method: "PUT", Path: "/v1/greet/{name}", Status: 201},
@@ -118,7 +119,7 @@ func TestRESTJSON(t *testing.T) {
 		{"a time", "POST", "/v1/describegreetings", "", "{}", 200, `{"greetings":[{"color":"red","until":1.500}]}`},
 		{"by scope", "PUT", "/v1/greet/a", scope("greeter"), "{}", 201, `"greeting"`},
 		{"by host", "PUT", "http://greeter.us-east-1.amazonaws.com/v1/greet/a", "", "{}", 201, `"greeting"`},
-		{"an error", "PUT", "/v1/greet/nobody", "", "{}", 400, `{"__type":"NobodyException","message":"There is nobody."}`},
+		{"an error", "PUT", "/v1/greet/nobody", "", "{}", 404, `{"__type":"NobodyException","message":"There is nobody."}`},
 		{"a broken constraint", "PUT", "/v1/greet/" + strings.Repeat("a", 21), "", "{}", 400,
 			`at 'name' failed to satisfy constraint: Member must have length less than or equal to 20`},
 		{"not here yet", "DELETE", "/v1/greet/a", "", "", 501, `does not implement Forget of Greeter yet`},

@@ -132,6 +132,7 @@ func (h *Handler) add(a *served) error {
 			Routes:      a.Routes,
 			Roots:       a.Roots,
 			AllowOrigin: a.AllowOrigin,
+			Statuses:    a.Statuses,
 			Operations:  a.operations,
 			Shapes:      a.shapes,
 			Memory:      h.memory,

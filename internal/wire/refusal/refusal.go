@@ -76,10 +76,15 @@ func shorten(message string) string {
 	return strings.ToValidUTF8(message[:part], "") + " … " + strings.ToValidUTF8(message[len(message)-part:], "")
 }
 
-// StatusOf returns an error's HTTP status, unless the API defines another.
-func StatusOf(err smithy.APIError) int {
-	if s, ok := err.(interface{ HTTPStatusCode() int }); ok {
-		return s.HTTPStatusCode()
+// StatusOf returns an error's HTTP status: what it says itself, if that's more than that the call was wrong, or else what the service's model has
+// for its code.
+func StatusOf(err smithy.APIError, model map[string]int) int {
+	own, ok := err.(interface{ HTTPStatusCode() int })
+	if status := model[err.ErrorCode()]; status != 0 && (!ok || own.HTTPStatusCode() == http.StatusBadRequest) {
+		return status
+	}
+	if ok {
+		return own.HTTPStatusCode()
 	}
 	if err.ErrorFault() == smithy.FaultServer {
 		return http.StatusInternalServerError

@@ -160,5 +160,5 @@ func (s jsonStyle) refuse(q *request, err smithy.APIError) {
 	}
 	q.w.Header().Set("x-amzn-ErrorType", err.ErrorCode())
 	body := codec.AppendJSONError(nil, err.ErrorCode(), refusal.MessageOf(err), sh, members)
-	q.send(refusal.StatusOf(err), s.mediaType(), body)
+	q.send(refusal.StatusOf(err, q.api.Statuses), s.mediaType(), body)
 }

@@ -37,6 +37,7 @@ type API struct {
 	Routes      []model.Route
 	Roots       map[string]string // of the XML in answers, by operation, if not named after it
 	AllowOrigin model.AllowOrigin // nil if browsers get no answers to preflights
+	Statuses    map[string]int    // of errors, by code, if not 400
 	Operations  map[string]*codec.Operation
 	Shapes      *codec.Shapes // of errors
 	Memory      *budget.Memory

@@ -164,7 +164,7 @@ func errorOf(err smithy.APIError) (code string, status int) {
 		if err == smithy.APIError(refusal.Fault) {
 			return "InternalError", http.StatusInternalServerError
 		}
-		return err.ErrorCode(), refusal.StatusOf(err)
+		return err.ErrorCode(), refusal.StatusOf(err, nil)
 	}
 	switch r.Code {
 	case "SerializationException":
