@@ -135,8 +135,12 @@ func TestVersionsStayWhatTheyAre(t *testing.T) {
 	if again, err := s.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: aws.String("f")}); err != nil || *again.Version != "1" {
 		t.Errorf("got %+v, %v", again, err)
 	}
-	if _, err := s.CreateAlias(ctx, &lambda.CreateAliasInput{FunctionName: aws.String("f"), Name: aws.String("live"), FunctionVersion: aws.String("1")}); err != nil {
-		t.Fatal(err)
+	live, err := s.CreateAlias(ctx, &lambda.CreateAliasInput{
+		FunctionName: aws.String("f"), Name: aws.String("live"), FunctionVersion: aws.String("1"),
+		RoutingConfig: &types.AliasRoutingConfiguration{AdditionalVersionWeights: map[string]float64{}},
+	})
+	if err != nil || live.RoutingConfig != nil { // Terraform sends one without weights, and expects none
+		t.Fatalf("got %+v, %v", live, err)
 	}
 	code := &lambda.UpdateFunctionCodeInput{FunctionName: aws.String("f"), ZipFile: zipOf(t, "index.py", "other"), Publish: true}
 	second, err := s.UpdateFunctionCode(ctx, code)

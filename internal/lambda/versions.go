@@ -132,6 +132,14 @@ func checkAlias(tx *state.Tx, s *Service, name string, a *types.AliasConfigurati
 	return nil
 }
 
+// weighted returns a routing configuration, or nil for one without weights, which is none.
+func weighted(r *types.AliasRoutingConfiguration) *types.AliasRoutingConfiguration {
+	if r == nil || len(r.AdditionalVersionWeights) == 0 {
+		return nil
+	}
+	return r
+}
+
 // CreateAlias makes a name for a version.
 func (s *Service) CreateAlias(ctx context.Context, in *lambda.CreateAliasInput) (*lambda.CreateAliasOutput, error) {
 	name, _, err := s.target(in.FunctionName, nil)
@@ -144,7 +152,7 @@ func (s *Service) CreateAlias(ctx context.Context, in *lambda.CreateAliasInput) 
 	}
 	a := types.AliasConfiguration{
 		AliasArn: aws.String(s.functionARN(name, *in.Name)), Name: in.Name, FunctionVersion: in.FunctionVersion,
-		Description: aws.String(aws.ToString(in.Description)), RoutingConfig: in.RoutingConfig, RevisionId: aws.String(state.NewUUID()),
+		Description: aws.String(aws.ToString(in.Description)), RoutingConfig: weighted(in.RoutingConfig), RevisionId: aws.String(state.NewUUID()),
 	}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		if _, err := s.function(tx.View, name); err != nil {
@@ -201,9 +209,8 @@ func (s *Service) UpdateAlias(ctx context.Context, in *lambda.UpdateAliasInput) 
 		a = *old
 		set(&a.Description, in.Description)
 		set(&a.FunctionVersion, in.FunctionVersion)
-		set(&a.RoutingConfig, in.RoutingConfig)
-		if a.RoutingConfig != nil && len(a.RoutingConfig.AdditionalVersionWeights) == 0 {
-			a.RoutingConfig = nil
+		if in.RoutingConfig != nil {
+			a.RoutingConfig = weighted(in.RoutingConfig)
 		}
 		a.RevisionId = aws.String(state.NewUUID())
 		if err := checkAlias(tx, s, a.Function, &a.AliasConfiguration); err != nil {
