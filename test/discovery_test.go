@@ -155,4 +155,8 @@ func TestNamesWithoutControlPlane(t *testing.T) {
 		mounts, err := os.ReadFile("/proc/mounts")
 		return err == nil && !strings.Contains(string(mounts), data)
 	})
+	Eventually(t, "the tasks' proxies have ended", func() bool {
+		left, err := filepath.Glob(filepath.Join(data, "node", "connect", "*"))
+		return err == nil && len(left) == 0
+	})
 }
