@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/spf13/cobra"
 
-	"github.com/pintle/pintle/internal/node/awslogs"
+	"github.com/pintle/pintle/internal/acs"
 )
 
 type logsCmd struct {
@@ -167,7 +167,7 @@ func (cl clients) logStream(ctx context.Context, t types.Task, container string)
 			continue
 		}
 		if l := c.LogConfiguration; l != nil && l.LogDriver == types.LogDriverAwslogs {
-			return l.Options["awslogs-group"], awslogs.StreamName(l.Options, id+"-"+*c.Name, *c.Name, id), nil
+			return l.Options["awslogs-group"], acs.LogStream(l.Options, id+"-"+*c.Name, *c.Name, id), nil
 		}
 		if container != "" {
 			return "", "", fmt.Errorf("container %s of task %s has no logs to show: its log driver is not awslogs", container, id)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/node/runtime/terminal"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/top"
 )
 
@@ -181,7 +182,7 @@ func gpuBar(gpus []console.GPU) string {
 
 func instanceType(n types.ContainerInstance) string {
 	for _, a := range n.Attributes {
-		if aws.ToString(a.Name) == "ecs.instance-type" {
+		if aws.ToString(a.Name) == state.InstanceTypeAttribute {
 			return aws.ToString(a.Value)
 		}
 	}

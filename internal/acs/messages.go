@@ -299,6 +299,17 @@ const ExecuteCommandAgent = "ExecuteCommandAgent"
 // LogsByExecutionRole has the log driver awslogs use the credentials of the task's execution role.
 const LogsByExecutionRole = "ExecutionRole"
 
+// LogStream returns the name of a container's stream by the options of its log driver awslogs. Without options it's the container's id.
+func LogStream(options map[string]string, id, container, task string) string {
+	if name := options["awslogs-stream"]; name != "" {
+		return name
+	}
+	if prefix := options["awslogs-stream-prefix"]; prefix != "" {
+		return prefix + "/" + container + "/" + task
+	}
+	return id
+}
+
 // FirelensConfiguration makes a container the one that routes the logs of those with the log driver awsfirelens. Type is fluentd or
 // fluentbit.
 type FirelensConfiguration struct {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -58,22 +57,16 @@ func (c *Console) gpus() []GPU {
 
 // gpusOf returns an instance's GPUs.
 func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) {
-	type holder struct{ task, service, container string }
-	holders := map[string]holder{} // by device
-	for t := range v.Tasks.By(state.TasksByInstance, *n.ContainerInstanceArn) {
-		for _, g := range t.GPUs {
-			if t.Holds() {
-				holders[g.ID] = holder{state.NameOf(*t.TaskArn), state.NameOf(t.ServiceArn), g.Container}
-			}
-		}
-	}
+	holders := v.GPUHolders(*n.ContainerInstanceArn)
 	telemetry, _ := c.link.Telemetry(*n.ContainerInstanceArn)
-	load := map[string]acs.GPULoad{}
-	for _, l := range telemetry.GPUs {
-		load[l.ID] = l
-	}
+	loads := telemetry.Loads()
 	for _, g := range n.GPUs {
-		l := load[g.ID]
+		l := loads[g.ID]
+		var task, service string
+		holder, held := holders[g.ID]
+		if held {
+			task, service = state.NameOf(*holder.Task.TaskArn), state.NameOf(holder.Task.ServiceArn)
+		}
 		out = append(out, GPU{
 			Cluster:        state.NameOf(n.ClusterArn),
 			Node:           state.NameOf(*n.ContainerInstanceArn),
@@ -82,9 +75,9 @@ func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) 
 			ID:             g.ID,
 			Model:          g.Model,
 			Simulated:      g.Simulated,
-			Task:           holders[g.ID].task,
-			Container:      holders[g.ID].container,
-			Service:        holders[g.ID].service,
+			Task:           task,
+			Container:      holder.Container,
+			Service:        service,
 			UtilizationPct: l.UtilizationPct,
 			MemoryUsedMiB:  l.MemoryUsedMiB,
 			MemoryMiB:      l.MemoryMiB,

@@ -226,6 +226,26 @@ func unusedDefinitions(t Table[*TaskDefinition], _ time.Time) []string {
 	return slices.Collect(maps.Keys(doomed))
 }
 
+// GPUHolder is the task that holds a GPU, and which of its containers has it.
+type GPUHolder struct {
+	Task      *Task
+	Container string
+}
+
+// GPUHolders returns who holds a container instance's GPUs, by their ids.
+func (v *View) GPUHolders(instance string) map[string]GPUHolder {
+	holders := map[string]GPUHolder{}
+	for t := range v.Tasks.By(TasksByInstance, instance) {
+		if !t.Holds() {
+			continue
+		}
+		for _, g := range t.GPUs {
+			holders[g.ID] = GPUHolder{t, g.Container}
+		}
+	}
+	return holders
+}
+
 var (
 	accountSettings = &store.Definition[*AccountSetting]{Name: "account_settings", Key: (*AccountSetting).Key}
 

@@ -183,23 +183,14 @@ func (p *Pages) nodeOf(v *state.View, row *state.ContainerInstance) node {
 	if len(row.GPUs) == 0 {
 		return n
 	}
-	holders := map[string]gpu{}
-	for t := range v.Tasks.By(state.TasksByInstance, *row.ContainerInstanceArn) {
-		for _, g := range t.GPUs {
-			if t.Holds() {
-				holders[g.ID] = gpu{task: state.NameOf(*t.TaskArn), container: g.Container, owner: ownerOf(t)}
-			}
-		}
-	}
+	holders := v.GPUHolders(*row.ContainerInstanceArn)
 	told, _ := p.opts.Link.Telemetry(*row.ContainerInstanceArn)
-	loads := make(map[string]acs.GPULoad, len(told.GPUs))
-	for _, l := range told.GPUs {
-		loads[l.ID] = l
-	}
+	loads := told.Loads()
 	for _, g := range row.GPUs {
-		one := holders[g.ID]
-		one.GPU = g
-		one.load = loads[g.ID]
+		one := gpu{GPU: g, load: loads[g.ID]}
+		if holder, held := holders[g.ID]; held {
+			one.task, one.container, one.owner = state.NameOf(*holder.Task.TaskArn), holder.Container, ownerOf(holder.Task)
+		}
 		n.gpus = append(n.gpus, one)
 		if one.task == "" && g.Fault == nil && row.AgentConnected && aws.ToString(row.Status) == "ACTIVE" {
 			n.free++
@@ -311,13 +302,13 @@ func (g gpu) say() string {
 		words = append(words, "broken: "+g.Fault.Reason)
 	}
 	if g.load.UtilizationPct != nil {
-		words = append(words, strconv.Itoa(int(*g.load.UtilizationPct))+" % load")
+		words = append(words, percent(g.load)+" load")
 	}
 	if g.load.MemoryMiB > 0 {
-		words = append(words, gib(g.load.MemoryUsedMiB)+" of "+gib(g.load.MemoryMiB))
+		words = append(words, memoryOf(g.load))
 	}
 	if g.load.TemperatureC > 0 {
-		words = append(words, strconv.Itoa(int(g.load.TemperatureC))+" °C")
+		words = append(words, degrees(g.load))
 	}
 	if g.task == "" {
 		words = append(words, "free")
@@ -370,7 +361,7 @@ func trouble(nodes []node) live.Fragment {
 		}
 	}
 	if len(items) == 0 {
-		return live.Fragment{ID: "trouble", HTML: `<section id=trouble></section>`}
+		return blank("trouble")
 	}
 	more := ""
 	if len(items) > 20 {
@@ -379,5 +370,3 @@ func trouble(nodes []node) live.Fragment {
 	}
 	return section("trouble", "Look at these", markup.E("ul", items), more)
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

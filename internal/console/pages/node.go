@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/console/live"
 	"github.com/pintle/pintle/internal/console/markup"
 	"github.com/pintle/pintle/internal/state"
@@ -101,10 +102,6 @@ func remaining(n types.ContainerInstance, name string) string {
 func gpuTable(cluster string, n node) markup.Node {
 	var rows []markup.Node
 	for _, g := range n.gpus {
-		load := "–"
-		if g.load.UtilizationPct != nil {
-			load = strconv.Itoa(int(*g.load.UtilizationPct)) + " %"
-		}
 		health := badge("good", "healthy")
 		if g.Fault != nil {
 			health = badge("bad", g.Fault.Reason)
@@ -117,8 +114,7 @@ func gpuTable(cluster string, n node) markup.Node {
 		if g.Simulated {
 			model += " (simulated)"
 		}
-		rows = append(rows, row(g.ID, model, health, load, gib(g.load.MemoryUsedMiB)+" of "+gib(g.load.MemoryMiB),
-			strconv.Itoa(int(g.load.TemperatureC))+" °C", strconv.Itoa(int(g.load.PowerW))+" W", task))
+		rows = append(rows, row(g.ID, model, health, percent(g.load), memoryOf(g.load), degrees(g.load), watts(g.load), task))
 	}
 	return table("GPUs of the node", columns("GPU", "Model", "Health", "#Load", "#Memory", "#Temperature", "#Power", "Task"), rows...)
 }
@@ -133,3 +129,16 @@ func tasksOnNode(v *visit, cluster string, n *state.ContainerInstance) markup.No
 	}
 	return table("Tasks on the node", columns("Task", "Status", "Service or family", "#GPUs", "Started"), rows...)
 }
+
+// What a node has told of a GPU, in words.
+
+func percent(l acs.GPULoad) string {
+	if l.UtilizationPct == nil {
+		return "–"
+	}
+	return strconv.Itoa(int(*l.UtilizationPct)) + " %"
+}
+
+func memoryOf(l acs.GPULoad) string { return gib(l.MemoryUsedMiB) + " of " + gib(l.MemoryMiB) }
+func degrees(l acs.GPULoad) string  { return strconv.Itoa(int(l.TemperatureC)) + " °C" }
+func watts(l acs.GPULoad) string    { return strconv.Itoa(int(l.PowerW)) + " W" }

@@ -2,7 +2,9 @@ package pages
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +17,11 @@ import (
 func section(id, title string, parts ...any) live.Fragment {
 	all := append([]any{markup.ID(id), markup.E("h2", title)}, parts...)
 	return live.Fragment{ID: id, HTML: markup.String(markup.E("section", all...))}
+}
+
+// blank is a section that has nothing to say for now.
+func blank(id string) live.Fragment {
+	return live.Fragment{ID: id, HTML: markup.String(markup.E("section", markup.ID(id)))}
 }
 
 // to is the address of one of the console's pages: the parts of its path, each of which may have anything in it.
@@ -176,7 +183,7 @@ func (v *visit) confirm(action, label, question string, values hidden, fields ..
 		return nil
 	}
 	parts := []any{markup.A("method", "post"), markup.A("action", "/console/do/"+action)}
-	for _, name := range sortedKeys(values) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		parts = append(parts, markup.E("input", markup.A("type", "hidden"), markup.A("name", name), markup.A("value", values[name])))
 	}
 	parts = append(parts, markup.E("p", question))

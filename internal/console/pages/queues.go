@@ -1,6 +1,8 @@
 package pages
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -76,7 +78,7 @@ func queueBody(v *visit) ([]live.Fragment, error) {
 		return nil, err
 	}
 	var all []fact
-	for _, name := range sortedKeys(a) {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
 		all = append(all, fact{name, a[name]})
 	}
 	parts := []live.Fragment{section("facts", "Queue", facts(all...))}

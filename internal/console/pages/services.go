@@ -176,7 +176,7 @@ func rollBack(v *visit) (string, error) {
 func (p *Pages) behind(v *visit, s types.Service) live.Fragment {
 	row := v.view().Services.Get(*s.ServiceArn)
 	if row == nil || s.RunningCount >= s.DesiredCount {
-		return live.Fragment{ID: "why", HTML: "<section id=why></section>"}
+		return blank("why")
 	}
 	return whySection(explain.Service(v.view(), row, p.opts.Now()))
 }

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/pintle/pintle/internal/console/live"
 	"github.com/pintle/pintle/internal/console/markup"
 	"github.com/pintle/pintle/internal/ecs/explain"
-	"github.com/pintle/pintle/internal/ecs/placement"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -104,7 +102,7 @@ func stopTask(v *visit) (string, error) {
 func (p *Pages) waiting(v *visit, arn string) live.Fragment {
 	t := v.view().Tasks.Get(arn)
 	if t == nil || *t.LastStatus != "PROVISIONING" && *t.LastStatus != "PENDING" {
-		return live.Fragment{ID: "why", HTML: "<section id=why></section>"}
+		return blank("why")
 	}
 	return whySection(explain.Task(v.view(), t, p.opts.Now()))
 }
@@ -112,7 +110,7 @@ func (p *Pages) waiting(v *visit, arn string) live.Fragment {
 // whySection says why something isn't where it should be.
 func whySection(a explain.Answer) live.Fragment {
 	if a.Why == "" {
-		return live.Fragment{ID: "why", HTML: "<section id=why></section>"}
+		return blank("why")
 	}
 	parts := []any{markup.Class("why"), markup.E("p", a.Why)}
 	if a.WaitsFor != "" {
@@ -123,28 +121,12 @@ func whySection(a explain.Answer) live.Fragment {
 	}
 	var closest []markup.Node
 	for _, i := range a.Closest {
-		lacks := []string{}
-		for _, l := range i.Lacks {
-			lacks = append(lacks, lackText(l))
-		}
-		closest = append(closest, row(i.ID, i.Type, strings.Join(lacks, "; ")))
+		closest = append(closest, row(i.ID, i.Type, i.Lacking()))
 	}
 	if len(closest) > 0 {
 		parts = append(parts, table("The nodes that come closest", columns("Node", "Type", "What it lacks"), closest...))
 	}
 	return section("why", "Why", markup.E("div", parts...))
-}
-
-// lackText says what a node lacks.
-func lackText(l placement.Lack) string {
-	text := l.Reason
-	if l.Needs > 0 {
-		text += fmt.Sprintf(": needs %d, free %d of %d", l.Needs, l.Free, l.Total)
-	}
-	if len(l.Names) > 0 {
-		text += ": " + strings.Join(l.Names, ", ")
-	}
-	return text
 }
 
 // timeline lists what has happened to a task, and how long each step took.
@@ -198,37 +180,28 @@ func logLink(t types.Task, d *types.TaskDefinition, name string) markup.Node {
 		if aws.ToString(c.Name) != name || l == nil || l.LogDriver != types.LogDriverAwslogs {
 			continue
 		}
-		stream := state.NameOf(*t.TaskArn)
-		if prefix := l.Options["awslogs-stream-prefix"]; prefix != "" {
-			stream = prefix + "/" + name + "/" + stream
-		}
+		id := state.NameOf(*t.TaskArn)
+		stream := acs.LogStream(l.Options, id+"-"+name, name, id)
 		return link(with("/console/log", "group", l.Options["awslogs-group"], "stream", stream), "logs")
 	}
 	return markup.Text("–")
 }
 
 func (p *Pages) gpusOfTask(t types.Task) markup.Node {
-	loads := map[string]acs.GPULoad{}
+	var loads map[string]acs.GPULoad
 	if t.ContainerInstanceArn != nil {
 		told, _ := p.opts.Link.Telemetry(*t.ContainerInstanceArn)
-		for _, l := range told.GPUs {
-			loads[l.ID] = l
-		}
+		loads = told.Loads()
 	}
 	var rows []markup.Node
 	for _, c := range t.Containers {
 		for _, id := range c.GpuIds {
 			l := loads[id]
-			percent := "–"
-			if l.UtilizationPct != nil {
-				percent = strconv.Itoa(int(*l.UtilizationPct)) + " %"
-			}
 			kind := ""
 			if l.Simulated {
 				kind = "simulated"
 			}
-			rows = append(rows, row(id, aws.ToString(c.Name), percent, gib(l.MemoryUsedMiB)+" of "+gib(l.MemoryMiB),
-				strconv.Itoa(int(l.TemperatureC))+" °C", strconv.Itoa(int(l.PowerW))+" W", kind))
+			rows = append(rows, row(id, aws.ToString(c.Name), percent(l), memoryOf(l), degrees(l), watts(l), kind))
 		}
 	}
 	return table("GPUs of the task, as they are now", columns("GPU", "Container", "#Load", "#Memory", "#Temperature", "#Power", ""), rows...)

@@ -109,9 +109,8 @@ func providerOf(v *state.View, name string, t *state.Task, now time.Time) *why.P
 	p.Desired = int(aws.ToInt32(g.DesiredCapacity))
 	p.Max = int(aws.ToInt32(g.MaxSize))
 	p.IsSuspended = g.IsSuspended("Launch")
-	nodes := nodesByMachine(v)
 	for _, i := range v.ActiveMembers(g.Name()) {
-		if nodes[*i.InstanceId] != nil {
+		if joined(v, *i.InstanceId) != nil {
 			continue
 		}
 		p.Starting++
@@ -119,7 +118,7 @@ func providerOf(v *state.View, name string, t *state.Task, now time.Time) *why.P
 			p.StartingSince = at
 		}
 	}
-	p.UsualStart = usualStart(v, g.Name(), nodes)
+	p.UsualStart = usualStart(v, g.Name())
 	if g.Failures > 0 {
 		p.Failure = lastFailure(v, g.Name())
 		p.NextTry = aws.ToTime(g.NotBefore)
@@ -132,22 +131,21 @@ func providerOf(v *state.View, name string, t *state.Task, now time.Time) *why.P
 	return p
 }
 
-// nodesByMachine returns the container instances that machines have become, by the machines' ids.
-func nodesByMachine(v *state.View) map[string]*state.ContainerInstance {
-	nodes := map[string]*state.ContainerInstance{}
-	for c := range v.ContainerInstances.All() {
+// joined returns the container instance that a machine has become, or nil.
+func joined(v *state.View, machine string) *state.ContainerInstance {
+	for c := range v.ContainerInstances.By(state.InstancesByMachine, machine) {
 		if aws.ToString(c.Status) != "INACTIVE" {
-			nodes[aws.ToString(c.Ec2InstanceId)] = c
+			return c
 		}
 	}
-	return nodes
+	return nil
 }
 
 // usualStart returns how long a group's machines took from their launch until they were nodes: the median of those that are there.
-func usualStart(v *state.View, group string, nodes map[string]*state.ContainerInstance) time.Duration {
+func usualStart(v *state.View, group string) time.Duration {
 	var took []time.Duration
 	for i := range v.Instances.By(state.InstancesByGroup, group) {
-		if c := nodes[*i.InstanceId]; c != nil && i.LaunchTime != nil && c.RegisteredAt != nil {
+		if c := joined(v, *i.InstanceId); c != nil && i.LaunchTime != nil && c.RegisteredAt != nil {
 			took = append(took, c.RegisteredAt.Sub(*i.LaunchTime))
 		}
 	}

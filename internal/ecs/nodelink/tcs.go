@@ -16,6 +16,15 @@ type Telemetry struct {
 	Tasks []acs.TaskMetric
 }
 
+// Loads returns the load of each GPU, by its id.
+func (t Telemetry) Loads() map[string]acs.GPULoad {
+	loads := make(map[string]acs.GPULoad, len(t.GPUs))
+	for _, l := range t.GPUs {
+		loads[l.ID] = l
+	}
+	return loads
+}
+
 // maxBatch bounds the tasks of one batch of metrics. A batch arrives in several frames.
 const maxBatch = 1000
 

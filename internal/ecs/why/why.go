@@ -420,15 +420,20 @@ func plural(n int, one, many string) string {
 // rounded is a duration as people say it.
 func rounded(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
 
-// String says all that an instance lacks.
-func (i Instance) String() string {
+// Lacking says all that an instance lacks.
+func (i Instance) Lacking() string {
 	var said []string
 	for _, l := range i.Lacks {
 		said = append(said, phrase(l, false))
 	}
+	return cmp.Or(strings.Join(said, "; "), "lacks nothing")
+}
+
+// String says which instance it is, and all that it lacks.
+func (i Instance) String() string {
 	name := i.ID
 	if i.Type != "" {
 		name += " (" + i.Type + ")"
 	}
-	return name + " " + cmp.Or(strings.Join(said, "; "), "lacks nothing")
+	return name + " " + i.Lacking()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/engine"
 )
 
@@ -59,21 +60,10 @@ func (d *Driver) destination(c *engine.LogSource) destination {
 	return destination{
 		client: d.client,
 		group:  c.Options["awslogs-group"],
-		stream: StreamName(c.Options, c.ID, c.Container, c.TaskArn[strings.LastIndexByte(c.TaskArn, '/')+1:]),
+		stream: acs.LogStream(c.Options, c.ID, c.Container, c.TaskArn[strings.LastIndexByte(c.TaskArn, '/')+1:]),
 		region: c.Options["awslogs-region"],
 		log:    d.log.With("container", c.ID),
 	}
-}
-
-// StreamName returns the name of a container's stream. Without options it's the container's id.
-func StreamName(options map[string]string, id, container, task string) string {
-	if name := options["awslogs-stream"]; name != "" {
-		return name
-	}
-	if prefix := options["awslogs-stream-prefix"]; prefix != "" {
-		return prefix + "/" + container + "/" + task
-	}
-	return id
 }
 
 // setRegion makes a call in the region that the container names, if any.
