@@ -227,8 +227,8 @@ func (f *datagrams) answer() {
 
 func (f *datagrams) reply(b []byte) {
 	f.quiet.Touch()
-	n, _ := f.gate.socket.WriteToUDPAddrPort(b, f.client) //nolint:errcheck // datagrams may be lost
-	f.sent.Add(int64(n))
+	f.sent.Add(int64(len(b)))                     // before it's sent: what the client says to it may be here before the call returns
+	f.gate.socket.WriteToUDPAddrPort(b, f.client) //nolint:errcheck // datagrams may be lost
 }
 
 // end forgets the flow.
