@@ -145,7 +145,8 @@ func (a *clients) count() int {
 type clientConn struct {
 	net.Conn
 	caller
-	door *door
+	door   *door
+	unread []byte // what a porter has read, and not served
 }
 
 func newClientConn(c net.Conn, d *door) *clientConn {
@@ -172,6 +173,18 @@ func placeOfIP(ip netip.Addr) netip.Prefix {
 	}
 	place, _ := ip.WithZone("").Prefix(bits) //nolint:errcheck // it only fails if there are too many bits
 	return place
+}
+
+// Read implements net.Conn.
+func (c *clientConn) Read(b []byte) (int, error) {
+	if len(c.unread) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.unread)
+	if c.unread = c.unread[n:]; len(c.unread) == 0 {
+		c.unread = nil // so that the porter's buffer can go
+	}
+	return n, nil
 }
 
 // Close implements net.Conn.

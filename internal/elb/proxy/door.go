@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/internal/elb/routing"
@@ -81,9 +82,10 @@ func (r *route) idle() time.Duration {
 type door struct {
 	entry
 	listener net.Listener
+	leaving  atomic.Bool // it closes; no connection gets another request
 
 	mu      sync.Mutex
-	conns   map[net.Conn]bool
+	conns   map[*clientConn]*porter // nil for those that have none
 	closed  bool
 	servers []*server // the last gets new connections; others had another idle time-out
 }
@@ -133,22 +135,42 @@ func (d *door) accept() {
 			d.proxy.pause("accept", err)
 			continue
 		}
-		if c = d.admit(c); c != nil {
-			d.serve(c)
+		if kept := d.admit(c); kept != nil {
+			d.serve(kept)
 		}
 	}
 }
 
 // serve hands a connection on.
-func (d *door) serve(c net.Conn) {
+func (d *door) serve(c *clientConn) {
 	r := d.route.Load()
-	if routing.IsNetwork(r.listener.Protocol) {
+	switch {
+	case routing.IsNetwork(r.listener.Protocol):
 		d.proxy.work.Go(func() { d.passThrough(c, r) })
-		return
+	case r.tls != nil:
+		d.enter(tls.Server(c, r.tls))
+	default:
+		p := newPorter(c)
+		if p == nil {
+			d.enter(c)
+			return
+		}
+		d.setPorter(c, p)
+		d.proxy.work.Go(p.serve)
 	}
-	if r.tls != nil {
-		c = tls.Server(c, r.tls)
+}
+
+// setPorter notes who serves a connection, unless it's gone.
+func (d *door) setPorter(c *clientConn, p *porter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.conns[c]; ok {
+		d.conns[c] = p
 	}
+}
+
+// enter gives a connection to the HTTP server.
+func (d *door) enter(c net.Conn) {
 	d.mu.Lock()
 	s := d.servers[len(d.servers)-1]
 	d.mu.Unlock()
@@ -160,7 +182,7 @@ func (d *door) serve(c net.Conn) {
 }
 
 // admit counts a connection, or closes it and returns nil if there are too many.
-func (d *door) admit(c net.Conn) net.Conn {
+func (d *door) admit(c net.Conn) *clientConn {
 	kept := newClientConn(c, d)
 	victim, ok := d.proxy.clients.admit(&kept.caller)
 	if victim != nil {
@@ -169,7 +191,7 @@ func (d *door) admit(c net.Conn) net.Conn {
 	d.mu.Lock()
 	closed := d.closed
 	if ok && !closed {
-		d.conns[kept] = true
+		d.conns[kept] = nil
 	}
 	d.mu.Unlock()
 	if !ok || closed {
@@ -187,8 +209,14 @@ func (d *door) drain() {
 	d.close()
 	ctx, cancel := context.WithTimeout(d.proxy.ctx, d.proxy.DrainTime)
 	defer cancel()
+	d.leaving.Store(true)
 	d.mu.Lock()
 	servers := d.servers
+	for _, p := range d.conns {
+		if p != nil {
+			p.leave()
+		}
+	}
 	d.mu.Unlock()
 	for _, s := range servers {
 		s.Shutdown(ctx) //nolint:errcheck // what is late is cut below
@@ -203,7 +231,7 @@ func (d *door) drain() {
 	}
 	d.mu.Lock()
 	d.closed = true
-	late := make([]net.Conn, 0, len(d.conns))
+	late := make([]*clientConn, 0, len(d.conns))
 	for c := range d.conns {
 		late = append(late, c)
 	}

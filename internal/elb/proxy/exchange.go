@@ -193,7 +193,7 @@ func (x *exchange) look(cut func(error)) {
 		return
 	}
 	if x.leave == nil {
-		x.leave = context.AfterFunc(x.request.Context(), func() { cut(context.Canceled) })
+		x.leave = x.whenGone(func() { cut(context.Canceled) })
 	}
 	left := x.route.idle() - time.Since(x.start.Add(time.Duration(x.passed.Load())))
 	if left > 0 {
@@ -203,6 +203,14 @@ func (x *exchange) look(cut func(error)) {
 	if left <= 0 {
 		x.expire(cut)
 	}
+}
+
+// whenGone calls f when the client is gone.
+func (x *exchange) whenGone(f func()) (stop func() bool) {
+	if w, ok := x.w.(*reply); ok {
+		return w.porter.whenGone(f)
+	}
+	return context.AfterFunc(x.request.Context(), f)
 }
 
 // expire ends an exchange in which nothing has passed for too long, whoever is waited for. It looks how far the answer is before it cuts:
@@ -215,13 +223,12 @@ func (x *exchange) expire(cut func(error)) {
 	if x.done {
 		return
 	}
-	past := time.Unix(1, 0)
 	control := http.NewResponseController(x.w)
 	if !x.bodyRead.Load() {
-		control.SetReadDeadline(past) //nolint:errcheck // a web socket has none, and ends with its context
+		control.SetReadDeadline(longAgo) //nolint:errcheck // a web socket has none, and ends with its context
 	}
 	if x.record.Status != 0 {
-		control.SetWriteDeadline(past) //nolint:errcheck // as above
+		control.SetWriteDeadline(longAgo) //nolint:errcheck // as above
 	}
 }
 

@@ -1,0 +1,230 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/elb/routing"
+)
+
+// plainHeads are of requests that porters answer, as odd as they may be. The others leave to net/http's server.
+var plainHeads = []string{
+	"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+	"HEAD /a%20b?c=%zz HTTP/1.1\r\nhost: [::1]:80\r\n\r\n",
+	"DELETE //a HTTP/1.1\r\nHost: a.example\r\nContent-Typo: 0\r\nConnection: Keep-Alive\r\n\r\n",
+	"OPTIONS /\"<>?? HTTP/1.1\r\nX: \xff \r\nHOST:\ta\r\nX:\r\nCookie: a=b; c\r\nTe: trailers\r\n\r\n",
+}
+
+var oddHeads = []string{
+	"POST / HTTP/1.1\r\nHost: a\r\n\r\n",
+	"get / HTTP/1.1\r\nHost: a\r\n\r\n",
+	"GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+	"GET / HTTP/1.0\r\nHost: a\r\n\r\n",
+	"GET / HTTP/1.1 \r\nHost: a\r\n\r\n",
+	"GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+	"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+	"GET /% HTTP/1.1\r\nHost: a\r\n\r\n",
+	"GET /\x7f HTTP/1.1\r\nHost: a\r\n\r\n",
+	"GET / HTTP/1.1\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: \r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\n X: b\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nX\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n",
+	"GET / HTTP/1.1\nHost: a\n\n\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nX: \rb\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nX: b\x00\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\ncontent-length: 5\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nTransfer-encoding: chunked\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nConnection: X-A\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nTrailer: X\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nHTTP2-Settings: X\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\n",
+	"PRI * HTTP/2.0\r\n\r\n",
+	"\r\n\r\n",
+}
+
+func TestIsPlain(t *testing.T) {
+	for _, head := range plainHeads {
+		if !isPlain([]byte(head)) {
+			t.Errorf("odd: %q", head)
+		}
+	}
+	for _, head := range oddHeads {
+		if isPlain([]byte(head)) {
+			t.Errorf("plain: %q", head)
+		}
+	}
+}
+
+// FuzzIsPlain: what is plain has no second reading. net/http's server takes it, whole, as a request without a body for what stands there.
+func FuzzIsPlain(f *testing.F) {
+	for _, head := range append(plainHeads, oddHeads...) {
+		f.Add([]byte(head))
+	}
+	requests := make(chan *http.Request, 2)
+	s := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests <- r })}
+	callers := newInbox(nil)
+	go s.Serve(callers) //nolint:errcheck // it ends with the test
+	f.Cleanup(func() { s.Close() })
+	f.Fuzz(func(t *testing.T, head []byte) {
+		if !isPlain(head) {
+			return
+		}
+		ours, theirs := net.Pipe()
+		callers.conns <- theirs
+		defer ours.Close()
+		go ours.Write(append(head, head...)) //nolint:errcheck // the answers tell
+		in := bufio.NewReader(ours)
+		for range 2 {
+			resp, err := http.ReadResponse(in, &http.Request{Method: string(head[:bytes.IndexByte(head, ' ')])})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.StatusCode != http.StatusOK || resp.Close {
+				t.Fatal(resp.Status, resp.Close)
+			}
+			seen := <-requests
+			line := fmt.Sprintf("%s %s %s\r\n", seen.Method, seen.RequestURI, seen.Proto)
+			switch {
+			case seen.Close || seen.Body != http.NoBody || seen.ContentLength != 0 || seen.Host == "" || !strings.HasPrefix(seen.RequestURI, "/"):
+				t.Errorf("%+v", seen)
+			case !bytes.HasPrefix(head, []byte(line)) || !takes(&routing.Group{}, seen):
+				t.Errorf("%q, and no lane or another: %v", line, seen.Header)
+			}
+		}
+	})
+}
+
+// TestPorterHandsOn: a connection's requests are answered in their order, whoever does, however they come.
+func TestPorterHandsOn(t *testing.T) {
+	c := behind(t, func(c net.Conn, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) //nolint:errcheck // the answer tells
+		text := r.Method + r.URL.Path + string(body)
+		fmt.Fprintf(c, ok+"Content-Length: %d\r\n\r\n%s", len(text), text) //nolint:errcheck // a test
+	})
+	get := "GET /a HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 2000) + "\r\n\r\n"
+	long := "GET /long HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 9000) + "\r\n\r\n"
+	post := "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
+	all := get + get + get + long + post + get
+	in := bufio.NewReader(c)
+	for at := 0; at < len(all); at += 1500 {
+		if _, err := io.WriteString(c, all[at:min(at+1500, len(all))]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"GET/a", "GET/a", "GET/a", "GET/long", "POST/bhi", "GET/a"} {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(want, err)
+		}
+		if text, err := io.ReadAll(resp.Body); string(text) != want || err != nil {
+			t.Errorf("%q, %v, and not %q", text, err, want)
+		}
+	}
+}
+
+// TestPorterLeaves: a door that closes ends connections between requests, answers what has begun, and waits a little for who has yet to ask.
+func TestPorterLeaves(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{DrainTime: 2 * time.Minute})
+	asked, answer := make(chan bool), make(chan bool)
+	target := slow(t, asked, answer)
+	b := one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{target}})
+	set(t, p, b)
+	settle(t, p, 1)
+	const request = "GET /%s HTTP/1.1\r\nHost: a\r\n\r\n"
+	var conns [3]net.Conn
+	for i := range conns {
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(2 * time.Minute)) //nolint:errcheck // the reads tell
+		conns[i] = c
+	}
+	idle, busy, fresh := conns[0], conns[1], conns[2]
+	read := func(c net.Conn) *http.Response {
+		t.Helper()
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp, err)
+		}
+		return resp
+	}
+	fmt.Fprintf(idle, request, "quick") //nolint:errcheck // the answer tells
+	if read(idle).Close {
+		t.Error("the first answer is the last")
+	}
+	eventually(t, "all are let in", func() bool { return p.clients.count() == 3 })
+	fmt.Fprintf(busy, request, "slow") //nolint:errcheck // the answer tells
+	<-asked
+	b = one(freePort(t), routing.HTTP, b.Groups[0]) // the target stays in use
+	set(t, p, b)
+	if n, err := idle.Read(make([]byte, 1)); err != io.EOF {
+		t.Error(n, err)
+	}
+	fmt.Fprintf(fresh, request, "quick") //nolint:errcheck // the answer tells
+	close(answer)
+	for _, c := range []net.Conn{fresh, busy} {
+		if !read(c).Close {
+			t.Error("another request may follow")
+		}
+	}
+}
+
+// slow is a target that says that it was asked, and answers when it's told to, unless the path is /quick.
+func slow(t *testing.T, asked, answer chan bool) routing.Target {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			asked <- true
+			<-answer
+		}
+		w.WriteHeader(http.StatusOK)
+	})}
+	go s.Serve(l) //nolint:errcheck // it ends with the test
+	t.Cleanup(func() { s.Close() })
+	return targetOf("slow", l.Addr().String())
+}
+
+// TestPorterWaits: who neither asks nor finishes asking is cut after the idle time-out.
+func TestPorterWaits(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{})
+	b := one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	b.Balancers[0].Attributes.IdleTimeoutSeconds = 1
+	set(t, p, b)
+	settle(t, p, 1)
+	for _, part := range []string{"", "GET / HTTP/1.1\r\nHost:", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"} {
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(2 * time.Minute)) //nolint:errcheck // the read tells
+		io.WriteString(c, part)                        //nolint:errcheck // the read tells
+		all, err := io.ReadAll(c)
+		if err != nil || strings.HasPrefix(string(all), "HTTP/1.1 200") != strings.HasSuffix(part, "\r\n\r\n") {
+			t.Errorf("after %q: %q, %v", part, all, err)
+		}
+	}
+}
