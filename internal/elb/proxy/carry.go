@@ -27,6 +27,9 @@ func (x *exchange) carry() {
 	h := x.Header()
 	copyOnward(h, resp.Header)
 	x.setCookies(h, resp)
+	if h["Content-Type"] == nil {
+		h["Content-Type"] = nil // or net/http would guess one
+	}
 	announced := len(resp.Trailer)
 	if announced > 0 {
 		h["Trailer"] = []string{strings.Join(slices.Collect(maps.Keys(resp.Trailer)), ", ")}

@@ -160,6 +160,7 @@ func (x *exchange) serve() {
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(x.request.Context(), exchangeKey{}, x))
 	defer cancel()
+	ctx = context.WithValue(ctx, http.ServerContextKey, x.door) // or ReverseProxy would end an answer that breaks off as if it were whole
 	x.guard(func(error) { cancel() })
 	r := x.request.WithContext(ctx)
 	if !hasBody(r) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -178,5 +179,8 @@ func (p *porter) isGone() (gone bool) {
 		gone = err != nil || n == 0
 		return !errors.Is(err, unix.EAGAIN)
 	})
-	return gone && err == nil
+	if err != nil {
+		return !errors.Is(err, os.ErrDeadlineExceeded) // the connection was cut
+	}
+	return gone
 }

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -226,5 +228,57 @@ func TestPorterWaits(t *testing.T) {
 		if err != nil || strings.HasPrefix(string(all), "HTTP/1.1 200") != strings.HasSuffix(part, "\r\n\r\n") {
 			t.Errorf("after %q: %q, %v", part, all, err)
 		}
+	}
+}
+
+// TestPorterIsCut: a door that has waited for long enough cuts what is under way, and the target hears of it.
+func TestPorterIsCut(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{DrainTime: 100 * time.Millisecond})
+	asked, told := make(chan bool), make(chan bool)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(asked)
+			<-r.Context().Done()
+			close(told)
+		}
+	}))
+	t.Cleanup(s.Close)
+	b := one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{targetOf("slow", s.URL)}})
+	set(t, p, b)
+	settle(t, p, 1)
+	c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n") //nolint:errcheck // the target tells
+	<-asked
+	set(t, p, one(freePort(t), routing.HTTP, b.Groups[0]))
+	<-told
+}
+
+// TestReverseBreaksOff: what a target of another protocol cuts looks cut to a porter's client, too.
+func TestReverseBreaksOff(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{})
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/broken" {
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(s.Close)
+	g := routing.Group{Protocol: routing.HTTPS, HealthCheck: routing.HealthCheck{Protocol: routing.HTTPS}, Targets: []routing.Target{targetOf("a", s.URL)}}
+	set(t, p, one(port, routing.HTTP, g))
+	settle(t, p, 1)
+	resp, err := client(t).Get(base(port) + "/broken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != io.ErrUnexpectedEOF {
+		t.Errorf("%q, %v", text, err)
 	}
 }
