@@ -12,6 +12,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -135,5 +136,21 @@ func TestAlarmEvents(t *testing.T) {
 	if len(heard) != 1 || !strings.Contains(heard[0], `"alarmName":"hot"`) || !strings.Contains(heard[0], `"reasonData":"{\"x\":1}"`) ||
 		!strings.Contains(heard[0], `"stat":"Maximum"`) {
 		t.Errorf("%s", heard)
+	}
+}
+
+// TestReceivedEvents: what another store owes to the default bus reaches the targets of its rules as it is, and waits while there is no room.
+func TestReceivedEvents(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("s3"), EventPattern: aws.String(`{"source": ["aws.s3"], "detail": {"object": {"key": [{"prefix": "in/"}]}}}`)})
+	text := `{"id":"1","source":"aws.s3","detail":{"object":{"key":"in/a"}}}`
+	tell := func(text string) error {
+		return w.Tell(t.Context(), delivery.Debt{ID: "1", Destination: "arn:aws:events:us-east-1:000000000000:event-bus/default", Body: text})
+	}
+	if err := errors.Join(tell(text), tell(`{"id":"2","source":"aws.s3","detail":{"object":{"key":"out/a"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.bodies(t); len(got) != 1 || got[0] != text {
+		t.Errorf("told %s", got)
 	}
 }

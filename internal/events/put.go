@@ -49,6 +49,9 @@ func (s *Service) envelope(source, detailType string, resources []string, at tim
 	}
 }
 
+// errFull is the refusal of events for which there is no room.
+var errFull = account.RefuseWith(429, "ThrottlingException", "%d MB of events wait for their targets already.", state.Room>>20)
+
 // PutEvents puts events on buses. What rules match is owed to their targets before it answers.
 func (s *Service) PutEvents(ctx context.Context, in *eventbridge.PutEventsInput) (*eventbridge.PutEventsOutput, error) {
 	if aws.ToString(in.EndpointId) != "" {
@@ -77,7 +80,7 @@ func (s *Service) PutEvents(ctx context.Context, in *eventbridge.PutEventsInput)
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		if s.store.Undelivered.IsFull() {
-			return account.RefuseWith(429, "ThrottlingException", "%d MB of events wait for their targets already.", state.Room>>20)
+			return errFull
 		}
 		for i := range in.Entries {
 			if e := put[i]; e != nil {

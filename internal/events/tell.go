@@ -15,8 +15,11 @@ import (
 // ARNPrefix begins the ARNs of rules, whatever their region.
 const ARNPrefix = "arn:aws:events:"
 
-// Tell delivers an event to a target of a rule.
+// Tell delivers an event to a target of a rule, or to a bus: S3's events come so.
 func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
+	if bus, isBus := s.opts.ResourceOf("events", "event-bus/", d.Destination); isBus {
+		return s.receive(ctx, bus, d.Body)
+	}
 	arn, id, _ := strings.Cut(d.Destination, mark)
 	r := s.store.View().EventRules.Get(arn)
 	if r == nil || r.Target(id) == nil {
@@ -49,6 +52,17 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 		return s.forward(ctx, letter, name, d)
 	}
 	return s.opts.Targets.Send(ctx, letter)
+}
+
+// receive puts an event of a service's on a bus.
+func (s *Service) receive(ctx context.Context, bus, text string) error {
+	return s.store.Update(ctx, func(tx *state.Tx) error {
+		if s.store.Undelivered.IsFull() {
+			return errFull
+		}
+		s.putOn(tx, bus, event{text: text})
+		return nil
+	})
 }
 
 // forward puts an event on another bus, as it is.
