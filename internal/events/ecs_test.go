@@ -92,8 +92,8 @@ func TestServiceEvents(t *testing.T) {
 	heard = append(heard, w.change(t, func(tx *state.Tx) {
 		next := row.Clone()
 		next.DesiredCount = 2
-		next.Event("(service app) was unable to place a task because no container instance met all of its requirements.", w.now())
-		next.Event("(service app) has reached a steady state.", w.now())
+		next.Event(state.PlacementFails, "(service app) was unable to place a task because no container instance met all of its requirements.", w.now())
+		next.Event(state.Steady, "(service app) has reached a steady state.", w.now())
 		next.Deployments[0].RolloutState = "FAILED"
 		tx.Services.Put(next)
 	})...)
