@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -86,6 +87,9 @@ func (s *Service) PutBucketNotificationConfiguration(
 		return nil, err
 	}
 	all := configurationsOf(c)
+	if err := s.refuseForeign(all); err != nil {
+		return nil, err
+	}
 	if err := checkConfigurations(all); err != nil {
 		return nil, err
 	}
@@ -170,6 +174,20 @@ func checkARNs(c *types.NotificationConfiguration) error {
 	for _, t := range c.TopicConfigurations {
 		if !topicArn.MatchString(aws.ToString(t.TopicArn)) {
 			return invalidArgument("Topic", aws.ToString(t.TopicArn), "The ARN could not be parsed")
+		}
+	}
+	return nil
+}
+
+// refuseForeign refuses queues, topics and functions of other regions, as S3 does, and of other accounts, which aren't here.
+func (s *Service) refuseForeign(all []configuration) error {
+	for _, c := range all {
+		parsed, _ := arn.Parse(*c.QueueArn) //nolint:errcheck // it was checked
+		if parsed.Region != s.opts.Region {
+			return invalidArgument(c.kind(), *c.QueueArn, "The notification destination service region is not valid for the bucket location constraint")
+		}
+		if s.opts.IsForeign(*c.QueueArn) {
+			return notValidated(map[string]string{"ArgumentName1": *c.QueueArn, "ArgumentValue1": "The destination is another account's"})
 		}
 	}
 	return nil
@@ -320,6 +338,11 @@ func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queue
 	if len(failed) == 0 {
 		return nil
 	}
+	return notValidated(failed)
+}
+
+// notValidated is S3's error for destinations that don't take messages.
+func notValidated(failed map[string]string) error {
 	return &apiError{
 		code:    "InvalidArgument",
 		message: "Unable to validate the following destination configurations",
