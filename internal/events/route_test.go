@@ -68,7 +68,9 @@ func TestOwnEventsGiveWay(t *testing.T) {
 		const events = 50
 		for i := range events {
 			statetest.Update(t, w.store, func(tx *state.Tx) {
-				tx.Emit("aws.ecs", "x", func() *state.Event { return &state.Event{Order: "task", Detail: map[string]any{"n": fmt.Sprint(i, ".")}} })
+				tx.Emit("aws.ecs", "x", func() *state.Event {
+					return &state.Event{Order: "task", Detail: map[string]any{"n": fmt.Sprint(i, ".")}}
+				})
 			})
 			w.deliver(t)
 		}

@@ -309,6 +309,55 @@ func TestAsynchronousInvocationsAreRetried(t *testing.T) {
 	})
 }
 
+// TestSlowFunctionsLeaveRoom: a function whose invocations don't end has half of the places, and another one is run at once.
+func TestSlowFunctionsLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := statetest.Open(t)
+		r := &hanging{began: map[string]int{}, slow: map[string]bool{"slow": true, "slower": true}}
+		s := newService(t, store, t.TempDir(), &fake{})
+		s.opts.Runner = r
+		for _, name := range []string{"slow", "slower", "quick"} {
+			make1(t, s, name, asItIs)
+		}
+		invoke := func(name string, times int) {
+			statetest.Update(t, store, func(tx *state.Tx) {
+				for range times {
+					tx.Invocations.Put(&state.Invocation{ID: state.NewUUID(), Function: name, At: time.Now(), Due: time.Now()})
+				}
+			})
+			synctest.Wait()
+		}
+		queue(t, s, func() {
+			for _, c := range []struct {
+				name        string
+				times, runs int
+			}{{"slow", 1000, maxTries / 2}, {"slower", 1000, maxTries / 4}, {"quick", 100, 100}} {
+				if invoke(c.name, c.times); r.began[c.name] != c.runs {
+					t.Errorf("of %s %d run, want %d", c.name, r.began[c.name], c.runs)
+				}
+			}
+		})
+	})
+}
+
+// hanging runs what isn't slow at once, and never ends what is.
+type hanging struct {
+	mu    sync.Mutex
+	began map[string]int
+	slow  map[string]bool
+}
+
+func (h *hanging) Do(ctx context.Context, w environments.Work) (environments.Result, error) {
+	name := *w.Version.FunctionName
+	h.mu.Lock()
+	h.began[name]++
+	h.mu.Unlock()
+	if h.slow[name] {
+		<-ctx.Done()
+	}
+	return environments.Result{}, ctx.Err()
+}
+
 // TestThrottledInvocationsWait: one that finds no room is tried until it's too old, and counts as no try. Its end is told.
 func TestThrottledInvocationsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -152,7 +152,9 @@ func TestExternalBlueGreen(t *testing.T) {
 		if !slices.ContainsFunc(s.Events, func(e types.ServiceEvent) bool { return strings.HasPrefix(*e.Message, want) }) {
 			t.Errorf("no event says that the task set has started tasks: %q", events(s))
 		}
-		steady := func(e types.ServiceEvent) bool { return *e.Message == "(service s, taskSet "+green+") has reached a steady state." }
+		steady := func(e types.ServiceEvent) bool {
+			return *e.Message == "(service s, taskSet "+green+") has reached a steady state."
+		}
 		if i := slices.IndexFunc(s.Events, steady); i < 0 || slices.ContainsFunc(s.Events[:i], func(e types.ServiceEvent) bool {
 			return strings.HasPrefix(*e.Message, "(service s, taskSet "+green)
 		}) {
