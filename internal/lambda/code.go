@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -122,6 +123,30 @@ func checkZip(content []byte) (size int64, err error) {
 func checkTogether(v *state.FunctionVersion) error {
 	if size := v.Code.Unzipped + v.Code.LayersUnzipped; size > maxUnzipped {
 		return invalid("Function code combined with layers exceeds the maximum allowed size of %d bytes. The actual size is %d bytes.", maxUnzipped, size)
+	}
+	return nil
+}
+
+// maxStored is how many bytes of code an account's versions and layers may have, as GetAccountSettings says. Like Lambda's, the sum counts the code of
+// each version, though equal files are kept once.
+const maxStored = 75 << 30
+
+func stored(v *state.View) (size int64) {
+	for f := range v.FunctionVersions.All() {
+		size += f.CodeSize
+	}
+	for l := range v.LayerVersions.All() {
+		if !l.Deleted {
+			size += l.Content.CodeSize
+		}
+	}
+	return size
+}
+
+// checkStored refuses what makes the account's code too much. It's for transactions that have added some.
+func (s *Service) checkStored(tx *state.Tx) error {
+	if stored(tx.View) > s.opts.Storage {
+		return account.Refuse("CodeStorageExceededException", "Code storage limit exceeded.")
 	}
 	return nil
 }

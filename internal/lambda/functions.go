@@ -50,7 +50,7 @@ func (s *Service) CreateFunction(ctx context.Context, in *lambda.CreateFunctionI
 			made = s.publish(tx, f, row.FunctionVersion, nil)
 		}
 		tx.Functions.Put(f)
-		return nil
+		return s.checkStored(tx)
 	})
 	if err != nil {
 		return nil, err
@@ -336,10 +336,6 @@ func (s *Service) GetAccountSettings(
 	context.Context, *lambda.GetAccountSettingsInput,
 ) (*lambda.GetAccountSettingsOutput, error) {
 	v := s.store.View()
-	size := int64(0)
-	for row := range v.FunctionVersions.All() {
-		size += row.CodeSize
-	}
 	unreserved := int32(MaxConcurrency)
 	for f := range v.Functions.All() {
 		unreserved -= aws.ToInt32(f.Concurrency)
@@ -347,8 +343,8 @@ func (s *Service) GetAccountSettings(
 	return &lambda.GetAccountSettingsOutput{
 		AccountLimit: &types.AccountLimit{
 			CodeSizeUnzipped: maxUnzipped, CodeSizeZipped: maxZipped, ConcurrentExecutions: MaxConcurrency,
-			TotalCodeSize: 75 << 30, UnreservedConcurrentExecutions: &unreserved,
+			TotalCodeSize: s.opts.Storage, UnreservedConcurrentExecutions: &unreserved,
 		},
-		AccountUsage: &types.AccountUsage{FunctionCount: int64(v.Functions.Len()), TotalCodeSize: size},
+		AccountUsage: &types.AccountUsage{FunctionCount: int64(v.Functions.Len()), TotalCodeSize: stored(v)},
 	}, nil
 }

@@ -258,6 +258,68 @@ func TestRefusedLater(t *testing.T) {
 	}
 }
 
+// TestMissing: what isn't there is told in Lambda's own ways.
+func TestMissing(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{})
+	ctx, gone := t.Context(), aws.String("gone")
+	make1(t, s, "f", asItIs)
+	for want, call := range map[string]func() error{
+		"ResourceNotFoundException: The resource you requested does not exist.": func() error {
+			_, err := s.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: gone})
+			return err
+		},
+		"InvalidParameterValueException: Function does not exist": func() error {
+			_, err := s.CreateEventSourceMapping(ctx, &lambda.CreateEventSourceMappingInput{
+				FunctionName: gone, EventSourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:q"),
+			})
+			return err
+		},
+		"InvalidParameterValueException: Layer Version Cannot be less than 1.": func() error {
+			_, err := s.DeleteLayerVersion(ctx, &lambda.DeleteLayerVersionInput{LayerName: gone, VersionNumber: aws.Int64(0)})
+			_, other := s.GetLayerVersion(ctx, &lambda.GetLayerVersionInput{LayerName: gone, VersionNumber: aws.Int64(0)})
+			if err == nil || other == nil || err.Error() != other.Error() {
+				t.Errorf("%v and %v", err, other)
+			}
+			return err
+		},
+		"InvalidParameterValueException: An error occurred and the request cannot be processed.": func() error {
+			_, err := s.TagResource(ctx, &lambda.TagResourceInput{Resource: aws.String("arn:aws:lambda:us-east-1:000000000000:function:f")})
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestStorage: code beyond the account's limit is refused, wherever it comes from, and what there is can be changed.
+func TestStorage(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{})
+	make1(t, s, "f", asItIs)
+	ctx, f := t.Context(), aws.String("f")
+	s.opts.Storage = stored(s.store.View())
+	in := creation(t, "g")
+	_, create := s.CreateFunction(ctx, in)
+	_, publish := s.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: f})
+	_, update := s.UpdateFunctionCode(ctx, &lambda.UpdateFunctionCodeInput{FunctionName: f, ZipFile: zipOf(t, "index.py", strings.Repeat("f(x, y)", 10))})
+	_, layer := s.PublishLayerVersion(ctx, &lambda.PublishLayerVersionInput{
+		LayerName: f, Content: &types.LayerVersionContentInput{ZipFile: zipOf(t, "x", "x")},
+	})
+	for _, err := range []error{create, publish, update, layer} {
+		if err == nil || !strings.Contains(err.Error(), "CodeStorageExceededException: Code storage limit exceeded.") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := s.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: f, Timeout: aws.Int32(9)}); err != nil {
+		t.Error(err)
+	}
+	out, err := s.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
+	if err != nil || out.AccountLimit.TotalCodeSize != out.AccountUsage.TotalCodeSize || out.AccountUsage.FunctionCount != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
 // queue runs the loop of asynchronous invocations as long as do takes.
 func queue(t *testing.T, s *Service, do func()) {
 	t.Helper()

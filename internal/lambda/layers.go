@@ -77,7 +77,7 @@ func (s *Service) PublishLayerVersion(ctx context.Context, in *lambda.PublishLay
 		}
 		row.LayerVersionArn = aws.String(s.layerARN(name) + ":" + strconv.FormatInt(row.Version, 10))
 		tx.LayerVersions.Put(row)
-		return nil
+		return s.checkStored(tx)
 	})
 	if err != nil {
 		return nil, err
@@ -90,6 +90,9 @@ func (s *Service) PublishLayerVersion(ctx context.Context, in *lambda.PublishLay
 }
 
 func (s *Service) layer(v *state.View, name *string, version int64) (*state.LayerVersion, error) {
+	if version < 1 {
+		return nil, invalid("Layer Version Cannot be less than 1.")
+	}
 	row := v.LayerVersions.Get(state.FunctionKey(s.layerName(name), strconv.FormatInt(version, 10)))
 	if row == nil || row.Deleted {
 		return nil, notFound("The resource you requested does not exist.")
@@ -130,6 +133,9 @@ func (s *Service) GetLayerVersionByArn(
 func (s *Service) DeleteLayerVersion(ctx context.Context, in *lambda.DeleteLayerVersionInput) (*lambda.DeleteLayerVersionOutput, error) {
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		old, err := s.layer(tx.View, in.LayerName, aws.ToInt64(in.VersionNumber))
+		if aws.ToInt64(in.VersionNumber) < 1 {
+			return err
+		}
 		if err != nil {
 			return nil //nolint:nilerr // as on AWS, what isn't there is deleted
 		}
