@@ -142,7 +142,7 @@ func (s *Service) newVersion(name string, in *lambda.CreateFunctionInput) edited
 }
 
 // GetFunction returns a version of a function, and what belongs to the function.
-func (s *Service) GetFunction(_ context.Context, in *lambda.GetFunctionInput) (*lambda.GetFunctionOutput, error) {
+func (s *Service) GetFunction(ctx context.Context, in *lambda.GetFunctionInput) (*lambda.GetFunctionOutput, error) {
 	v, row, qualifier, err := s.read1(in.FunctionName, in.Qualifier)
 	if err != nil {
 		return nil, err
@@ -150,6 +150,9 @@ func (s *Service) GetFunction(_ context.Context, in *lambda.GetFunctionInput) (*
 	f := v.Functions.Get(*row.FunctionName)
 	c := s.qualified(row, qualifier)
 	out := &lambda.GetFunctionOutput{Configuration: &c, Tags: f.Tags, Code: &types.FunctionCodeLocation{RepositoryType: aws.String("S3")}}
+	if row.Code.SHA256 != "" {
+		out.Code.Location = s.location(ctx, row.Code.SHA256)
+	}
 	if row.Code.Image != "" {
 		out.Code = &types.FunctionCodeLocation{
 			RepositoryType: aws.String("ECR"), ImageUri: &row.Code.Image, ResolvedImageUri: aws.String(row.Code.ImageToRun()),

@@ -58,8 +58,10 @@ type Options struct {
 	Topics   Topics
 	QueueURL func(arn string) string
 	Runner   Runner
-	Storage  int64                  // how many bytes of code there may be; 0 means 75 GB, as on AWS
-	Trusts   func(role string) bool // whether Lambda may assume a role; nil if it may assume any
+	Storage  int64                    // how many bytes of code there may be; 0 means 75 GB, as on AWS
+	Endpoint string                   // the control plane's URL
+	MAC      func(text string) []byte // seals the URLs of code
+	Trusts   func(role string) bool   // whether Lambda may assume a role; nil if it may assume any
 	Log      *slog.Logger
 }
 

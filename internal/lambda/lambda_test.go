@@ -4,9 +4,13 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +73,7 @@ func newService(t *testing.T, store *state.Store, dir string, f *fake) *Service 
 	return New(store, Options{
 		Account: account.New("000000000000", "us-east-1", time.Now), Zips: z, Queues: f, Topics: f, Runner: f,
 		QueueURL: func(arn string) string { return arn }, Log: slog.New(slog.DiscardHandler),
+		Endpoint: "http://here", MAC: func(text string) []byte { sum := sha256.Sum256([]byte("key" + text)); return sum[:] },
 	})
 }
 
@@ -318,6 +323,43 @@ func TestStorage(t *testing.T) {
 	if err != nil || out.AccountLimit.TotalCodeSize != out.AccountUsage.TotalCodeSize || out.AccountUsage.FunctionCount != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
+}
+
+// TestLocation: code is fetched from the URL that GetFunction tells, for ten minutes, and from no other one.
+func TestLocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, statetest.Open(t), t.TempDir(), &fake{})
+		make1(t, s, "f", asItIs)
+		out, err := s.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: aws.String("f")})
+		if err != nil || out.Code.Location == nil {
+			t.Fatal(out, err)
+		}
+		fetch := func(method, url string) (int, []byte) {
+			w := httptest.NewRecorder()
+			s.ServeCode(w, httptest.NewRequest(method, url, nil))
+			return w.Code, w.Body.Bytes()
+		}
+		url := *out.Code.Location
+		code, content := fetch(http.MethodGet, url)
+		sum := sha256.Sum256(content)
+		if code != 200 || base64.StdEncoding.EncodeToString(sum[:]) != *out.Configuration.CodeSha256 {
+			t.Errorf("got %d: %s", code, content)
+		}
+		for _, other := range []string{
+			strings.Replace(url, "expires=", "expires=1", 1), strings.Replace(url, CodePath, CodePath+"0", 1), url[:len(url)-1], CodePath + "x",
+		} {
+			if code, _ := fetch(http.MethodGet, other); code != http.StatusForbidden {
+				t.Errorf("%s: %d", other, code)
+			}
+		}
+		if code, _ := fetch(http.MethodPut, url); code != http.StatusMethodNotAllowed {
+			t.Errorf("a PUT: %d", code)
+		}
+		time.Sleep(locationLasts)
+		if code, _ := fetch(http.MethodGet, url); code != http.StatusForbidden {
+			t.Errorf("after ten minutes: %d", code)
+		}
+	})
 }
 
 // queue runs the loop of asynchronous invocations as long as do takes.
