@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"io"
 	"time"
 
@@ -100,7 +101,7 @@ const maxFiles = 200_000
 // checkZip refuses what is no zip file, or has too much in it, and returns how many bytes are in it. A file that has more than its zip file says
 // can't be read, here and on nodes.
 func checkZip(content []byte) (size int64, err error) {
-	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	z, err := openZip(content, maxDirectory)
 	if err != nil {
 		return 0, invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
 	}
@@ -117,6 +118,28 @@ func checkZip(content []byte) (size int64, err error) {
 		size += int64(f.UncompressedSize64)
 	}
 	return size, nil
+}
+
+// maxDirectory is how many bytes are read to learn which files there are: enough for maxFiles with names of 80 bytes. Each takes several times its
+// memory, and a file could have millions.
+const maxDirectory = maxFiles * (46 + 80)
+
+// openZip reads a zip file's directory, of which it reads so many bytes at most.
+func openZip(content []byte, most int64) (*zip.Reader, error) {
+	return zip.NewReader(&budgeted{bytes.NewReader(content), most}, int64(len(content)))
+}
+
+// budgeted reads no more than so many bytes in all.
+type budgeted struct {
+	of   io.ReaderAt
+	left int64
+}
+
+func (b *budgeted) ReadAt(p []byte, at int64) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, errors.New("the zip file's directory is too large")
+	}
+	return b.of.ReadAt(p, at)
 }
 
 // checkTogether refuses a version whose code and layers have too much in them.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -360,6 +361,26 @@ func TestLocation(t *testing.T) {
 			t.Errorf("after ten minutes: %d", code)
 		}
 	})
+}
+
+// TestDirectoryIsBounded: of a zip file with very many files no more is read than its limit.
+func TestDirectoryIsBounded(t *testing.T) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := range 5000 {
+		if _, err := z.Create(strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := openZip(b.Bytes(), maxDirectory); err != nil || len(r.File) != 5000 {
+		t.Errorf("within the limit: %v", err)
+	}
+	if _, err := openZip(b.Bytes(), 100_000); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("beyond it: %v", err)
+	}
 }
 
 // queue runs the loop of asynchronous invocations as long as do takes.
