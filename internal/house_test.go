@@ -28,7 +28,7 @@ var ground = map[string]rule{
 	"checksum":     {nil, "it computes, and no more"},
 	"datachannel":  {[]string{"datachannel"}, "nodes and the client of execute-command use it, and either may be AWS's"},
 	"disk":         {nil, "it is below all stores"},
-	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},
+	"delivery":     {[]string{"awsname"}, "it tells what is owed and knows neither what it means nor where it is kept"},
 	"exposition":   {nil, "nodes use it, and a program in containers on AWS"},
 	"file":         {nil, "it is below all stores"},
 	"groupcommit":  {nil, "it is below all stores"},

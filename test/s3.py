@@ -131,6 +131,9 @@ sent = {"Id": "i", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "Events":
 call("put_bucket_notification_configuration", **B, NotificationConfiguration={"QueueConfigurations": [sent]},
     SkipDestinationValidation=True)
 assert call("get_bucket_notification_configuration", **B)["QueueConfigurations"] == [sent]
+call("put_bucket_notification_configuration", **B, NotificationConfiguration={"EventBridgeConfiguration": {}})
+kept = call("get_bucket_notification_configuration", **B)
+assert kept["EventBridgeConfiguration"] == {} and "QueueConfigurations" not in kept, kept
 refused("InvalidArgument", "put_bucket_notification_configuration", **B,
     NotificationConfiguration={"TopicConfigurations": [{"TopicArn": "arn:aws:sns:us-east-1:000000000000:t",
         "Events": ["s3:ObjectCreated:*"]}]})

@@ -89,7 +89,7 @@ func (c *proxyCmd) standIn() (*transparent.StandIn, error) {
 
 // print prints the variables, as shells read them.
 func (c *proxyCmd) print(s *transparent.StandIn, address string) {
-	fmt.Printf("export HTTPS_PROXY=http://%s NO_PROXY=localhost,127.0.0.1,169.254.169.254,169.254.170.2\n", address)
+	fmt.Printf("export HTTPS_PROXY=http://%s NO_PROXY=localhost,127.0.0.1,169.254.169.254,fd00:ec2::254,169.254.170.2\n", address)
 	variables := transparent.Environment(s.Public())
 	names := make([]string, 0, len(variables))
 	for name := range variables {

@@ -68,6 +68,12 @@ func cutPrefix(prefix, s string) (rest string, ok bool) {
 	return s[len(prefix):], true
 }
 
+// IsForeign reports whether an ARN isn't of a resource of the account in its region.
+func (a Account) IsForeign(text string) bool {
+	parsed, err := arn.Parse(text)
+	return err != nil || parsed.Partition != partition || parsed.Region != a.Region || parsed.AccountID != a.ID
+}
+
 // UUID returns the same UUID for the same parts. If a call is killed halfway and repeated, the repetition redoes its work
 // instead of adding to it.
 func UUID(parts ...string) string {

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/pintle/pintle/internal/awsname"
 )
 
 // ErrForbidden is wrapped by errors of destinations that the operator hasn't allowed. Trying again doesn't help.
@@ -46,7 +48,7 @@ func checkHookAddress(address string, allowed []netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	if own || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
+	if own || ip.IsLoopback() || awsname.IsMachineLocal(ip) || ip.IsUnspecified() || ip.IsMulticast() {
 		return fmt.Errorf("%w: %s belongs to this machine or its link; allow it with --webhook-to %s", ErrForbidden, ip, ip)
 	}
 	return nil

@@ -17,7 +17,7 @@ func TestHookClientKeepsOffThisMachine(t *testing.T) {
 	defer server.Close()
 	port := server.URL[strings.LastIndex(server.URL, ":"):]
 	tell := Webhooks(HookClient(5*time.Second, nil))[0].Tell
-	for _, host := range []string{"127.0.0.1", "localhost", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "127.1.2.3", "169.254.170.2", "[fe80::1%25lo]"} {
+	for _, host := range []string{"127.0.0.1", "localhost", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "127.1.2.3", "169.254.170.2", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]", "[fe80::1%25lo]"} {
 		if err := tell(t.Context(), Debt{Destination: "http://" + host + port}); !errors.Is(err, ErrForbidden) {
 			t.Errorf("%s: %v", host, err)
 		}

@@ -153,7 +153,7 @@ func (s *Service) deleteImage(tx *state.Tx, repository string, id types.ImageIde
 	tags := tx.TagsOf(i)
 	if id.ImageTag != nil && len(tags) > 1 {
 		tx.ImageTags.Delete(state.InRepository(repository, *id.ImageTag))
-		return []types.ImageIdentifier{*s.idOf(i.Digest, *id.ImageTag)}, nil
+		return s.deleted(tx, i, *id.ImageTag), nil
 	}
 	if lists := listsWith(tx.View, i); len(lists) > 0 {
 		return nil, new(failed(id, types.ImageFailureCodeImageReferencedByManifestList,
@@ -161,13 +161,18 @@ func (s *Service) deleteImage(tx *state.Tx, repository string, id types.ImageIde
 	}
 	tx.DeleteImage(i, s.now().Add(UntilRemoved))
 	if len(tags) == 0 {
-		return []types.ImageIdentifier{*s.idOf(i.Digest, "")}, nil
+		tags = []string{""}
 	}
-	var done []types.ImageIdentifier
+	return s.deleted(tx, i, tags...), nil
+}
+
+// deleted tells the bus of what was deleted, and returns its ids.
+func (s *Service) deleted(tx *state.Tx, i *state.Image, tags ...string) (ids []types.ImageIdentifier) {
 	for _, tag := range tags {
-		done = append(done, *s.idOf(i.Digest, tag))
+		tx.EmitImage("DELETE", i, tag, s.now())
+		ids = append(ids, *s.idOf(i.Digest, tag))
 	}
-	return done, nil
+	return ids
 }
 
 // listsWith returns the digests of the lists that have an image.

@@ -64,6 +64,9 @@ func (s *Service) Push(ctx context.Context, p Pushed) (i *state.Image, isNew boo
 	err = s.opts.Blobs.Put(p.Manifest, func() error {
 		return s.store.Update(ctx, func(tx *state.Tx) error {
 			isNew, err = s.put(tx, i, p)
+			if isNew && !p.IsCached { // of those AWS tells in events of another kind
+				tx.EmitImage("PUSH", i, p.Tag, i.Pushed)
+			}
 			return err
 		})
 	})

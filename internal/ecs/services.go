@@ -174,7 +174,6 @@ func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Servi
 		LoadBalancers:                 notNil(in.LoadBalancers),
 		RoleArn:                       in.Role,
 		ServiceRegistries:             notNil(in.ServiceRegistries),
-		Events:                        []types.ServiceEvent{},
 		Tags:                          in.Tags,
 	}}
 	defaults := defaultDeploymentConfiguration(row.SchedulingStrategy)
@@ -409,6 +408,7 @@ func (s *Service) DescribeServices(_ context.Context, in *ecs.DescribeServicesIn
 // describeService returns the row with the counts of its tasks.
 func (s *Service) describeService(v *state.View, row *state.Service, tags bool) types.Service {
 	out := row.Service
+	out.Events = row.SDKEvents()
 	if !tags {
 		out.Tags = nil
 	}

@@ -12,6 +12,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -91,8 +92,8 @@ func TestServiceEvents(t *testing.T) {
 	heard = append(heard, w.change(t, func(tx *state.Tx) {
 		next := row.Clone()
 		next.DesiredCount = 2
-		next.Event("(service app) was unable to place a task because no container instance met all of its requirements.", w.now())
-		next.Event("(service app) has reached a steady state.", w.now())
+		next.Event(state.PlacementFails, "(service app) was unable to place a task because no container instance met all of its requirements.", w.now())
+		next.Event(state.Steady, "(service app) has reached a steady state.", w.now())
 		next.Deployments[0].RolloutState = "FAILED"
 		tx.Services.Put(next)
 	})...)
@@ -135,5 +136,21 @@ func TestAlarmEvents(t *testing.T) {
 	if len(heard) != 1 || !strings.Contains(heard[0], `"alarmName":"hot"`) || !strings.Contains(heard[0], `"reasonData":"{\"x\":1}"`) ||
 		!strings.Contains(heard[0], `"stat":"Maximum"`) {
 		t.Errorf("%s", heard)
+	}
+}
+
+// TestReceivedEvents: what another store owes to the default bus reaches the targets of its rules as it is, and waits while there is no room.
+func TestReceivedEvents(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("s3"), EventPattern: aws.String(`{"source": ["aws.s3"], "detail": {"object": {"key": [{"prefix": "in/"}]}}}`)})
+	text := `{"id":"1","source":"aws.s3","detail":{"object":{"key":"in/a"}}}`
+	tell := func(text string) error {
+		return w.Tell(t.Context(), delivery.Debt{ID: "1", Destination: "arn:aws:events:us-east-1:000000000000:event-bus/default", Body: text})
+	}
+	if err := errors.Join(tell(text), tell(`{"id":"2","source":"aws.s3","detail":{"object":{"key":"out/a"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.bodies(t); len(got) != 1 || got[0] != text {
+		t.Errorf("told %s", got)
 	}
 }

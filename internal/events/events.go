@@ -1,6 +1,6 @@
 // Package events is Amazon EventBridge: a Service whose methods are those of the SDK's client, over the store's buses and rules. What happens
-// is matched in the transaction in which it happens, together with what each rule's targets are owed; Tell delivers that when the outbox
-// asks it to. Schedules of rules are a loop. It decides nothing about who may call it.
+// is owed to its bus in the transaction in which it happens. Tell finds out which rules match it, outside transactions, has their targets owed it,
+// and delivers that, each time when the outbox asks it to. Schedules of rules are a loop. It decides nothing about who may call it.
 package events
 
 import (
@@ -23,13 +23,15 @@ type Options struct {
 	account.Account
 	Targets *targets.Sender
 	Log     *slog.Logger // told of events that are lost
+	Room    int          // how many bytes of events of Pintle's services may wait for a target; 0 means maxOwn
 }
 
 // Service is Amazon EventBridge for one account in one region.
 type Service struct {
 	store    *state.Store
 	opts     Options
-	patterns sync.Map // *eventpattern.Pattern by its text
+	patterns sync.Map             // *eventpattern.Pattern by its text
+	lost     map[string]time.Time // when it was last logged that a target's events are lost, by their destination
 }
 
 // New returns the service over the store, which it has tell it what happens.
@@ -37,7 +39,10 @@ func New(store *state.Store, opts Options) *Service {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
 	}
-	s := &Service{store: store, opts: opts}
+	if opts.Room == 0 {
+		opts.Room = maxOwn
+	}
+	s := &Service{store: store, opts: opts, lost: map[string]time.Time{}}
 	if store != nil {
 		store.Listeners.Now = opts.Now
 		store.Listeners.Tell = s.happened

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"github.com/pintle/pintle/internal/account"
-	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/events/eventpattern"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -49,6 +48,9 @@ func (s *Service) envelope(source, detailType string, resources []string, at tim
 	}
 }
 
+// errFull is the refusal of events for which there is no room.
+var errFull = account.RefuseWith(429, "ThrottlingException", "%d MB of events wait for their targets already.", state.Room>>20)
+
 // PutEvents puts events on buses. What rules match is owed to their targets before it answers.
 func (s *Service) PutEvents(ctx context.Context, in *eventbridge.PutEventsInput) (*eventbridge.PutEventsOutput, error) {
 	if aws.ToString(in.EndpointId) != "" {
@@ -62,7 +64,8 @@ func (s *Service) PutEvents(ctx context.Context, in *eventbridge.PutEventsInput)
 		return nil, invalid("Total size of the entries in the request is over the limit.")
 	}
 	out := &eventbridge.PutEventsOutput{}
-	put := map[int]*envelope{}
+	v := s.store.View()
+	var all []match
 	for i := range in.Entries {
 		result := types.PutEventsResultEntry{}
 		if code, why := checkEntry(&in.Entries[i]); code != "" {
@@ -70,29 +73,25 @@ func (s *Service) PutEvents(ctx context.Context, in *eventbridge.PutEventsInput)
 			out.FailedEntryCount++
 		} else {
 			e := s.entry(&in.Entries[i])
-			put[i] = &e
 			result.EventId = &e.ID
+			if name, err := s.busName(in.Entries[i].EventBusName); err == nil { // an event for a bus that isn't there is nobody's, as on AWS
+				all = append(all, s.matches(v, name, &event{text: string(encoded(e))})...)
+			}
 		}
 		out.Entries = append(out.Entries, result)
 	}
-	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		if s.store.Undelivered.IsFull() {
-			return account.RefuseWith(429, "ThrottlingException", "%d MB of events wait for their targets already.", state.Room>>20)
-		}
-		for i := range in.Entries {
-			if e := put[i]; e != nil {
-				name, err := s.busName(in.Entries[i].EventBusName)
-				if err == nil { // an event for a bus that isn't there is nobody's, as on AWS
-					s.putOn(tx, name, event{text: string(encoded(e))})
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := s.route(ctx, all, s.isFull, nil); err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// isFull refuses events while there is no room for them. It's for transactions.
+func (s *Service) isFull(*state.Tx) error {
+	if s.store.Undelivered.IsFull() {
+		return errFull
+	}
+	return nil
 }
 
 // size returns the bytes of an entry, as EventBridge counts them.
@@ -135,65 +134,3 @@ func (s *Service) entry(e *types.PutEventsRequestEntry) envelope {
 	}
 	return s.envelope(*e.Source, *e.DetailType, e.Resources, at, json.RawMessage(*e.Detail))
 }
-
-// happened puts an event of a service's on the default bus, in the transaction in which it happens.
-func (s *Service) happened(tx *state.Tx, e *state.Event) {
-	what := s.envelope(e.Source, e.DetailType, e.Resources, e.Time, render(e.Detail))
-	s.putOn(tx, state.DefaultBus, event{text: string(encoded(what)), order: e.Order})
-}
-
-// putOn owes an event to the targets of the rules of a bus that match it.
-func (s *Service) putOn(tx *state.Tx, bus string, e event) {
-	var value map[string]any
-	for r := range tx.EventRulesOf(bus) {
-		if !r.IsEnabled() || r.EventPattern == nil || len(r.Targets) == 0 {
-			continue
-		}
-		if value == nil {
-			value, _ = decoded(e.text).(map[string]any)
-		}
-		if p := s.pattern(r); p != nil && p.Match(value) {
-			s.owe(tx, r, e)
-		}
-	}
-}
-
-// event is an event on its way from a bus.
-type event struct {
-	text string
-	// order is what the event is about, or "". Events about the same reach a target one after the other.
-	order string
-	// subject is forwarded for an event that came from another bus, which goes to no third one, as on AWS.
-	subject string
-}
-
-const forwarded = "forwarded"
-
-// Limits of how long and how often an event is tried at a target: API_RetryPolicy.
-const (
-	maxAge   = 24 * time.Hour
-	maxTries = 185
-)
-
-// owe owes an event to a rule's targets.
-func (s *Service) owe(tx *state.Tx, r *state.EventRule, e event) {
-	now := s.opts.Now()
-	for i := range r.Targets {
-		t := &r.Targets[i]
-		age := maxAge
-		if p := t.RetryPolicy; p != nil && p.MaximumEventAgeInSeconds != nil {
-			age = time.Duration(*p.MaximumEventAgeInSeconds) * time.Second
-		}
-		d := state.Delivery{
-			Debt: delivery.Debt{Destination: *r.Arn + mark + *t.Id, Subject: e.subject, Body: e.text, Until: now.Add(age)},
-			Size: len(e.text),
-		}
-		if e.order != "" {
-			d.Line = d.Destination + " " + e.order
-		}
-		tx.Owe(d, now)
-	}
-}
-
-// mark stands between a rule's ARN and a target's id in a destination.
-const mark = "#"

@@ -27,7 +27,12 @@ func (s *Service) fire(tx *state.Tx, now time.Time) {
 		return
 	}
 	e := s.envelope("aws.events", "Scheduled Event", []string{*r.Arn}, *r.Next, json.RawMessage("{}"))
-	s.owe(tx, r, event{text: string(encoded(e))})
+	due := &event{text: string(encoded(e))}
+	var all []match
+	for i := range r.Targets {
+		all = append(all, match{due, r, &r.Targets[i]})
+	}
+	s.owe(tx, all)
 	row := *r
 	row.Next = nextOf(r, now)
 	tx.EventRules.Put(&row)

@@ -65,9 +65,11 @@ func (s *Service) checkTarget(t *types.Target) error {
 	}
 	if d := t.DeadLetterConfig; d != nil && !strings.HasPrefix(aws.ToString(d.Arn), "arn:aws:sqs:") {
 		return unsupported("DeadLetterConfig", "Provided Arn is not that of a queue.")
+	} else if d != nil && s.opts.Targets.Foreign(*d.Arn) != "" {
+		return unsupported("DeadLetterConfig", s.opts.Targets.Foreign(*d.Arn))
 	}
 	to := s.target(t)
-	if why := to.Refused(); why != "" {
+	if why := s.opts.Targets.Refused(to); why != "" {
 		return unsupported("Arn", why)
 	}
 	if to.Role == "" && t.EcsParameters != nil {

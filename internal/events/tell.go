@@ -15,12 +15,24 @@ import (
 // ARNPrefix begins the ARNs of rules, whatever their region.
 const ARNPrefix = "arn:aws:events:"
 
-// Tell delivers an event to a target of a rule.
+// Tell delivers an event to a target of a rule, or to a bus: S3's events come so.
 func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
-	arn, id, _ := strings.Cut(d.Destination, mark)
-	r := s.store.View().EventRules.Get(arn)
+	if bus, isBus := s.opts.ResourceOf("events", "event-bus/", d.Destination); isBus {
+		return s.receive(ctx, bus, d)
+	}
+	destination, isOver := strings.CutSuffix(d.Destination, overflow)
+	arn, id, _ := strings.Cut(destination, mark)
+	v := s.store.View()
+	r := v.EventRules.Get(arn)
 	if r == nil || r.Target(id) == nil {
 		return fmt.Errorf("%w: there is no target %s", delivery.ErrGone, d.Destination)
+	}
+	if !strings.HasPrefix(d.Body, "{") { // older data has the event itself
+		e := v.EventTexts.Get(d.Body)
+		if e == nil {
+			return fmt.Errorf("%w: the event was settled meanwhile", delivery.ErrGone)
+		}
+		d.Body = e.Text
 	}
 	t := r.Target(id)
 	letter := targets.Letter{
@@ -45,6 +57,9 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 	if !ok {
 		return s.opts.Targets.GiveUp(ctx, letter, "INVALID_JSON", "the target's input isn't JSON once its template is filled in, or has more than 1 MiB")
 	}
+	if isOver {
+		return s.opts.Targets.GiveUp(ctx, letter, "THROTTLING", errNoRoom.Error())
+	}
 	if name, isBus := s.opts.ResourceOf("events", "event-bus/", letter.Target.ARN); isBus {
 		return s.forward(ctx, letter, name, d)
 	}
@@ -56,17 +71,9 @@ func (s *Service) forward(ctx context.Context, l targets.Letter, bus string, d d
 	if d.Subject == forwarded {
 		return nil
 	}
-	var gone error
-	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		if bus != state.DefaultBus && tx.EventBuses.Get(bus) == nil {
-			gone = noBus(bus)
-			return nil
-		}
-		s.putOn(tx, bus, event{text: d.Body, subject: forwarded})
-		return nil
-	})
-	if gone != nil {
-		return s.opts.Targets.GiveUp(ctx, l, "NO_RESOURCE", gone.Error())
+	v := s.store.View()
+	if bus != state.DefaultBus && v.EventBuses.Get(bus) == nil {
+		return s.opts.Targets.GiveUp(ctx, l, "NO_RESOURCE", noBus(bus).Error())
 	}
-	return err
+	return s.route(ctx, s.matches(v, bus, &event{text: d.Body, subject: forwarded}), s.isFull, nil)
 }

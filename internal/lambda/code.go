@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"io"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -99,7 +101,7 @@ const maxFiles = 200_000
 // checkZip refuses what is no zip file, or has too much in it, and returns how many bytes are in it. A file that has more than its zip file says
 // can't be read, here and on nodes.
 func checkZip(content []byte) (size int64, err error) {
-	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	z, err := openZip(content, maxDirectory)
 	if err != nil {
 		return 0, invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
 	}
@@ -118,10 +120,56 @@ func checkZip(content []byte) (size int64, err error) {
 	return size, nil
 }
 
+// maxDirectory is how many bytes are read to learn which files there are: enough for maxFiles with names of 80 bytes. Each takes several times its
+// memory, and a file could have millions.
+const maxDirectory = maxFiles * (46 + 80)
+
+// openZip reads a zip file's directory, of which it reads so many bytes at most.
+func openZip(content []byte, most int64) (*zip.Reader, error) {
+	return zip.NewReader(&budgeted{bytes.NewReader(content), most}, int64(len(content)))
+}
+
+// budgeted reads no more than so many bytes in all.
+type budgeted struct {
+	of   io.ReaderAt
+	left int64
+}
+
+func (b *budgeted) ReadAt(p []byte, at int64) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, errors.New("the zip file's directory is too large")
+	}
+	return b.of.ReadAt(p, at)
+}
+
 // checkTogether refuses a version whose code and layers have too much in them.
 func checkTogether(v *state.FunctionVersion) error {
 	if size := v.Code.Unzipped + v.Code.LayersUnzipped; size > maxUnzipped {
 		return invalid("Function code combined with layers exceeds the maximum allowed size of %d bytes. The actual size is %d bytes.", maxUnzipped, size)
+	}
+	return nil
+}
+
+// maxStored is how many bytes of code an account's versions and layers may have, as GetAccountSettings says. Like Lambda's, the sum counts the code of
+// each version, though equal files are kept once.
+const maxStored = 75 << 30
+
+func stored(v *state.View) (size int64) {
+	for f := range v.FunctionVersions.All() {
+		size += f.CodeSize
+	}
+	for l := range v.LayerVersions.All() {
+		if !l.Deleted {
+			size += l.Content.CodeSize
+		}
+	}
+	return size
+}
+
+// checkStored refuses what makes the account's code too much. It's for transactions that have added some.
+func (s *Service) checkStored(tx *state.Tx) error {
+	if stored(tx.View) > s.opts.Storage {
+		return account.Refuse("CodeStorageExceededException", "Code storage limit exceeded.")
 	}
 	return nil
 }

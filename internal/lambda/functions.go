@@ -50,7 +50,7 @@ func (s *Service) CreateFunction(ctx context.Context, in *lambda.CreateFunctionI
 			made = s.publish(tx, f, row.FunctionVersion, nil)
 		}
 		tx.Functions.Put(f)
-		return nil
+		return s.checkStored(tx)
 	})
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *Service) newVersion(name string, in *lambda.CreateFunctionInput) edited
 }
 
 // GetFunction returns a version of a function, and what belongs to the function.
-func (s *Service) GetFunction(_ context.Context, in *lambda.GetFunctionInput) (*lambda.GetFunctionOutput, error) {
+func (s *Service) GetFunction(ctx context.Context, in *lambda.GetFunctionInput) (*lambda.GetFunctionOutput, error) {
 	v, row, qualifier, err := s.read1(in.FunctionName, in.Qualifier)
 	if err != nil {
 		return nil, err
@@ -150,6 +150,9 @@ func (s *Service) GetFunction(_ context.Context, in *lambda.GetFunctionInput) (*
 	f := v.Functions.Get(*row.FunctionName)
 	c := s.qualified(row, qualifier)
 	out := &lambda.GetFunctionOutput{Configuration: &c, Tags: f.Tags, Code: &types.FunctionCodeLocation{RepositoryType: aws.String("S3")}}
+	if row.Code.SHA256 != "" {
+		out.Code.Location = s.location(ctx, row.Code.SHA256)
+	}
 	if row.Code.Image != "" {
 		out.Code = &types.FunctionCodeLocation{
 			RepositoryType: aws.String("ECR"), ImageUri: &row.Code.Image, ResolvedImageUri: aws.String(row.Code.ImageToRun()),
@@ -336,10 +339,6 @@ func (s *Service) GetAccountSettings(
 	context.Context, *lambda.GetAccountSettingsInput,
 ) (*lambda.GetAccountSettingsOutput, error) {
 	v := s.store.View()
-	size := int64(0)
-	for row := range v.FunctionVersions.All() {
-		size += row.CodeSize
-	}
 	unreserved := int32(MaxConcurrency)
 	for f := range v.Functions.All() {
 		unreserved -= aws.ToInt32(f.Concurrency)
@@ -347,8 +346,8 @@ func (s *Service) GetAccountSettings(
 	return &lambda.GetAccountSettingsOutput{
 		AccountLimit: &types.AccountLimit{
 			CodeSizeUnzipped: maxUnzipped, CodeSizeZipped: maxZipped, ConcurrentExecutions: MaxConcurrency,
-			TotalCodeSize: 75 << 30, UnreservedConcurrentExecutions: &unreserved,
+			TotalCodeSize: s.opts.Storage, UnreservedConcurrentExecutions: &unreserved,
 		},
-		AccountUsage: &types.AccountUsage{FunctionCount: int64(v.Functions.Len()), TotalCodeSize: size},
+		AccountUsage: &types.AccountUsage{FunctionCount: int64(v.Functions.Len()), TotalCodeSize: stored(v)},
 	}, nil
 }

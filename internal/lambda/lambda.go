@@ -58,7 +58,10 @@ type Options struct {
 	Topics   Topics
 	QueueURL func(arn string) string
 	Runner   Runner
-	Trusts   func(role string) bool // whether Lambda may assume a role; nil if it may assume any
+	Storage  int64                    // how many bytes of code there may be; 0 means 75 GB, as on AWS
+	Endpoint string                   // the control plane's URL
+	MAC      func(text string) []byte // seals the URLs of code
+	Trusts   func(role string) bool   // whether Lambda may assume a role; nil if it may assume any
 	Log      *slog.Logger
 }
 
@@ -72,6 +75,9 @@ type Service struct {
 func New(store *state.Store, opts Options) *Service {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
+	}
+	if opts.Storage == 0 {
+		opts.Storage = maxStored
 	}
 	return &Service{store, opts}
 }
@@ -163,6 +169,7 @@ func (s *Service) update(
 		if err != nil {
 			return err
 		}
+		before := stored(tx.View)
 		f := *old
 		latest := *tx.FunctionVersions.Get(state.FunctionKey(name, state.Latest))
 		if err := change(tx, &f, &latest); err != nil {
@@ -171,6 +178,9 @@ func (s *Service) update(
 		tx.Functions.Put(&f)
 		tx.FunctionVersions.Put(&latest)
 		c = latest.FunctionConfiguration
+		if stored(tx.View) > before {
+			return s.checkStored(tx)
+		}
 		return nil
 	})
 	return c, err

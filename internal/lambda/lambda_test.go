@@ -4,9 +4,14 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +74,7 @@ func newService(t *testing.T, store *state.Store, dir string, f *fake) *Service 
 	return New(store, Options{
 		Account: account.New("000000000000", "us-east-1", time.Now), Zips: z, Queues: f, Topics: f, Runner: f,
 		QueueURL: func(arn string) string { return arn }, Log: slog.New(slog.DiscardHandler),
+		Endpoint: "http://here", MAC: func(text string) []byte { sum := sha256.Sum256([]byte("key" + text)); return sum[:] },
 	})
 }
 
@@ -258,6 +264,125 @@ func TestRefusedLater(t *testing.T) {
 	}
 }
 
+// TestMissing: what isn't there is told in Lambda's own ways.
+func TestMissing(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{})
+	ctx, gone := t.Context(), aws.String("gone")
+	make1(t, s, "f", asItIs)
+	for want, call := range map[string]func() error{
+		"ResourceNotFoundException: The resource you requested does not exist.": func() error {
+			_, err := s.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: gone})
+			return err
+		},
+		"InvalidParameterValueException: Function does not exist": func() error {
+			_, err := s.CreateEventSourceMapping(ctx, &lambda.CreateEventSourceMappingInput{
+				FunctionName: gone, EventSourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:q"),
+			})
+			return err
+		},
+		"InvalidParameterValueException: Layer Version Cannot be less than 1.": func() error {
+			_, err := s.DeleteLayerVersion(ctx, &lambda.DeleteLayerVersionInput{LayerName: gone, VersionNumber: aws.Int64(0)})
+			_, other := s.GetLayerVersion(ctx, &lambda.GetLayerVersionInput{LayerName: gone, VersionNumber: aws.Int64(0)})
+			if err == nil || other == nil || err.Error() != other.Error() {
+				t.Errorf("%v and %v", err, other)
+			}
+			return err
+		},
+		"InvalidParameterValueException: An error occurred and the request cannot be processed.": func() error {
+			_, err := s.TagResource(ctx, &lambda.TagResourceInput{Resource: aws.String("arn:aws:lambda:us-east-1:000000000000:function:f")})
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestStorage: code beyond the account's limit is refused, wherever it comes from, and what there is can be changed.
+func TestStorage(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{})
+	make1(t, s, "f", asItIs)
+	ctx, f := t.Context(), aws.String("f")
+	s.opts.Storage = stored(s.store.View())
+	in := creation(t, "g")
+	_, create := s.CreateFunction(ctx, in)
+	_, publish := s.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: f})
+	_, update := s.UpdateFunctionCode(ctx, &lambda.UpdateFunctionCodeInput{FunctionName: f, ZipFile: zipOf(t, "index.py", strings.Repeat("f(x, y)", 10))})
+	_, layer := s.PublishLayerVersion(ctx, &lambda.PublishLayerVersionInput{
+		LayerName: f, Content: &types.LayerVersionContentInput{ZipFile: zipOf(t, "x", "x")},
+	})
+	for _, err := range []error{create, publish, update, layer} {
+		if err == nil || !strings.Contains(err.Error(), "CodeStorageExceededException: Code storage limit exceeded.") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := s.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: f, Timeout: aws.Int32(9)}); err != nil {
+		t.Error(err)
+	}
+	out, err := s.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
+	if err != nil || out.AccountLimit.TotalCodeSize != out.AccountUsage.TotalCodeSize || out.AccountUsage.FunctionCount != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestLocation: code is fetched from the URL that GetFunction tells, for ten minutes, and from no other one.
+func TestLocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, statetest.Open(t), t.TempDir(), &fake{})
+		make1(t, s, "f", asItIs)
+		out, err := s.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: aws.String("f")})
+		if err != nil || out.Code.Location == nil {
+			t.Fatal(out, err)
+		}
+		fetch := func(method, url string) (int, []byte) {
+			w := httptest.NewRecorder()
+			s.ServeCode(w, httptest.NewRequest(method, url, nil))
+			return w.Code, w.Body.Bytes()
+		}
+		url := *out.Code.Location
+		code, content := fetch(http.MethodGet, url)
+		sum := sha256.Sum256(content)
+		if code != 200 || base64.StdEncoding.EncodeToString(sum[:]) != *out.Configuration.CodeSha256 {
+			t.Errorf("got %d: %s", code, content)
+		}
+		for _, other := range []string{
+			strings.Replace(url, "expires=", "expires=1", 1), strings.Replace(url, CodePath, CodePath+"0", 1), url[:len(url)-1], CodePath + "x",
+		} {
+			if code, _ := fetch(http.MethodGet, other); code != http.StatusForbidden {
+				t.Errorf("%s: %d", other, code)
+			}
+		}
+		if code, _ := fetch(http.MethodPut, url); code != http.StatusMethodNotAllowed {
+			t.Errorf("a PUT: %d", code)
+		}
+		time.Sleep(locationLasts)
+		if code, _ := fetch(http.MethodGet, url); code != http.StatusForbidden {
+			t.Errorf("after ten minutes: %d", code)
+		}
+	})
+}
+
+// TestDirectoryIsBounded: of a zip file with very many files no more is read than its limit.
+func TestDirectoryIsBounded(t *testing.T) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := range 5000 {
+		if _, err := z.Create(strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := openZip(b.Bytes(), maxDirectory); err != nil || len(r.File) != 5000 {
+		t.Errorf("within the limit: %v", err)
+	}
+	if _, err := openZip(b.Bytes(), 100_000); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("beyond it: %v", err)
+	}
+}
+
 // queue runs the loop of asynchronous invocations as long as do takes.
 func queue(t *testing.T, s *Service, do func()) {
 	t.Helper()
@@ -307,6 +432,55 @@ func TestAsynchronousInvocationsAreRetried(t *testing.T) {
 			t.Errorf("%d invocations are left", n)
 		}
 	})
+}
+
+// TestSlowFunctionsLeaveRoom: a function whose invocations don't end has half of the places, and another one is run at once.
+func TestSlowFunctionsLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := statetest.Open(t)
+		r := &hanging{began: map[string]int{}, slow: map[string]bool{"slow": true, "slower": true}}
+		s := newService(t, store, t.TempDir(), &fake{})
+		s.opts.Runner = r
+		for _, name := range []string{"slow", "slower", "quick"} {
+			make1(t, s, name, asItIs)
+		}
+		invoke := func(name string, times int) {
+			statetest.Update(t, store, func(tx *state.Tx) {
+				for range times {
+					tx.Invocations.Put(&state.Invocation{ID: state.NewUUID(), Function: name, At: time.Now(), Due: time.Now()})
+				}
+			})
+			synctest.Wait()
+		}
+		queue(t, s, func() {
+			for _, c := range []struct {
+				name        string
+				times, runs int
+			}{{"slow", 1000, maxTries / 2}, {"slower", 1000, maxTries / 4}, {"quick", 100, 100}} {
+				if invoke(c.name, c.times); r.began[c.name] != c.runs {
+					t.Errorf("of %s %d run, want %d", c.name, r.began[c.name], c.runs)
+				}
+			}
+		})
+	})
+}
+
+// hanging runs what isn't slow at once, and never ends what is.
+type hanging struct {
+	mu    sync.Mutex
+	began map[string]int
+	slow  map[string]bool
+}
+
+func (h *hanging) Do(ctx context.Context, w environments.Work) (environments.Result, error) {
+	name := *w.Version.FunctionName
+	h.mu.Lock()
+	h.began[name]++
+	h.mu.Unlock()
+	if h.slow[name] {
+		<-ctx.Done()
+	}
+	return environments.Result{}, ctx.Err()
 }
 
 // TestThrottledInvocationsWait: one that finds no room is tried until it's too old, and counts as no try. Its end is told.

@@ -77,19 +77,22 @@ func (s *Service) PublishLayerVersion(ctx context.Context, in *lambda.PublishLay
 		}
 		row.LayerVersionArn = aws.String(s.layerARN(name) + ":" + strconv.FormatInt(row.Version, 10))
 		tx.LayerVersions.Put(row)
-		return nil
+		return s.checkStored(tx)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &lambda.PublishLayerVersionOutput{
-		CompatibleArchitectures: row.CompatibleArchitectures, CompatibleRuntimes: row.CompatibleRuntimes, Content: &row.Content,
+		CompatibleArchitectures: row.CompatibleArchitectures, CompatibleRuntimes: row.CompatibleRuntimes, Content: s.contentOf(ctx, row),
 		CreatedDate: row.CreatedDate, Description: row.Description, LayerArn: aws.String(s.layerARN(name)),
 		LayerVersionArn: row.LayerVersionArn, LicenseInfo: row.LicenseInfo, Version: row.Version,
 	}, nil
 }
 
 func (s *Service) layer(v *state.View, name *string, version int64) (*state.LayerVersion, error) {
+	if version < 1 {
+		return nil, invalid("Layer Version Cannot be less than 1.")
+	}
 	row := v.LayerVersions.Get(state.FunctionKey(s.layerName(name), strconv.FormatInt(version, 10)))
 	if row == nil || row.Deleted {
 		return nil, notFound("The resource you requested does not exist.")
@@ -97,14 +100,21 @@ func (s *Service) layer(v *state.View, name *string, version int64) (*state.Laye
 	return row, nil
 }
 
+// contentOf returns a layer's content with a URL to fetch it from.
+func (s *Service) contentOf(ctx context.Context, row *state.LayerVersion) *types.LayerVersionContentOutput {
+	c := row.Content
+	c.Location = s.location(ctx, row.SHA256)
+	return &c
+}
+
 // GetLayerVersion returns a version of a layer.
-func (s *Service) GetLayerVersion(_ context.Context, in *lambda.GetLayerVersionInput) (*lambda.GetLayerVersionOutput, error) {
+func (s *Service) GetLayerVersion(ctx context.Context, in *lambda.GetLayerVersionInput) (*lambda.GetLayerVersionOutput, error) {
 	row, err := s.layer(s.store.View(), in.LayerName, aws.ToInt64(in.VersionNumber))
 	if err != nil {
 		return nil, err
 	}
 	return &lambda.GetLayerVersionOutput{
-		CompatibleArchitectures: row.CompatibleArchitectures, CompatibleRuntimes: row.CompatibleRuntimes, Content: &row.Content,
+		CompatibleArchitectures: row.CompatibleArchitectures, CompatibleRuntimes: row.CompatibleRuntimes, Content: s.contentOf(ctx, row),
 		CreatedDate: row.CreatedDate, Description: row.Description, LayerArn: aws.String(s.layerARN(row.Name)),
 		LayerVersionArn: row.LayerVersionArn, LicenseInfo: row.LicenseInfo, Version: row.Version,
 	}, nil
@@ -112,7 +122,7 @@ func (s *Service) GetLayerVersion(_ context.Context, in *lambda.GetLayerVersionI
 
 // GetLayerVersionByArn returns a version of a layer.
 func (s *Service) GetLayerVersionByArn(
-	_ context.Context, in *lambda.GetLayerVersionByArnInput,
+	ctx context.Context, in *lambda.GetLayerVersionByArnInput,
 ) (*lambda.GetLayerVersionByArnOutput, error) {
 	key, _ := s.opts.ResourceOf("lambda", "layer:", aws.ToString(in.Arn))
 	row := s.store.View().LayerVersions.Get(key)
@@ -120,7 +130,7 @@ func (s *Service) GetLayerVersionByArn(
 		return nil, notFound("The resource you requested does not exist.")
 	}
 	return &lambda.GetLayerVersionByArnOutput{
-		CompatibleArchitectures: row.CompatibleArchitectures, CompatibleRuntimes: row.CompatibleRuntimes, Content: &row.Content,
+		CompatibleArchitectures: row.CompatibleArchitectures, CompatibleRuntimes: row.CompatibleRuntimes, Content: s.contentOf(ctx, row),
 		CreatedDate: row.CreatedDate, Description: row.Description, LayerArn: aws.String(s.layerARN(row.Name)),
 		LayerVersionArn: row.LayerVersionArn, LicenseInfo: row.LicenseInfo, Version: row.Version,
 	}, nil
@@ -130,6 +140,9 @@ func (s *Service) GetLayerVersionByArn(
 func (s *Service) DeleteLayerVersion(ctx context.Context, in *lambda.DeleteLayerVersionInput) (*lambda.DeleteLayerVersionOutput, error) {
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		old, err := s.layer(tx.View, in.LayerName, aws.ToInt64(in.VersionNumber))
+		if aws.ToInt64(in.VersionNumber) < 1 {
+			return err
+		}
 		if err != nil {
 			return nil //nolint:nilerr // as on AWS, what isn't there is deleted
 		}

@@ -66,7 +66,7 @@ func (s *Service) applyMapping(v *state.View, in *settings, to *state.EventSourc
 			return err
 		}
 		if _, err := s.version(v, name, qualifier); err != nil {
-			return err
+			return invalid("Function does not exist")
 		}
 		to.Function = name
 		to.FunctionArn = aws.String(s.functionARN(name, qualifier))

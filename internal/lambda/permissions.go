@@ -163,19 +163,22 @@ func (s *Service) RemovePermission(ctx context.Context, in *lambda.RemovePermiss
 	return &lambda.RemovePermissionOutput{}, err
 }
 
+// errNoPolicy is Lambda's error for a function without a policy, and for one that isn't there.
+var errNoPolicy = notFound("The resource you requested does not exist.")
+
 // GetPolicy returns a function's policy.
 func (s *Service) GetPolicy(_ context.Context, in *lambda.GetPolicyInput) (*lambda.GetPolicyOutput, error) {
 	name, qualifier, err := s.target(in.FunctionName, in.Qualifier)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.function(s.store.View(), name)
-	if err != nil {
-		return nil, err
+	f := s.store.View().Functions.Get(name)
+	if f == nil {
+		return nil, errNoPolicy
 	}
 	p, there := f.Policies[qualifier]
 	if !there {
-		return nil, notFound("The resource you requested does not exist.")
+		return nil, errNoPolicy
 	}
 	return &lambda.GetPolicyOutput{Policy: &p.Document, RevisionId: &p.RevisionID}, nil
 }

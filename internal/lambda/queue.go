@@ -30,46 +30,92 @@ const (
 	maxPause       = 5 * time.Minute
 )
 
-// maxTries is how many asynchronous invocations are tried at a time.
-const maxTries = 256
+// maxTries is how many asynchronous invocations are tried at a time. A function may have as many as are left free, and so half of them alone: whatever
+// others have, there is always room for one that had none.
+const maxTries = 512
+
+// tries are the invocations that are being tried.
+type tries struct {
+	mu    sync.Mutex
+	busy  map[string]bool // by ID
+	of    map[string]int  // how many of each function
+	ended chan struct{}
+}
+
+// begin notes that an invocation is tried, unless its function has its share.
+func (t *tries) begin(i *state.Invocation) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of[i.Function] >= maxTries-len(t.busy) {
+		return false
+	}
+	t.busy[i.ID] = true
+	t.of[i.Function]++
+	return true
+}
+
+func (t *tries) end(i *state.Invocation) {
+	t.mu.Lock()
+	delete(t.busy, i.ID)
+	if t.of[i.Function]--; t.of[i.Function] == 0 {
+		delete(t.of, i.Function)
+	}
+	t.mu.Unlock()
+	select {
+	case t.ended <- struct{}{}:
+	default:
+	}
+}
+
+func (t *tries) isBusy(i *state.Invocation) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.busy[i.ID]
+}
 
 // RunQueue tries asynchronous invocations until ctx ends. A row goes once its invocation is over and who is to know of that is owed it, so a
 // crash may try one twice.
 func (s *Service) RunQueue(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
-	var mu sync.Mutex
-	busy := map[string]bool{}
-	ended := make(chan struct{}, 1)
+	t := &tries{busy: map[string]bool{}, of: map[string]int{}, ended: make(chan struct{}, 1)}
 	for {
 		v := s.store.Watch()
-		var next time.Time
-		mu.Lock()
-		for i := range v.InvocationsByDue() {
-			if i.Due.After(s.opts.Now()) || len(busy) >= maxTries {
-				next = i.Due
-				break
-			}
-			if busy[i.ID] {
-				continue
-			}
-			busy[i.ID] = true
-			all.Go(func() {
-				s.try(ctx, i)
-				mu.Lock()
-				delete(busy, i.ID)
-				mu.Unlock()
-				select {
-				case ended <- struct{}{}:
-				default:
-				}
-			})
+		for range v.InvocationsByDue() {
+			break // another one is a change
 		}
-		mu.Unlock()
-		if err := s.untilDue(ctx, v, next, ended); err != nil {
+		var next time.Time
+		for f := v.InvokedAfter(""); f != ""; f = v.InvokedAfter(f) {
+			due := s.beginDue(v, f, t, func(i *state.Invocation) {
+				all.Go(func() {
+					defer t.end(i)
+					s.try(ctx, i)
+				})
+			})
+			if next.IsZero() || !due.IsZero() && due.Before(next) {
+				next = due
+			}
+		}
+		if err := s.untilDue(ctx, v, next, t.ended); err != nil {
 			return err
 		}
 	}
+}
+
+// beginDue begins what is due of a function, as far as its share goes, and returns when the next one is due, or zero if none will be.
+func (s *Service) beginDue(v *state.View, function string, t *tries, begin func(*state.Invocation)) time.Time {
+	for i := range v.InvocationsOf(function) {
+		switch {
+		case i.Due.After(s.opts.Now()):
+			return i.Due
+		case t.isBusy(i):
+		case !t.begin(i):
+			return time.Time{} // one that ends makes room
+		default:
+			begin(i)
+		}
+	}
+	return time.Time{}
 }
 
 // untilDue waits until there may be more to do.

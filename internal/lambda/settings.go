@@ -138,6 +138,9 @@ func changed(tags map[string]string, change func(map[string]string)) map[string]
 
 // TagResource adds tags.
 func (s *Service) TagResource(ctx context.Context, in *lambda.TagResourceInput) (*lambda.TagResourceOutput, error) {
+	if len(in.Tags) == 0 {
+		return nil, invalid("An error occurred and the request cannot be processed.")
+	}
 	return &lambda.TagResourceOutput{}, s.changeTags(ctx, in.Resource, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
 }
 

@@ -111,7 +111,7 @@ func (a *Agent) addTransparent(env map[string]string, onMachine bool) {
 		return
 	}
 	env["HTTPS_PROXY"] = "http://" + a.proxy.String()
-	env["NO_PROXY"] = "localhost,127.0.0.1,169.254.169.254,169.254.170.2"
+	env["NO_PROXY"] = "localhost,127.0.0.1,169.254.169.254,fd00:ec2::254,169.254.170.2"
 	if u, err := url.Parse(a.config.Endpoint); err == nil && u.Hostname() != "localhost" && u.Hostname() != "127.0.0.1" {
 		env["NO_PROXY"] += "," + u.Hostname()
 	}

@@ -47,7 +47,7 @@ func TestTransparentEnvironment(t *testing.T) {
 	task.NetworkMode = "host"
 	env = a.environment(&task, "token")
 	if env["SSL_CERT_FILE"] != "/etc/pintle/aws/bundle.pem" || env["HTTPS_PROXY"] != "http://"+a.proxy.String() ||
-		env["NO_PROXY"] != "localhost,127.0.0.1,169.254.169.254,169.254.170.2,pintle.example.com" {
+		env["NO_PROXY"] != "localhost,127.0.0.1,169.254.169.254,fd00:ec2::254,169.254.170.2,pintle.example.com" {
 		t.Errorf("in the machine's network: %v", env)
 	}
 	c.Runtime, c.DataDir = plain{}, t.TempDir()

@@ -96,6 +96,18 @@ func TestEventsOfFunctions(t *testing.T) {
 			}}))(t)
 			want(t, invoked(t, p), map[string]any{"source": "mine", "detail-type": "a thing", "detail.n": "1", "account": "000000000000"})
 		},
+		"S3 by EventBridge": func(t *testing.T) {
+			do(p.S3.CreateBucket(ctx, &awss3.CreateBucketInput{Bucket: aws.String("told")}))(t)
+			do(p.S3.PutBucketNotificationConfiguration(ctx, &awss3.PutBucketNotificationConfigurationInput{
+				Bucket:                    aws.String("told"),
+				NotificationConfiguration: &s3types.NotificationConfiguration{EventBridgeConfiguration: &s3types.EventBridgeConfiguration{}},
+			}))(t)
+			rule := aws.String("objects")
+			do(p.Events.PutRule(ctx, &eventbridge.PutRuleInput{Name: rule, EventPattern: aws.String(`{"source": ["aws.s3"]}`)}))(t)
+			do(p.Events.PutTargets(ctx, &eventbridge.PutTargetsInput{Rule: rule, Targets: []eventstypes.Target{{Id: x, Arn: f}}}))(t)
+			do(p.S3.PutObject(ctx, &awss3.PutObjectInput{Bucket: aws.String("told"), Key: aws.String("a b"), Body: strings.NewReader("hello")}))(t)
+			want(t, invoked(t, p), map[string]any{"detail-type": "Object Created", "detail.object.key": "a b", "detail.reason": "PutObject"})
+		},
 		"SNS": func(t *testing.T) {
 			topic := do(p.SNS.CreateTopic(ctx, &sns.CreateTopicInput{Name: x}))(t).TopicArn
 			do(p.SNS.Subscribe(ctx, &sns.SubscribeInput{TopicArn: topic, Protocol: aws.String("lambda"), Endpoint: f}))(t)

@@ -231,6 +231,8 @@ func (p *Plane) buildFunctions() {
 		Topics:   p.sns(),
 		QueueURL: p.queueURL,
 		Runner:   p.environments,
+		Endpoint: p.Endpoint(),
+		MAC:      p.issuer.FunctionCodeMAC,
 		Trusts:   func(role string) bool { return p.IAM.Trusts(role, "lambda.amazonaws.com") },
 		Log:      p.log,
 	})
@@ -350,6 +352,7 @@ func (p *Plane) mount() (err error) {
 	p.handler.Handle(sns.Path, p.SNS)
 	p.handler.Handle(stacks.HandlePath, http.HandlerFunc(p.signalHandle))
 	p.handler.Handle(stacks.CustomPath, http.HandlerFunc(p.answerCustom))
+	p.handler.Handle(lambda.CodePath, http.HandlerFunc(p.Lambda.ServeCode))
 	p.handler.Handle(registry.Prefix, p.registry(g))
 	pages := console.New(p.State, p.Link, console.Options{
 		Version:     p.options.Version,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -27,9 +28,14 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// configuration is whom a bucket notifies of what: a queue, a topic or a function. S3's two types differ only in the name of the ARN, and this one has
-// that of queues, in which settings are stored.
+// configuration is whom a bucket notifies of what: a queue, a topic, a function, or the default bus, which hears of everything. S3's types differ only
+// in the name of the ARN, and this one has that of queues, in which settings are stored.
 type configuration types.QueueConfiguration
+
+// isBus reports whether the configuration is for the default bus.
+func (c configuration) isBus() bool { return strings.Contains(aws.ToString(c.QueueArn), ":event-bus/") }
+
+func (c configuration) id() string { return aws.ToString(c.Id) }
 
 // isTopic reports whether the configuration is for a topic.
 func (c configuration) isTopic() bool { return strings.Contains(aws.ToString(c.QueueArn), ":sns:") }
@@ -77,16 +83,13 @@ func (s *Service) PutBucketNotificationConfiguration(
 	if err != nil {
 		return nil, err
 	}
-	err = refuseUnsupported(
-		unsupported{"EventBridgeConfiguration: notifications go to SQS, SNS and Lambda alone", c.EventBridgeConfiguration != nil},
-	)
-	if err != nil {
-		return nil, err
-	}
 	if err := checkARNs(c); err != nil {
 		return nil, err
 	}
 	all := configurationsOf(c)
+	if err := s.refuseForeign(all); err != nil {
+		return nil, err
+	}
 	if err := checkConfigurations(all); err != nil {
 		return nil, err
 	}
@@ -97,6 +100,9 @@ func (s *Service) PutBucketNotificationConfiguration(
 		if err := s.sendTestMessages(ctx, b, all); err != nil {
 			return nil, err
 		}
+	}
+	if c.EventBridgeConfiguration != nil {
+		all = append(all, configuration{QueueArn: aws.String(s.opts.ARN("events", "event-bus/default"))})
 	}
 	return &s3.PutBucketNotificationConfigurationOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, all)
 }
@@ -129,7 +135,9 @@ func (s *Service) GetBucketNotificationConfiguration(
 	}
 	out := &s3.GetBucketNotificationConfigurationOutput{}
 	for _, c := range all {
-		if c.isFunction() {
+		if c.isBus() {
+			out.EventBridgeConfiguration = &types.EventBridgeConfiguration{}
+		} else if c.isFunction() {
 			one := types.LambdaFunctionConfiguration{Events: c.Events, LambdaFunctionArn: c.QueueArn, Filter: c.Filter, Id: c.Id}
 			out.LambdaFunctionConfigurations = append(out.LambdaFunctionConfigurations, one)
 		} else if c.isTopic() {
@@ -166,6 +174,20 @@ func checkARNs(c *types.NotificationConfiguration) error {
 	for _, t := range c.TopicConfigurations {
 		if !topicArn.MatchString(aws.ToString(t.TopicArn)) {
 			return invalidArgument("Topic", aws.ToString(t.TopicArn), "The ARN could not be parsed")
+		}
+	}
+	return nil
+}
+
+// refuseForeign refuses queues, topics and functions of other regions, as S3 does, and of other accounts, which aren't here.
+func (s *Service) refuseForeign(all []configuration) error {
+	for _, c := range all {
+		parsed, _ := arn.Parse(*c.QueueArn) //nolint:errcheck // it was checked
+		if parsed.Region != s.opts.Region {
+			return invalidArgument(c.kind(), *c.QueueArn, "The notification destination service region is not valid for the bucket location constraint")
+		}
+		if s.opts.IsForeign(*c.QueueArn) {
+			return notValidated(map[string]string{"ArgumentName1": *c.QueueArn, "ArgumentValue1": "The destination is another account's"})
 		}
 	}
 	return nil
@@ -316,6 +338,11 @@ func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queue
 	if len(failed) == 0 {
 		return nil
 	}
+	return notValidated(failed)
+}
+
+// notValidated is S3's error for destinations that don't take messages.
+func notValidated(failed map[string]string) error {
 	return &apiError{
 		code:    "InvalidArgument",
 		message: "Unable to validate the following destination configurations",
@@ -396,7 +423,7 @@ type (
 	}
 )
 
-// owe returns a function that makes the messages for the bucket's queues and topics. The object store calls it inside the change.
+// owe returns a function that makes the messages for those whom the bucket notifies. The object store calls it inside the change.
 func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *objects.Object) []objects.Message {
 	c := call.From(ctx)
 	now := s.opts.Now()
@@ -410,7 +437,7 @@ func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *o
 			if !isSubscribed(q, name, o.Key) {
 				continue
 			}
-			body, err := json.Marshal(event{[]record{s.record(c, now, name, aws.ToString(q.Id), o)}})
+			body, err := s.message(c, now, name, q, o)
 			if err == nil { // strings and numbers always marshal
 				out = append(out, objects.Message{Destination: *q.QueueArn, Body: body})
 			}
@@ -419,8 +446,11 @@ func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *o
 	}
 }
 
-// isSubscribed reports whether a queue gets a message for an event on a key.
+// isSubscribed reports whether somebody gets a message for an event on a key.
 func isSubscribed(q configuration, name, key string) bool {
+	if q.isBus() {
+		return true
+	}
 	prefix, suffix := filterOf(q)
 	return strings.HasPrefix(key, prefix) && strings.HasSuffix(key, suffix) &&
 		slices.ContainsFunc(q.Events, func(e types.Event) bool { return covers(e, name) })

@@ -367,6 +367,73 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
+// TestBusEvents: a bucket that says so tells the default bus of everything, beside whom else it tells, with the members that AWS documents.
+func TestBusEvents(t *testing.T) {
+	s, _ := newService(t)
+	setVersioning(t, s, types.BucketVersioningStatusEnabled)
+	_, err := s.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+		Bucket: theBucket,
+		NotificationConfiguration: &types.NotificationConfiguration{
+			EventBridgeConfiguration: &types.EventBridgeConfiguration{},
+			QueueConfigurations:      []types.QueueConfiguration{rule("only/", "", "s3:ObjectCreated:*")},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := s.GetBucketNotificationConfiguration(t.Context(), &s3.GetBucketNotificationConfigurationInput{Bucket: theBucket})
+	if err != nil || kept.EventBridgeConfiguration == nil || len(kept.QueueConfigurations) != 1 {
+		t.Fatalf("kept is %+v, %v", kept, err)
+	}
+	ctx := call.With(t.Context(), call.Call{RequestID: "r", AccessKeyID: "AKID", Peer: "10.0.0.1:99"})
+	made, err := s.PutObject(ctx, &s3.PutObjectInput{Bucket: theBucket, Key: aws.String("in/a b+ü"), Body: strings.NewReader("hello")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.PutObjectTagging(ctx, &s3.PutObjectTaggingInput{Bucket: theBucket, Key: aws.String("in/a b+ü"), Tagging: &types.Tagging{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DeleteObjectTagging(ctx, &s3.DeleteObjectTaggingInput{Bucket: theBucket, Key: aws.String("in/a b+ü")}); err != nil {
+		t.Fatal(err)
+	}
+	expired := call.With(t.Context(), call.Call{Identity: call.Identity{Principal: call.S3}, RequestID: "r"})
+	marker, err := s.DeleteObject(expired, &s3.DeleteObjectInput{Bucket: theBucket, Key: aws.String("in/a b+ü")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: theBucket, Key: aws.String("in/a b+ü"), VersionId: made.VersionId})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owed, _, _, err := s.store.Owed(t.Context(), 10, delivery.All)
+	if err != nil || len(owed) != 5 {
+		t.Fatalf("%d are owed, %v", len(owed), err)
+	}
+	const by = `},"request-id":"r","requester":"000000000000","source-ip-address":"10.0.0.1"`
+	for i, want := range []struct{ detailType, object string }{
+		{"Object Created", `"size":5,"etag":"5d41402abc4b2a76b9719d911017c592","version-id":"` + *made.VersionId +
+			`","sequencer":"000000000000000001"` + by + `,"reason":"PutObject"`},
+		{"Object Tags Added", `"etag":"5d41402abc4b2a76b9719d911017c592","version-id":"` + *made.VersionId + `"` + by},
+		{"Object Tags Deleted", `"etag":"5d41402abc4b2a76b9719d911017c592","version-id":"` + *made.VersionId + `"` + by},
+		{"Object Deleted", `"etag":"` + emptyETag + `","version-id":"` + *marker.VersionId + `","sequencer":"000000000000000004"},"request-id":"r",` +
+			`"requester":"s3.amazonaws.com","reason":"Lifecycle Expiration","deletion-type":"Delete Marker Created"`},
+		{"Object Deleted", `"version-id":"` + *made.VersionId + `","sequencer":"000000000000000005"` + by +
+			`,"reason":"DeleteObject","deletion-type":"Permanently Deleted"`},
+	} {
+		var e busEvent
+		if err := json.Unmarshal([]byte(owed[i].Body), &e); err != nil {
+			t.Fatal(err)
+		}
+		text := `{"version":"0","id":"` + e.ID + `","detail-type":"` + want.detailType + `","source":"aws.s3","account":"000000000000",` +
+			`"time":"2026-11-21T12:00:00Z","region":"us-east-1","resources":["arn:aws:s3:::bucket"],"detail":{"version":"0",` +
+			`"bucket":{"name":"bucket"},"object":{"key":"in/a b+ü",` + want.object + `}}`
+		if owed[i].Body != text || owed[i].Destination != "arn:aws:events:us-east-1:000000000000:event-bus/default" || len(e.ID) != 36 {
+			t.Errorf("owed to %s\n%s, want\n%s", owed[i].Destination, owed[i].Body, text)
+		}
+	}
+}
+
 // TestEventOfAForm: an upload by a form has an event of its own.
 func TestEventOfAForm(t *testing.T) {
 	for isForm, want := range map[bool]string{false: "ObjectCreated:Put", true: "ObjectCreated:Post"} {

@@ -195,7 +195,7 @@ func (s *Service) checkTarget(t *types.Target) error {
 	to := target(t)
 	arn := to.ARN
 	isQueue, isCluster := strings.HasPrefix(arn, "arn:aws:sqs:"), strings.HasPrefix(arn, "arn:aws:ecs:")
-	switch why := to.Refused(); {
+	switch why := s.opts.Targets.Refused(to); {
 	case why != "":
 		return invalid("Target.Arn: %s", why)
 	case t.KinesisParameters != nil || t.SageMakerPipelineParameters != nil:
@@ -216,6 +216,8 @@ func (s *Service) checkTarget(t *types.Target) error {
 		return invalid("Target.Input must be JSON for functions.")
 	case t.DeadLetterConfig != nil && !strings.HasPrefix(aws.ToString(t.DeadLetterConfig.Arn), "arn:aws:sqs:"):
 		return invalid("DeadLetterConfig.Arn isn't that of a queue.")
+	case t.DeadLetterConfig != nil && s.opts.Targets.Foreign(*t.DeadLetterConfig.Arn) != "":
+		return invalid("DeadLetterConfig.Arn: %s", s.opts.Targets.Foreign(*t.DeadLetterConfig.Arn))
 	}
 	if s.opts.Targets.CheckRole(targets.Scheduler, to.Role) != nil {
 		return invalid("The execution role you provide must allow AWS EventBridge Scheduler to assume the role.")

@@ -25,6 +25,10 @@ type Delivery struct {
 	Publication string `json:",omitzero"`
 	// Size is how many bytes that message has, or the event that this is.
 	Size int `json:",omitzero"`
+	// Event is the id of the event's text that this is about, or "". The text lives as long as the last debt of it.
+	Event string `json:",omitzero"`
+	// Own is whether the event is one of Pintle's services, which nobody could be refused: the oldest gives way when too many wait for a target.
+	Own bool `json:",omitzero"`
 	// Line is what this debt waits in, or "". Of a line only the first debt is told, by the order of their IDs, whatever becomes of it.
 	Line string `json:",omitzero"`
 	// Waits is whether another debt stands before this one in its line, so that it isn't due. When it's the first, it no longer waits.
@@ -49,14 +53,23 @@ func (d *Delivery) dueAtDestination() string {
 
 var (
 	deliveriesByPublication = store.Index[*Delivery]{Name: "publication", Value: func(d *Delivery) string { return d.Publication }}
+	deliveriesByEvent       = store.Index[*Delivery]{Name: "event", Value: func(d *Delivery) string { return d.Event }}
+	deliveriesByTarget      = store.Index[*Delivery]{Name: "target", Value: func(d *Delivery) string {
+		if d.Own {
+			return d.Destination
+		}
+		return ""
+	}}
 	deliveriesByDue         = store.Index[*Delivery]{Name: "due", Value: (*Delivery).dueAt}
 	deliveriesByDestination = store.Index[*Delivery]{Name: "destination", Value: (*Delivery).dueAtDestination}
 	deliveriesByLine        = store.Index[*Delivery]{Name: "line", Value: func(d *Delivery) string { return d.Line }}
 
 	deliveries = &store.Definition[*Delivery]{
-		Name:    "deliveries",
-		Key:     func(d *Delivery) string { return d.ID },
-		Indexes: []store.Index[*Delivery]{deliveriesByPublication, deliveriesByLine, deliveriesByDue, deliveriesByDestination},
+		Name: "deliveries",
+		Key:  func(d *Delivery) string { return d.ID },
+		Indexes: []store.Index[*Delivery]{
+			deliveriesByPublication, deliveriesByEvent, deliveriesByTarget, deliveriesByLine, deliveriesByDue, deliveriesByDestination,
+		},
 	}
 )
 
@@ -64,6 +77,14 @@ var (
 func (v *View) firstOf(line string) *Delivery {
 	for first := range v.Deliveries.After(deliveriesByLine, line, "") {
 		return first
+	}
+	return nil
+}
+
+// OldestOwn returns the oldest event of Pintle's services that waits for a destination, or nil.
+func (v *View) OldestOwn(destination string) *Delivery {
+	for oldest := range v.Deliveries.After(deliveriesByTarget, destination, "") {
+		return oldest
 	}
 	return nil
 }
@@ -88,6 +109,14 @@ func (tx *Tx) forgetPublication(id string) {
 		return
 	}
 	tx.Publications.Delete(id)
+}
+
+// forgetEvent deletes an event's text that nobody is owed any more.
+func (tx *Tx) forgetEvent(id string) {
+	for range tx.Deliveries.By(deliveriesByEvent, id) {
+		return
+	}
+	tx.EventTexts.Delete(id)
 }
 
 // Owe stores a debt and returns its row. It sets Since, Due and, unless the debt has one, ID. A debt whose ID is owed already changes
@@ -122,6 +151,9 @@ func (tx *Tx) SettleDelivery(id string, outcome error, now time.Time) {
 	}
 	if row.Publication != "" {
 		tx.forgetPublication(row.Publication)
+	}
+	if row.Event != "" {
+		tx.forgetEvent(row.Event)
 	}
 	a := tx.Alarms.Get(row.Alarm)
 	if a == nil {

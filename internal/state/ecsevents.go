@@ -2,7 +2,6 @@ package state
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -134,18 +133,8 @@ func (t serviceTable) Put(row *Service) {
 	}
 }
 
-// actions are the service's events that the bus hears of, by what their messages contain.
-var actions = []struct {
-	contains   string
-	eventType  string
-	eventName  string
-	hasCause   bool
-	ofTaskSets string // the name, where the event is a task set's
-}{
-	{contains: "has reached a steady state", eventType: "INFO", eventName: "SERVICE_STEADY_STATE", ofTaskSets: "TASKSET_STEADY_STATE"},
-	{contains: "is unable to consistently start tasks successfully", eventType: "WARN", eventName: "SERVICE_TASK_START_IMPAIRED"},
-	{contains: "was unable to place a task", eventType: "ERROR", eventName: "SERVICE_TASK_PLACEMENT_FAILURE", hasCause: true},
-}
+// actionTypes are how bad the service's events are that the bus hears of.
+var actionTypes = map[ServiceEventKind]string{Steady: "INFO", TaskSetSteady: "INFO", StartImpaired: "WARN", PlacementFails: "ERROR"}
 
 // emitActions tells the bus of a service's new events, oldest first, and of another desired count.
 func (t serviceTable) emitActions(before, row *Service) {
@@ -160,25 +149,19 @@ func (t serviceTable) emitActions(before, row *Service) {
 		tell(&ServiceActionEvent{EventType: "INFO", EventName: "SERVICE_DESIRED_COUNT_UPDATED", CreatedAt: &now, DesiredCount: &row.DesiredCount})
 	}
 	for _, e := range slices.Backward(newEvents(before, row)) {
-		for _, a := range actions {
-			message := aws.ToString(e.Message)
-			if !strings.Contains(message, a.contains) {
-				continue
-			}
-			detail := &ServiceActionEvent{EventType: a.eventType, EventName: a.eventName, CreatedAt: e.CreatedAt}
-			if a.ofTaskSets != "" && strings.Contains(message, ", taskSet ") {
-				detail.EventName = a.ofTaskSets
-			}
-			if a.hasCause {
-				detail.Reason = &message
-			}
-			tell(detail)
+		if actionTypes[e.Kind] == "" {
+			continue
 		}
+		detail := &ServiceActionEvent{EventType: actionTypes[e.Kind], EventName: string(e.Kind), CreatedAt: e.CreatedAt}
+		if e.Kind == PlacementFails {
+			detail.Reason = e.Message
+		}
+		tell(detail)
 	}
 }
 
 // newEvents returns the service's events that it didn't have before, the newest first.
-func newEvents(before, row *Service) []types.ServiceEvent {
+func newEvents(before, row *Service) []ServiceEvent {
 	if before == nil || len(before.Events) == 0 {
 		return row.Events
 	}

@@ -25,6 +25,9 @@ type EventBus struct {
 // DefaultBus is the name of the bus on which AWS's services tell what happens.
 const DefaultBus = "default"
 
+// EventText is the text of an event that targets are still owed. It lives as long as the last debt of it.
+type EventText struct{ ID, Text string }
+
 // EventRule is a rule of a bus, with its targets.
 type EventRule struct {
 	types.Rule
@@ -66,6 +69,7 @@ var (
 	eventRulesByBus = store.Index[*EventRule]{Name: "bus", Value: func(r *EventRule) string { return aws.ToString(r.EventBusName) }}
 	eventRulesByDue = store.Index[*EventRule]{Name: "due", Value: (*EventRule).dueAt}
 
+	eventTexts = &store.Definition[*EventText]{Name: "event_texts", Key: func(e *EventText) string { return e.ID }}
 	eventBuses = &store.Definition[*EventBus]{Name: "event_buses", Key: func(b *EventBus) string { return b.Name }}
 	eventRules = &store.Definition[*EventRule]{
 		Name:    "event_rules",
@@ -76,6 +80,7 @@ var (
 
 // eventTables are the tables of EventBridge and of its Scheduler in a view.
 type eventTables struct {
+	EventTexts     Table[*EventText]
 	EventBuses     Table[*EventBus]
 	EventRules     Table[*EventRule]
 	ScheduleGroups Table[*ScheduleGroup]
@@ -84,6 +89,7 @@ type eventTables struct {
 
 func newEventTables(v *store.View) eventTables {
 	return eventTables{
+		EventTexts:     eventTexts.In(v),
 		EventBuses:     eventBuses.In(v),
 		EventRules:     eventRules.In(v),
 		ScheduleGroups: scheduleGroups.In(v),

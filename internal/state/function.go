@@ -159,10 +159,12 @@ var (
 	}
 
 	invocationsByDue = Index[*Invocation]{Name: "due", Value: (*Invocation).dueAt}
-	invocations      = &store.Definition[*Invocation]{
+	// invocationsByFunction orders those of each function by when they are due.
+	invocationsByFunction = Index[*Invocation]{Name: "function", Value: func(i *Invocation) string { return i.Function + "\x00" + i.dueAt() }}
+	invocations           = &store.Definition[*Invocation]{
 		Name:    "invocations",
 		Key:     func(i *Invocation) string { return i.ID },
-		Indexes: []Index[*Invocation]{invocationsByDue},
+		Indexes: []Index[*Invocation]{invocationsByDue, invocationsByFunction},
 	}
 
 	functionEnvironments = &store.Definition[*FunctionEnvironment]{
@@ -202,6 +204,25 @@ func (v *View) MappingsOf(function string) iter.Seq[*EventSourceMapping] {
 // InvocationsByDue returns the asynchronous invocations, the longest due first.
 func (v *View) InvocationsByDue() iter.Seq[*Invocation] {
 	return v.Invocations.InOrder(invocationsByDue)
+}
+
+// InvokedAfter returns the first function by name after another one that has asynchronous invocations, or "". Watches ignore it.
+func (v *View) InvokedAfter(function string) string {
+	for i := range v.Invocations.InOrderAfter(invocationsByFunction, function+"\x01") {
+		return i.Function
+	}
+	return ""
+}
+
+// InvocationsOf returns the asynchronous invocations of a function, the longest due first. Watches ignore it.
+func (v *View) InvocationsOf(function string) iter.Seq[*Invocation] {
+	return func(yield func(*Invocation) bool) {
+		for i := range v.Invocations.InOrderAfter(invocationsByFunction, function+"\x00") {
+			if i.Function != function || !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // DeleteFunction deletes a function and all that is its own. Event source mappings stay, as on AWS, and find no function.

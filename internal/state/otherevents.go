@@ -67,6 +67,51 @@ func (tx *Tx) emitGroup(a *GroupActivity, event, instance string, now time.Time)
 	})
 }
 
+// LifecycleEvent is the detail of an instance's event that waits for a lifecycle hook:
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pools-eventbridge-events.html
+type LifecycleEvent struct {
+	LifecycleActionToken string
+	AutoScalingGroupName string
+	LifecycleHookName    string
+	EC2InstanceID        string `json:"EC2InstanceId"`
+	LifecycleTransition  string
+	NotificationMetadata *string `json:",omitempty"`
+	Origin               string
+	Destination          string
+}
+
+// EmitLifecycle tells the bus that an instance of a group waits for a lifecycle hook.
+func (tx *Tx) EmitLifecycle(group string, a *LifecycleEvent, now time.Time) {
+	detailType := "EC2 Instance-launch Lifecycle Action"
+	if strings.HasSuffix(a.LifecycleTransition, "TERMINATING") {
+		detailType = "EC2 Instance-terminate Lifecycle Action"
+	}
+	tx.Emit("aws.autoscaling", detailType, func() *Event {
+		return &Event{Resources: []string{group}, Detail: raw(a), Order: group, Time: now}
+	})
+}
+
+// EmitImage tells the bus that an image was pushed to a repository of ECR, or deleted; tag is "" for none:
+// https://docs.aws.amazon.com/AmazonECR/latest/userguide/ecr-eventbridge.html
+func (tx *Tx) EmitImage(action string, i *Image, tag string, now time.Time) {
+	tx.Emit("aws.ecr", "ECR Image Action", func() *Event {
+		detail := map[string]any{
+			"result":              "SUCCESS",
+			"repository-name":     i.Repository,
+			"image-digest":        i.Digest,
+			"action-type":         action,
+			"manifest-media-type": i.MediaType,
+		}
+		if tag != "" {
+			detail["image-tag"] = tag
+		}
+		if i.Artifact != "" {
+			detail["artifact-media-type"] = i.Artifact
+		}
+		return &Event{Detail: raw(detail), Order: "ecr " + i.Repository, Time: now}
+	})
+}
+
 // emitAlarm tells the bus that an alarm has changed its state:
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html
 func (tx *Tx) emitAlarm(a *Alarm, before AlarmState, since, now time.Time) {

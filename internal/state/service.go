@@ -26,6 +26,8 @@ type Service struct {
 	// Deployments starts with the PRIMARY one. The ones it replaces follow, newest first. They replace the SDK's
 	// deployments; their task counts are left empty.
 	Deployments []Deployment
+	// Events replace the SDK's, newest first.
+	Events []ServiceEvent
 	// TaskSets lists the task sets of a service with the deployment controller EXTERNAL, oldest first. Such a service
 	// has no deployments.
 	TaskSets []TaskSet `json:",omitzero"`
@@ -176,10 +178,38 @@ func (s *Service) Clone() *Service {
 // maxEvents is how many events of a service ECS keeps.
 const maxEvents = 100
 
+// ServiceEvent is an event of a service: a message to people, and what kind of event it is.
+type ServiceEvent struct {
+	types.ServiceEvent
+	Kind ServiceEventKind `json:",omitempty"` // older data has none
+}
+
+// ServiceEventKind is what an event of a service says, for those who would otherwise have to read its message.
+type ServiceEventKind string
+
+// The kinds of which EventBridge is told have its names.
+const (
+	Untold         ServiceEventKind = "" // any other
+	Steady         ServiceEventKind = "SERVICE_STEADY_STATE"
+	TaskSetSteady  ServiceEventKind = "TASKSET_STEADY_STATE"
+	StartImpaired  ServiceEventKind = "SERVICE_TASK_START_IMPAIRED"
+	PlacementFails ServiceEventKind = "SERVICE_TASK_PLACEMENT_FAILURE"
+	Unbalanced     ServiceEventKind = "unbalanced" // between zones; nobody is told
+)
+
 // Event adds an event as the newest one.
-func (s *Service) Event(message string, now time.Time) {
-	e := types.ServiceEvent{Id: new(NewUUID()), CreatedAt: &now, Message: &message}
-	s.Events = append([]types.ServiceEvent{e}, s.Events[:min(len(s.Events), maxEvents-1)]...)
+func (s *Service) Event(kind ServiceEventKind, message string, now time.Time) {
+	e := ServiceEvent{types.ServiceEvent{Id: new(NewUUID()), CreatedAt: &now, Message: &message}, kind}
+	s.Events = append([]ServiceEvent{e}, s.Events[:min(len(s.Events), maxEvents-1)]...)
+}
+
+// SDKEvents returns the events as DescribeServices shows them.
+func (s *Service) SDKEvents() []types.ServiceEvent {
+	all := []types.ServiceEvent{}
+	for _, e := range s.Events {
+		all = append(all, e.ServiceEvent)
+	}
+	return all
 }
 
 // ServiceDeployment is the record of one deployment. It outlives the deployment.

@@ -33,7 +33,7 @@ type Store struct {
 
 // Open replays the journal and starts the writer. The observers see every row first.
 func Open(ctx context.Context, journal store.Journal, observers ...Observer) (*Store, error) {
-	u := &Undelivered{ByTopic: map[string]int{}, BySubscription: map[string]int{}}
+	u := &Undelivered{ByTopic: map[string]int{}, BySubscription: map[string]int{}, Own: map[string]int{}}
 	l := &Listeners{Now: time.Now, kinds: map[kindOfEvent]int{}}
 	s, err := store.Open(ctx, journal, schema, store.Options{Invariants: []store.Invariant{newLedger()}, Observers: append(observers, u, l)})
 	if err != nil {

@@ -11,6 +11,7 @@ type Undelivered struct {
 	Invocations    int // of functions' asynchronous invocations
 	ByTopic        map[string]int
 	BySubscription map[string]int // by a debt's destination
+	Own            map[string]int // of events of Pintle's services, by a debt's destination
 }
 
 // Room is how many bytes of events may wait for targets, and how many of invocations for functions.
@@ -34,9 +35,16 @@ func (u *Undelivered) post(row any, sign int) {
 		add(u.ByTopic, row.TopicARN, n)
 	case *Invocation:
 		u.Invocations += sign * (len(row.Payload) + rowSize)
+	case *EventText:
+		u.Events += sign * (len(row.Text) + rowSize)
 	case *Delivery:
+		if row.Own {
+			add(u.Own, row.Destination, sign*(row.Size+rowSize))
+		}
 		if row.Publication != "" {
 			add(u.BySubscription, row.Destination, sign*(row.Size+rowSize))
+		} else if row.Event != "" {
+			u.Events += sign * rowSize
 		} else if row.Size > 0 {
 			u.Events += sign * (row.Size + rowSize)
 		}

@@ -159,6 +159,7 @@ var schema = store.NewSchema(
 	discoveryOperations,
 	discoveryServices,
 	egressOnlyInternetGateways,
+	eventTexts,
 	eventBuses,
 	eventRules,
 	eventSources,

@@ -139,7 +139,7 @@ func (p *Proxy) connect(ctx context.Context, c net.Conn, r *http.Request) (from,
 // refuseLinkLocal keeps clients from what only this process may ask: a machine's metadata may be closed to its other users.
 func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
-	if err == nil && (at.Addr().Unmap().IsLinkLocalUnicast() || at.Addr().IsUnspecified()) {
+	if err == nil && (awsname.IsMachineLocal(at.Addr()) || at.Addr().IsUnspecified()) {
 		err = fmt.Errorf("%s is an address that the proxy doesn't connect to", at.Addr())
 	}
 	return err

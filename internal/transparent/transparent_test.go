@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
-	for _, to := range []string{"https://169.254.169.254:80/", "https://[::ffff:169.254.169.254]:80/", "https://0.0.0.0:" + port + "/"} {
+	for _, to := range []string{"https://169.254.169.254:80/", "https://[::ffff:169.254.169.254]:80/", "https://[fd00:ec2::254]:80/", "https://0.0.0.0:" + port + "/"} {
 		if _, err := ask(t, open, w.trusting(t), to); err == nil || !strings.Contains(err.Error(), "Bad Gateway") {
 			t.Errorf("%s: %v", to, err)
 		}

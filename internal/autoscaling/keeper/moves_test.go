@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // settle steps until instances have finished launching and leaving.
@@ -22,6 +23,54 @@ func settle(t testing.TB, store *state.Store, l *Loop) {
 		runMachines(t, store)
 	}
 	mustStep(t, l)
+}
+
+// TestLifecycleEvents: the bus hears of each instance that waits for a hook, with and without a target.
+func TestLifecycleEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := newWorld(t, t.TempDir())
+		defer func() { store.Close() }() //nolint:errcheck // the test is over
+		told := statetest.Listen(t, store, "aws.autoscaling")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) {
+			g.DesiredCapacity = aws.Int32(1)
+			for _, transition := range []string{launching, terminating} {
+				g.Hooks = append(g.Hooks, types.LifecycleHook{
+					LifecycleHookName:    new("at " + transition),
+					LifecycleTransition:  &transition,
+					DefaultResult:        aws.String("CONTINUE"),
+					HeartbeatTimeout:     aws.Int32(60),
+					NotificationMetadata: aws.String("blue"),
+				})
+			}
+		})
+		settle(t, store, l)
+		i := slices.Collect(store.View().Instances.By(state.InstancesByGroup, "g"))[0]
+		tokens := []string{i.Member.Waits.Token}
+		time.Sleep(time.Minute)
+		settle(t, store, l)
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
+		settle(t, store, l)
+		tokens = append(tokens, slices.Collect(store.View().Instances.By(state.InstancesByGroup, "g"))[0].Member.Waits.Token)
+		var waits []state.Event
+		for _, e := range *told {
+			if strings.HasSuffix(e.DetailType, "Lifecycle Action") {
+				waits = append(waits, e)
+			}
+		}
+		if len(waits) != 2 {
+			t.Fatalf("%d events: %+v", len(waits), waits)
+		}
+		for n, want := range []struct{ detailType, transition, way string }{
+			{"EC2 Instance-launch Lifecycle Action", launching, `"Origin":"EC2","Destination":"AutoScalingGroup"`},
+			{"EC2 Instance-terminate Lifecycle Action", terminating, `"Origin":"AutoScalingGroup","Destination":"EC2"`},
+		} {
+			detail := `{"LifecycleActionToken":"` + tokens[n] + `","AutoScalingGroupName":"g","LifecycleHookName":"at ` + want.transition +
+				`","EC2InstanceId":"` + *i.InstanceId + `","LifecycleTransition":"` + want.transition + `","NotificationMetadata":"blue",` + want.way + `}`
+			if got := waits[n]; got.DetailType != want.detailType || string(got.Detail.(json.RawMessage)) != detail || !slices.Equal(got.Resources, []string{"arn:g"}) {
+				t.Errorf("%s %s %s, want %s %s", got.DetailType, got.Detail, got.Resources, want.detailType, detail)
+			}
+		}
+	})
 }
 
 // TestOwed: a hook's target is owed one notice per waiting instance, for as long as the hook waits.

@@ -13,10 +13,11 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// notify owes a hook's target the message that an instance waits for it. If the target can't be reached, the hook's time-out decides,
-// as on AWS.
+// notify tells the bus, and owes a hook's target the message, that an instance waits for it. If the target can't be reached, the hook's time-out
+// decides, as on AWS.
 func (s *step) notify(i *state.Instance, w *state.LifecycleAction) {
 	h := s.group.Hook(w.Hook)
+	s.emitWaiting(h, i, w)
 	target := aws.ToString(h.NotificationTargetARN)
 	if target == "" {
 		return
@@ -28,6 +29,20 @@ func (s *step) notify(i *state.Instance, w *state.LifecycleAction) {
 		Body:        message(s.group, h, i, w, s.now),
 		Until:       w.Until,
 	}}, s.now)
+}
+
+// emitWaiting tells the bus that an instance waits for a hook.
+func (s *step) emitWaiting(h *types.LifecycleHook, i *state.Instance, w *state.LifecycleAction) {
+	a := &state.LifecycleEvent{
+		LifecycleActionToken: w.Token,
+		AutoScalingGroupName: s.group.Name(),
+		LifecycleHookName:    *h.LifecycleHookName,
+		EC2InstanceID:        *i.InstanceId,
+		LifecycleTransition:  *h.LifecycleTransition,
+		NotificationMetadata: h.NotificationMetadata,
+	}
+	a.Origin, a.Destination = way(i, a.LifecycleTransition)
+	s.tx.EmitLifecycle(*s.group.AutoScalingGroupARN, a, s.now)
 }
 
 // notice is what a lifecycle hook's target is sent:

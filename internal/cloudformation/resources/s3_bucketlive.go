@@ -71,10 +71,13 @@ func readCORS(ctx context.Context, s Step, name string, live *bucket) error {
 func readNotifications(ctx context.Context, s Step, name string, live *bucket) error {
 	in := &s3.GetBucketNotificationConfigurationInput{Bucket: &name}
 	out, err := call.Do[s3.GetBucketNotificationConfigurationOutput](ctx, s.Services, in)
-	if err != nil || len(out.QueueConfigurations)+len(out.TopicConfigurations) == 0 {
+	if err != nil || len(out.QueueConfigurations)+len(out.TopicConfigurations) == 0 && out.EventBridgeConfiguration == nil {
 		return err
 	}
 	live.NotificationConfiguration = &bucketNotifications{}
+	if out.EventBridgeConfiguration != nil {
+		live.NotificationConfiguration.EventBridgeConfiguration = &bucketEventBridge{new(true)}
+	}
 	for _, q := range out.QueueConfigurations {
 		for _, event := range q.Events {
 			one := bucketQueue{Event: event, Queue: q.QueueArn}

@@ -37,8 +37,13 @@ type bucketCORSRule struct {
 }
 
 type bucketNotifications struct {
-	QueueConfigurations []bucketQueue
-	TopicConfigurations []bucketTopic
+	EventBridgeConfiguration *bucketEventBridge
+	QueueConfigurations      []bucketQueue
+	TopicConfigurations      []bucketTopic
+}
+
+type bucketEventBridge struct {
+	EventBridgeEnabled *bool `cfn:"required"`
 }
 
 type bucketTopic struct {
@@ -142,6 +147,9 @@ func setNotifications(ctx context.Context, s Step, name string, before, after *b
 	}
 	c := &types.NotificationConfiguration{}
 	if after.NotificationConfiguration != nil {
+		if b := after.NotificationConfiguration.EventBridgeConfiguration; b != nil && *b.EventBridgeEnabled {
+			c.EventBridgeConfiguration = &types.EventBridgeConfiguration{}
+		}
 		for _, q := range after.NotificationConfiguration.QueueConfigurations {
 			one := types.QueueConfiguration{Events: []types.Event{q.Event}, QueueArn: q.Queue}
 			if q.Filter != nil {

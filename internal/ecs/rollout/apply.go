@@ -45,20 +45,25 @@ func (s *step) apply(p deployment.Plan) {
 		s.row.Deployments[0].Unplaced = false
 		s.changed = true
 	}
-	if s.steady = p.Steady && !p.Rebalancing; s.steady && s.taskSet == "" {
+	if s.steady = p.Steady && !p.Rebalancing; s.steady && (s.taskSet == "" || *s.row.Status == state.ServiceActive) {
 		s.announceSteady()
 	}
 }
 
-// steady is the event of a service that has reached its desired state.
-const steady = "has reached a steady state."
-
-// announceSteady adds the event steady, unless it is the last one already.
+// announceSteady adds the event of a service or a task set that has reached its desired state, unless it is the last one already: of all, or of the
+// task set's.
 func (s *step) announceSteady() {
-	if len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady) {
-		s.event(steady)
+	kind, last := state.Steady, 0
+	if s.taskSet != "" {
+		kind = state.TaskSetSteady
+		last = slices.IndexFunc(s.row.Events, func(e state.ServiceEvent) bool { return strings.HasPrefix(*e.Message, s.name()+" ") })
+	}
+	if last < 0 || last >= len(s.row.Events) || s.row.Events[last].Kind != kind {
+		s.eventOf(kind, reachedSteady)
 	}
 }
+
+const reachedSteady = "has reached a steady state."
 
 // announceHeld adds an event when protected tasks keep the service from its desired state.
 func (s *step) announceHeld(p deployment.Plan) {
@@ -66,19 +71,19 @@ func (s *step) announceHeld(p deployment.Plan) {
 	switch {
 	case p.Held == 0:
 	case p.Rebalancing:
-		s.eventOnce("was unable to AZ Rebalance because "+why, unevenly)
+		s.eventOnce("was unable to AZ Rebalance because "+why, state.Unbalanced)
 	default:
-		s.eventOnce("was unable to reach steady state because "+why, steady)
+		s.eventOnce("was unable to reach steady state because "+why, state.Steady)
 	}
 }
 
-// eventOnce adds an event, unless the same one came after the last event that contains since.
-func (s *step) eventOnce(message, since string) {
+// eventOnce adds an event, unless the same one came after the last event of a kind.
+func (s *step) eventOnce(message string, since state.ServiceEventKind) {
 	for _, e := range s.row.Events {
 		if strings.HasSuffix(*e.Message, " "+message) {
 			return
 		}
-		if strings.Contains(*e.Message, since) {
+		if e.Kind == since {
 			break
 		}
 	}
@@ -142,7 +147,7 @@ func (s *step) recordPlacement(failures []types.Failure) {
 	}
 	message := "was unable to place a task because no container instance met all of its requirements. " + scheduler.Closest(failures)
 	if !d.Unplaced || !s.wasAnnounced(message) {
-		s.event(message)
+		s.eventOf(state.PlacementFails, message)
 	}
 	if !d.Unplaced || !s.now.Before(aws.ToTime(d.NotBefore)) { // this was a retry on time, not one after a change
 		s.fail(d, &s.now)
@@ -156,7 +161,7 @@ func (s *step) recordPlacement(failures []types.Failure) {
 // wasAnnounced reports whether the last event about a lack of room has this message.
 func (s *step) wasAnnounced(message string) bool {
 	for _, e := range s.row.Events {
-		if strings.Contains(*e.Message, "was unable to place a task") {
+		if e.Kind == state.PlacementFails {
 			return strings.HasSuffix(*e.Message, message)
 		}
 	}

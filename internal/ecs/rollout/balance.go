@@ -74,7 +74,7 @@ func (s *step) register() {
 		for _, b := range wanted {
 			group := aws.ToString(b.TargetGroupArn)
 			if s.tx.TargetGroups.Get(group) == nil {
-				s.eventOnce("failed to register targets in (target-group "+group+") with (error One or more target groups not found)", steady)
+				s.eventOnce("failed to register targets in (target-group "+group+") with (error One or more target groups not found)", state.Steady)
 				continue
 			}
 			isThere := func(target *state.Target) bool { return target.Group == group && s.isFor(t, &b, target) }

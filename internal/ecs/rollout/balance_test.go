@@ -134,7 +134,7 @@ func TestDeletedTargetGroup(t *testing.T) {
 		w.after(time.Hour)
 		var last []string
 		for _, e := range events(w.service()) {
-			if strings.Contains(e, "failed to register targets") || strings.Contains(e, steady) {
+			if strings.Contains(e, "failed to register targets") || strings.Contains(e, reachedSteady) {
 				last = append(last, e)
 			}
 		}

@@ -21,9 +21,6 @@ func (s *step) rebalances() bool {
 		!slices.ContainsFunc(s.tasks, func(t *state.Task) bool { return t.AvailabilityZone == nil })
 }
 
-// unevenly is part of the event with which rebalancing begins.
-const unevenly = "is not AZ balanced with "
-
 // rebalance moves tasks between zones. Its events have ECS's own form:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-rebalancing-event-messages-list.html
 func (s *step) rebalance(p deployment.Plan) {
@@ -31,7 +28,7 @@ func (s *step) rebalance(p deployment.Plan) {
 		s.row.Rebalancing = p.Rebalancing
 		switch {
 		case p.Rebalancing:
-			s.event(unevenly + s.spread() + ". AZ Rebalancing in progress.")
+			s.eventOf(state.Unbalanced, "is not AZ balanced with "+s.spread()+". AZ Rebalancing in progress.")
 		case p.Steady:
 			s.event("is AZ balanced with " + s.spread() + ".")
 		default:
@@ -51,7 +48,7 @@ func (s *step) rebalance(p deployment.Plan) {
 			s.stuck = false
 			return
 		}
-		s.eventOnce("is unable to place a task in "+zone+" because no container instance met all of its requirements.", unevenly)
+		s.eventOnce("is unable to place a task in "+zone+" because no container instance met all of its requirements.", state.Unbalanced)
 	}
 }
 

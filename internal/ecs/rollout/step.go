@@ -52,8 +52,10 @@ func (s *step) unplaced() bool {
 	return len(s.row.Deployments) > 0 && waits(s.row.Deployments[0]) || hasWaitingTaskSet(s.row)
 }
 
-func (s *step) event(message string) {
-	s.row.Event(s.name()+" "+message, s.now)
+func (s *step) event(message string) { s.eventOf(state.Untold, message) }
+
+func (s *step) eventOf(kind state.ServiceEventKind, message string) {
+	s.row.Event(kind, s.name()+" "+message, s.now)
 	s.changed = true
 }
 
@@ -157,7 +159,7 @@ func (s *step) fail(d *state.Deployment, at *time.Time) {
 	d.NotBefore = aws.Time(s.now.Add(deployment.Delay(int(d.FailedTasks), desired)))
 	s.changed = true
 	if before < impaired && deployment.Rounds(int(d.FailedTasks), desired) >= impaired {
-		s.event("is unable to consistently start tasks successfully.")
+		s.eventOf(state.StartImpaired, "is unable to consistently start tasks successfully.")
 	}
 }
 

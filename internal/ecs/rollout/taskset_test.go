@@ -152,6 +152,14 @@ func TestExternalBlueGreen(t *testing.T) {
 		if !slices.ContainsFunc(s.Events, func(e types.ServiceEvent) bool { return strings.HasPrefix(*e.Message, want) }) {
 			t.Errorf("no event says that the task set has started tasks: %q", events(s))
 		}
+		steady := func(e types.ServiceEvent) bool {
+			return *e.Message == "(service s, taskSet "+green+") has reached a steady state."
+		}
+		if i := slices.IndexFunc(s.Events, steady); i < 0 || slices.ContainsFunc(s.Events[:i], func(e types.ServiceEvent) bool {
+			return strings.HasPrefix(*e.Message, "(service s, taskSet "+green)
+		}) {
+			t.Errorf("the task set's last event isn't that it is steady: %q", events(s))
+		}
 		if last := *s.Events[0].Message; last != "(service s) has reached a steady state." {
 			t.Errorf("the last event is %q", last)
 		}

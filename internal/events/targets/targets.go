@@ -97,8 +97,24 @@ func (t Target) kind() string {
 	return parts[2]
 }
 
-// Refused returns why nothing can be sent to the target, or "".
-func (t Target) Refused() string {
+// Refused returns why nothing can be sent to a target, or "".
+func (s *Sender) Refused(t Target) string {
+	if why := t.refused(); why != "" {
+		return why
+	}
+	return s.Foreign(t.ARN)
+}
+
+// Foreign returns why nothing can be sent to an ARN of another account or region, or "".
+func (s *Sender) Foreign(arn string) string {
+	if !s.opts.IsForeign(arn) {
+		return ""
+	}
+	return fmt.Sprintf("Pintle sends to resources of account %s in %s alone.", s.opts.ID, s.opts.Region)
+}
+
+// refused returns why nothing can be sent to targets of its kind, or "".
+func (t Target) refused() string {
 	rest := t.ARN[strings.LastIndexByte(t.ARN, ':')+1:]
 	switch kind := t.kind(); {
 	case kind == "sqs", kind == "sns", kind == "lambda":
@@ -143,6 +159,9 @@ func delay(tries int) time.Duration {
 }
 
 func (s *Sender) send(ctx context.Context, l Letter) error {
+	if why := s.Refused(l.Target); why != "" { // older data may have such targets
+		return fmt.Errorf("%w: %s", delivery.ErrGone, why)
+	}
 	if err := s.CheckRole(l.Service, l.Role); err != nil {
 		return err
 	}
@@ -172,7 +191,7 @@ func (s *Sender) send(ctx context.Context, l Letter) error {
 	case "logs":
 		return s.log(ctx, l)
 	}
-	return fmt.Errorf("%w: %s", delivery.ErrGone, l.Refused())
+	return fmt.Errorf("%w: %s", delivery.ErrGone, l.ARN)
 }
 
 // as returns a context in which calls are made as the target's role, or as the account that let the service send.

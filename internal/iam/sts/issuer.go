@@ -170,6 +170,9 @@ func (i *Issuer) NodeSecret(accessKeyID string) string {
 // RegistryMAC seals the passwords of the image registry.
 func (i *Issuer) RegistryMAC(text string) []byte { return i.mac("registry token", text) }
 
+// FunctionCodeMAC seals the URLs of functions' code.
+func (i *Issuer) FunctionCodeMAC(text string) []byte { return i.mac("function code", text) }
+
 // CookieKey is what load balancers seal their cookies with.
 func (i *Issuer) CookieKey() []byte { return i.mac("load balancers' cookies") }
 

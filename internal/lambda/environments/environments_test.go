@@ -213,6 +213,76 @@ func TestWarmEnvironmentsAreUsedAgain(t *testing.T) {
 	})
 }
 
+// TestIdleGPUsGiveWay: a warm environment with a GPU ends as soon as something in its cluster waits for one, and not for what waits elsewhere, for
+// something else, or while it's busy.
+func TestIdleGPUsGiveWay(t *testing.T) {
+	in(t, func(w *world, v *state.FunctionVersion) {
+		isThere := func() bool {
+			synctest.Wait()
+			return *w.store.View().Tasks.Get(w.tasks()[0]).DesiredStatus == "RUNNING"
+		}
+		waits := func(cluster string, gpus int) {
+			statetest.Update(t, w.store, func(tx *state.Tx) {
+				tx.Tasks.Put(&state.Task{Waiting: &state.Waiting{GPUs: gpus}, Task: ecstypes.Task{
+					TaskArn: aws.String(cluster + fmt.Sprint(gpus)), ClusterArn: &cluster, LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"),
+				}})
+			})
+		}
+		got := make(chan told, 1)
+		go func() {
+			r, err := w.Do(w.t.Context(), Work{RequestID: "a", Version: v, Tags: map[string]string{TagGPU: "1"}, Payload: []byte(`{}`), Shared: 10})
+			got <- told{r, err}
+		}()
+		synctest.Wait()
+		if _, err := w.Next(w.t.Context(), w.tasks()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Answer(w.tasks()[0], "a", Result{}); err != nil {
+			t.Fatal(err)
+		}
+		<-got
+		waits("other", 1)
+		waits("c", 0)
+		next := make(chan error, 1)
+		go func() {
+			_, err := w.Next(w.t.Context(), w.tasks()[0])
+			next <- err
+		}()
+		if !isThere() {
+			t.Error("it gave way to what needs no GPU of its cluster")
+		}
+		waits("c", 1)
+		if isThere() {
+			t.Error("it has nothing to do, and keeps its GPU")
+		}
+		if err := <-next; !errors.Is(err, ErrNoEnvironment) {
+			t.Errorf("it is told %v", err)
+		}
+	})
+}
+
+// TestUnplacedServicesWantGPUs: a deployment that found no room counts if its tasks have GPUs.
+func TestUnplacedServicesWantGPUs(t *testing.T) {
+	store := statetest.Open(t)
+	for _, c := range []struct {
+		unplaced bool
+		kind     ecstypes.ResourceType
+		want     bool
+	}{{true, ecstypes.ResourceTypeGpu, true}, {false, ecstypes.ResourceTypeGpu, false}, {true, ecstypes.ResourceTypeInferenceAccelerator, false}} {
+		statetest.Update(t, store, func(tx *state.Tx) {
+			td := &state.TaskDefinition{TaskDefinition: ecstypes.TaskDefinition{TaskDefinitionArn: aws.String("td")}}
+			td.ContainerDefinitions = []ecstypes.ContainerDefinition{{ResourceRequirements: []ecstypes.ResourceRequirement{{Type: c.kind}}}}
+			tx.TaskDefinitions.Put(td)
+			row := &state.Service{Service: ecstypes.Service{ServiceArn: aws.String("s"), ClusterArn: aws.String("c")}}
+			row.Deployments = []state.Deployment{{Unplaced: c.unplaced, Deployment: ecstypes.Deployment{TaskDefinition: aws.String("td")}}}
+			tx.Services.Put(row)
+		})
+		if got := lacksGPU(store.View(), "c"); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 // TestLogsInJSON: Lambda's own lines are objects, and those below the system's level aren't written. The runtime is told its level.
 func TestLogsInJSON(t *testing.T) {
 	in(t, func(w *world, v *state.FunctionVersion) {

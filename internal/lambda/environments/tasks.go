@@ -415,6 +415,7 @@ func (m *Manager) look() (next time.Time, v *state.View) {
 			m.limitInit(e)
 		}
 	}
+	m.giveWay(v)
 	for _, g := range m.groups {
 		now := v.FunctionVersions.Get(state.FunctionKey(*g.version.FunctionName, *g.version.Version))
 		g.retired = now == nil || *now.RevisionId != *g.version.RevisionId

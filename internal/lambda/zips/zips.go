@@ -59,6 +59,14 @@ func (s *Store) Get(sha string) ([]byte, error) {
 	return content, nil
 }
 
+// Open opens a file. Whether it's damaged is for the reader to find out.
+func (s *Store) Open(sha string) (*os.File, error) {
+	if !name.MatchString(sha) {
+		return nil, fmt.Errorf("%q is no SHA-256", sha)
+	}
+	return os.Open(s.path(sha))
+}
+
 // Remove removes the files that nobody uses and that were there before a time: a newer one may be about to be used.
 func (s *Store) Remove(isUsed func(sha string) bool, before time.Time) error {
 	entries, err := os.ReadDir(s.dir)

@@ -1,6 +1,6 @@
 // Package connection counts a server's connections by the address that they come from, so that nobody's connections keep others out.
 // A connection is a stranger's until a request on it was accepted. When there is no room for another, the address with the most
-// connections loses the one that has done nothing for the longest time. Plane listens through it, and wire says whom it knows.
+// connections loses the one that has done nothing for the longest time; one with a request under way stays as long as others have none. Plane listens through it, and wire says whom it knows.
 package connection
 
 import (
@@ -55,7 +55,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if l.strangers.size >= l.limits.Strangers {
 		victim = l.strangers.takeFirst()
 	}
-	l.strangers.add(c)
+	l.strangers.add(c, false)
 	l.mu.Unlock()
 	victim.drop()
 	return c, nil
@@ -111,11 +111,11 @@ func (l *Listener) State(nc net.Conn, state http.ConnState) {
 	defer l.mu.Unlock()
 	switch {
 	case c.gone:
-	case !c.known && state == http.StateIdle: // it got something done
+	case !c.known && (state == http.StateIdle || state == http.StateActive): // it does something
 		l.strangers.remove(c)
-		l.strangers.add(c)
+		l.strangers.add(c, state == http.StateActive)
 	case c.known && state == http.StateIdle:
-		l.idle.add(c)
+		l.idle.add(c, false)
 	case c.known && state == http.StateActive:
 		l.idle.remove(c)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -76,6 +78,30 @@ func TestTheCrowdMakesRoom(t *testing.T) {
 			t.Errorf("%s is open: %v", name, !c.want)
 		}
 	}
+}
+
+// TestRequestsUnderWayStay: whoever waits for an answer stays as long as others from there have no request, but doesn't keep out those that have just
+// come.
+func TestRequestsUnderWayStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newListener(3, 4)
+		_, asks := come(t, l, "192.0.2.1:1")
+		l.State(asks, http.StateActive)
+		_, idles := come(t, l, "192.0.2.1:2")
+		_, other := come(t, l, "192.0.2.1:3")
+		time.Sleep(hello)
+		_, last := come(t, l, "192.0.2.1:4")
+		if !isOpen(asks) || isOpen(idles) || !isOpen(other) {
+			t.Errorf("open are %v, %v, %v, want the one with a request and the newer one", isOpen(asks), isOpen(idles), isOpen(other))
+		}
+		l.State(other, http.StateActive)
+		l.State(asks, http.StateIdle)
+		l.State(asks, http.StateActive) // its second request is younger than the other's
+		_, newest := come(t, l, "192.0.2.1:5")
+		if isOpen(other) || !isOpen(asks) || !isOpen(last) || !isOpen(newest) {
+			t.Errorf("open are %v, %v, %v, %v, want all but the oldest request's", isOpen(other), isOpen(asks), isOpen(last), isOpen(newest))
+		}
+	})
 }
 
 // TestKnownCallersStay: however many strangers come, callers whose requests were accepted keep their connections.
