@@ -16,6 +16,7 @@ import (
 type Screen struct {
 	mu       sync.Mutex
 	terminal vt10x.Terminal
+	filter   filter
 	changed  chan struct{} // closed at the next change
 }
 
@@ -28,7 +29,7 @@ func New(columns, rows int, reply interface{ Write([]byte) (int, error) }) *Scre
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.feed(b)
+	s.feed(s.filter.pass(b))
 	close(s.changed)
 	s.changed = make(chan struct{})
 	return len(b), nil
