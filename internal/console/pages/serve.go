@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/pintle/pintle/internal/console/live"
@@ -98,6 +99,8 @@ func (p *Pages) page(v *visit, of view) (d document, err error) {
 
 // stream sends a page's changes as server-sent events.
 func (p *Pages) stream(w http.ResponseWriter, v *visit, of view) {
+	var beating sync.WaitGroup
+	defer beating.Wait() // nothing is written to an answer that is over: its buffer is another's then
 	ctx, cancel := context.WithCancel(v.ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ended, cancel)()
@@ -106,7 +109,7 @@ func (p *Pages) stream(w http.ResponseWriter, v *visit, of view) {
 		seen = last
 	}
 	out := newEvents(w)
-	go out.beat(ctx, cancel, func() bool { return p.opts.Sessions.Lasts(ctx, v.session) })
+	beating.Go(func() { out.beat(ctx, cancel, func() bool { return p.opts.Sessions.Lasts(ctx, v.session) }) })
 	err := p.hub.Watch(ctx, p.source(v, of), seen, func(b live.Batch) error {
 		data, err := json.Marshal(b.Ops)
 		if err != nil {

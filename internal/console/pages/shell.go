@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,6 +31,8 @@ const (
 	// shellIdleness is how long a shell lasts that nobody types in, and maxShells how many there may be.
 	shellIdleness, maxShells = 30 * time.Minute, 100
 	maxKeys                  = 64 << 10
+	// maxAnswers is how many of the emulator's answers may wait for a program to read them.
+	maxAnswers = 64
 )
 
 // shells are the shells that are open.
@@ -132,12 +135,14 @@ func (p *Pages) beginShell(v *visit) (string, error) {
 	typed, keys := io.Pipe()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
 	s := &shell{of: v.session.Identity, key: v.session.AccessKeyID, keys: keys, idle: time.AfterFunc(shellIdleness, cancel)}
-	s.screen = screen.New(shellColumns, shellRows, answers{s})
+	asked := make(answers, maxAnswers)
+	s.screen = screen.New(shellColumns, shellRows, asked)
 	if err := p.shells.add(id, s); err != nil {
 		cancel()
 		return "", err
 	}
 	stop := context.AfterFunc(p.ended, cancel)
+	go asked.typeTo(ctx, keys)
 	go func() {
 		defer stop()
 		defer cancel()
@@ -177,13 +182,30 @@ func (p *Pages) attach(ctx context.Context, s *shell, out *ecs.ExecuteCommandOut
 	s.screen.Write(nil) //nolint:errcheck // it tells those who look
 }
 
-// answers sends what the emulator answers as if it were typed, to whoever has asked, without waiting for it.
-type answers struct{ shell *shell }
+// answers are what the emulator answers to programs that ask it. Those that ask faster than they read get none.
+type answers chan []byte
 
+// Write implements io.Writer, and waits for nobody.
 func (a answers) Write(b []byte) (int, error) {
-	b = append([]byte(nil), b...)
-	go a.shell.keys.Write(b) //nolint:errcheck // the shell may be over
+	select {
+	case a <- bytes.Clone(b):
+	default:
+	}
 	return len(b), nil
+}
+
+// typeTo sends the answers as if they were typed, until ctx ends or the shell is over.
+func (a answers) typeTo(ctx context.Context, keys io.Writer) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case b := <-a:
+			if _, err := keys.Write(b); err != nil {
+				return
+			}
+		}
+	}
 }
 
 func (s *shells) add(id string, one *shell) error {
