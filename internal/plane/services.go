@@ -362,6 +362,7 @@ func (p *Plane) mount() (err error) {
 		ScrapeToken: p.options.ScrapeToken,
 		Requests:    &p.answered,
 		Queues:      p.queueDepths,
+		MayList:     p.mayList,
 		Enrollment:  p.enrollment,
 		Authority:   p.authority,
 		Announce:    p.holders.Announce,

@@ -29,6 +29,8 @@ type Options struct {
 	Store    *state.Store
 	Link     *nodelink.Link
 	Services call.Caller // runs operations as the identity in the context, which must be allowed to
+	// MayList says whether the caller in the context may list what is in a cluster.
+	MayList  func(ctx context.Context, cluster string) error
 	Sessions *login.Sessions
 	// DataChannels serves the web sockets of execute-command's sessions.
 	DataChannels http.Handler
