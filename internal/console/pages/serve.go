@@ -41,6 +41,7 @@ func (p *Pages) source(v *visit, of view) live.Source {
 	}
 	return live.Source{
 		Key:   v.key(),
+		Of:    v.session.AccessKeyID,
 		Pace:  pace,
 		Every: every,
 		Render: func(context.Context) (live.Fragment, error) {
@@ -117,8 +118,11 @@ func (p *Pages) stream(w http.ResponseWriter, v *visit, of view) {
 		}
 		return out.send("change", b.Version, data)
 	})
-	if errors.Is(err, live.ErrBehind) {
+	switch {
+	case errors.Is(err, live.ErrBehind):
 		out.send("reload", "", []byte("{}")) //nolint:errcheck // it comes back either way
+	case errors.Is(err, live.ErrFull):
+		out.send("full", "", []byte("{}")) //nolint:errcheck // as above
 	}
 }
 

@@ -74,6 +74,10 @@ function follow(version) {
   const say = (text) => { if (link.textContent !== text) link.textContent = text; };
   source.addEventListener('change', (event) => apply(JSON.parse(event.data)));
   source.addEventListener('reload', () => location.reload());
+  source.addEventListener('full', () => {
+    source.close();
+    say('too many pages are open');
+  });
   source.addEventListener('open', () => say('live'));
   source.addEventListener('error', () => {
     say('connection lost, trying again');
