@@ -24,7 +24,7 @@ const (
 	// maxQueue is how many changes a viewer may be behind, and kept those that one that has been away may catch up with. Neither may have more
 	// bytes than maxBehind.
 	maxQueue, kept = 16, 32
-	maxBehind      = 4 << 20
+	maxBehind      = 1 << 20
 	// maxPages is the most pages that there may be at once, and maxPagesOf and maxViewersOf the most pages and viewers of somebody.
 	maxPages, maxPagesOf, maxViewersOf = 1000, 100, 300
 )

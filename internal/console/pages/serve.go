@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,11 +113,13 @@ func (p *Pages) stream(w http.ResponseWriter, v *visit, of view) {
 	out := newEvents(w)
 	beating.Go(func() { out.beat(ctx, cancel, func() bool { return p.opts.Sessions.Lasts(ctx, v.session) }) })
 	err := p.hub.Watch(ctx, p.source(v, of), seen, func(b live.Batch) error {
-		data, err := json.Marshal(b.Ops)
-		if err != nil {
+		var data bytes.Buffer
+		to := json.NewEncoder(&data)
+		to.SetEscapeHTML(false) // it's no part of a page yet, and would be three times as large
+		if err := to.Encode(b.Ops); err != nil {
 			return err
 		}
-		return out.send("change", b.Version, data)
+		return out.send("change", b.Version, bytes.TrimSpace(data.Bytes()))
 	})
 	switch {
 	case errors.Is(err, live.ErrBehind):
