@@ -122,13 +122,13 @@ func TestConsole(t *testing.T) {
 	b.sees("a GPU that is held", `document.querySelectorAll('.node i.held').length === 1`)
 	b.scales()
 	task := b.aTask()
+	axe := loadAxe(t)
 	b.followsLogs(task)
-	b.types(task)
+	b.types(task, axe)
 	b.uploads()
 	b.redrives()
-	axe := loadAxe(t)
 	for _, path := range []string{
-		"", "?by=owner", "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
+		"", "?by=owner", b.aNode(), "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
 		"queues", "queues/dead", "buckets", "buckets/data", "stacks",
 	} {
 		b.open(path)
@@ -162,12 +162,25 @@ func (b *browser) aTask() string {
 	return arn[strings.LastIndexByte(arn, '/')+1:]
 }
 
-// types types into a shell.
-func (b *browser) types(task string) {
+func (b *browser) aNode() string {
+	arn := strings.TrimSpace(b.AWS("ecs", "list-container-instances", "--query", "containerInstanceArns[0]", "--output", "text"))
+	return "nodes/default/" + arn[strings.LastIndexByte(arn, '/')+1:]
+}
+
+// types types into a shell, on a phone at the end.
+func (b *browser) types(task, axe string) {
 	b.open("tasks/default/" + task)
 	b.do("open a shell", chromedp.Evaluate(`document.querySelector('form[action$="open-shell"] button').click()`, nil))
 	b.do("type", chromedp.WaitReady("#terminal"), chromedp.Focus("#terminal"), chromedp.SendKeys("#terminal", "ls /; echo $((6*7))\r"))
 	b.sees("what ls prints", `document.getElementById('terminal').textContent.includes('etc') && document.getElementById('terminal').textContent.includes('42')`)
+	b.isAccessible("shell", axe)
+	width := `document.querySelector('#terminal > div').textContent.length`
+	b.sees("a wide terminal", width+` > 120`)
+	b.do("a phone", chromedp.EmulateViewport(375, 667))
+	b.sees("a narrow terminal", width+` < 60 && document.documentElement.scrollWidth <= 375`)
+	b.do("ask for the size", chromedp.SendKeys("#terminal", "clear; stty size\r"))
+	b.sees("the size", `document.getElementById('terminal').textContent.includes(document.querySelectorAll('#terminal > div').length + ' ' + `+width+`)`)
+	b.do("a desk", chromedp.EmulateViewport(1280, 800))
 	b.do("leave", chromedp.SendKeys("#terminal", "exit\r"))
 	b.sees("its end", `document.getElementById('ended').textContent.includes('ended')`)
 }
