@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/state"
@@ -295,4 +297,53 @@ func (p *Plane) pintle(t *testing.T, id, secret, name, body string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// TestObjectsArentTheConsoles: a page in a bucket has no rights of the origin that it shares with the console, also one behind a presigned URL at
+// the console's own path. SDKs are told nothing of that.
+func TestObjectsArentTheConsoles(t *testing.T) {
+	p := serve(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret"})
+	client := s3Of(p.config("AKID", "secret", ""))
+	put := func(bucket, kind string) string {
+		t.Helper()
+		client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) //nolint:errcheck // it's there the second time
+		key := aws.String(path.Base(kind))
+		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: key, Body: strings.NewReader("<script>"), ContentType: &kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		url, err := s3.NewPresignClient(client).PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return url.URL
+	}
+	for _, c := range []struct {
+		url, language, want string
+	}{
+		{put("data", "text/html"), "en", "sandbox allow-scripts"},
+		{put("console", "text/html"), "en", "sandbox allow-scripts"},
+		{put("data", "image/svg+xml"), "en", "sandbox allow-scripts"},
+		{put("data", "application/pdf"), "en", ""},
+		{put("data", "text/html"), "", ""},
+		{p.Endpoint() + "/data/html", "en", "sandbox"}, // refused
+		{p.Endpoint() + "/console/login", "en", "default-src 'none'"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.language != "" {
+			r.Header.Set("Accept-Language", c.language)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close() //nolint:errcheck // a test
+		got := answer.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || strings.Contains(got, "allow-same-origin") {
+			t.Errorf("%s has the policy %q, want %q", c.url, got, c.want)
+		}
+	}
 }

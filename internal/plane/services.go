@@ -378,7 +378,7 @@ func (p *Plane) mount() (err error) {
 	for path, h := range p.environments.Handlers(p.verifyBalancer) {
 		p.handler.Handle(path, h)
 	}
-	p.front = p.home(p.handler)
+	p.front = p.home(sandboxed(p.handler))
 	if p.verifier == nil {
 		p.front = guard(p.advertisedHost(), p.front)
 	}
