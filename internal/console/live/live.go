@@ -84,6 +84,7 @@ type page struct {
 
 	mu      sync.Mutex
 	now     Fragment
+	made    time.Time // when it was rendered
 	seq     int
 	past    []Batch // the last changes
 	size    int     // of past
@@ -120,6 +121,9 @@ func (h *Hub) Watch(ctx context.Context, s Source, seen string, send func(Batch)
 	p, err := h.page(s)
 	if err != nil {
 		return err
+	}
+	if err := p.renderNew(ctx); err != nil {
+		return ErrBehind // loading it says why
 	}
 	v, missed := p.join(seen)
 	defer p.leave(v)
@@ -237,11 +241,13 @@ func (p *page) render(ctx context.Context) error {
 	p.rendering.Lock()
 	defer p.rendering.Unlock()
 	now, err := p.source.Render(ctx)
-	if err != nil {
-		return err
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err != nil {
+		p.failLocked()
+		return err
+	}
+	p.made = time.Now()
 	ops := diff(p.now, now)
 	if len(ops) == 0 {
 		return nil
@@ -250,6 +256,31 @@ func (p *page) render(ctx context.Context) error {
 	p.seq++
 	p.tellLocked(newBatch(p.versionLocked(), ops))
 	return nil
+}
+
+// renderNew renders the page unless that was just done. What was rendered before may be what the viewer mustn't see any more.
+func (p *page) renderNew(ctx context.Context) error {
+	p.mu.Lock()
+	isNew := time.Since(p.made) < time.Second
+	p.mu.Unlock()
+	if isNew {
+		return nil
+	}
+	return p.render(ctx)
+}
+
+// failLocked forgets a page that can't be shown any more, because it isn't there or its viewers mustn't see it. They load it anew, which says why.
+func (p *page) failLocked() {
+	p.now, p.past, p.size, p.made = Fragment{}, nil, 0, time.Time{}
+	for v := range p.viewers {
+		p.dismissLocked(v)
+	}
+}
+
+// dismissLocked tells a viewer to load the page anew.
+func (p *page) dismissLocked(v *viewer) {
+	close(v.queue)
+	delete(p.viewers, v)
 }
 
 // tellLocked keeps a change for those who come back, and passes it on to the viewers. Who is too far behind is told to load the page anew.
@@ -266,8 +297,7 @@ func (p *page) tellLocked(b Batch) {
 			v.queued += b.size
 			continue
 		}
-		close(v.queue)
-		delete(p.viewers, v)
+		p.dismissLocked(v)
 	}
 }
 
@@ -322,7 +352,7 @@ func (p *page) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := p.source.Arm()
 		began := time.Now()
-		p.render(ctx) //nolint:errcheck // what can't be shown any more stays as it was; loading it anew says why
+		p.render(ctx) //nolint:errcheck // its viewers load it anew, which says why
 		rest(ctx, max(cmp.Or(p.source.Pace, pace), share*time.Since(began)))
 		limit, cancel := context.WithTimeout(ctx, p.source.Every)
 		wait(limit) //nolint:errcheck // either way it's time to look again

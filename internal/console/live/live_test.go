@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -262,6 +263,35 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		}
 		if err := <-ended; !errors.Is(err, ErrBehind) {
 			t.Errorf("who doesn't read ended with %v", err)
+		}
+	})
+}
+
+// TestWhatMayNotBeSeenAnyMore: viewers of a page that can't be rendered any more are told to load it anew, and whoever comes then gets nothing of what
+// it was.
+func TestWhatMayNotBeSeenAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() { cancel(); time.Sleep(time.Minute) }()
+		var refused atomic.Bool
+		s := named("alice", "page", 0)
+		render := s.Render
+		s.Render = func(ctx context.Context) (Fragment, error) {
+			if refused.Load() {
+				return Fragment{}, errors.New("refused")
+			}
+			return render(ctx)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- h.Watch(ctx, s, "", func(Batch) error { return nil }) }()
+		time.Sleep(5 * time.Second)
+		refused.Store(true)
+		if err := h.Watch(ctx, s, "", func(Batch) error { t.Error("something is told"); return nil }); !errors.Is(err, ErrBehind) {
+			t.Errorf("who comes gets %v", err)
+		}
+		if err := <-ended; !errors.Is(err, ErrBehind) {
+			t.Errorf("who was there gets %v", err)
 		}
 	})
 }
