@@ -137,6 +137,23 @@ func TestConsole(t *testing.T) {
 	b.screenshot()
 }
 
+// TestConsoleOnAPhone: one logs in by the keyboard, sees lists no wider than the screen, and logs out.
+func TestConsoleOnAPhone(t *testing.T) {
+	t.Parallel()
+	b := browse(t, UpSigned(t, "p3.16xlarge=1"))
+	b.do("a phone", chromedp.EmulateViewport(375, 667))
+	b.do("open", chromedp.Navigate(b.endpoint+"/console/login?next=/console/tasks"), chromedp.WaitReady("form.login"))
+	b.isAccessible("login", loadAxe(t))
+	b.do("log in", chromedp.Focus("input[name=id]"), chromedp.SendKeys("input[name=id]", "AKID\t"), chromedp.KeyEvent("secret\r"))
+	b.sees("the page that was asked for", `location.pathname === '/console/tasks'`)
+	for _, path := range []string{"", "tasks", "services", "logs", "queues", "buckets", "stacks"} {
+		b.open(path)
+		b.sees("nothing beside the screen", `document.documentElement.scrollWidth <= 375`)
+	}
+	b.do("log out", chromedp.Click(`form.who button`))
+	b.sees("the form to log in", `location.pathname === '/console/login'`)
+}
+
 // scales scales the service by its form.
 func (b *browser) scales() {
 	b.open("services/default/talk")

@@ -14,7 +14,7 @@ func TestLinesShown(t *testing.T) {
 	v := &visit{r: httptest.NewRequest("GET", "/console/log?q=x", nil)}
 	var events []types.OutputLogEvent
 	for range linesShown {
-		events = append(events, types.OutputLogEvent{Message: aws.String(strings.Repeat("x", 1<<20))}, types.OutputLogEvent{Message: aws.String("another")})
+		events = append(events, types.OutputLogEvent{Message: aws.String(strings.Repeat("x", 2*lineShown))}, types.OutputLogEvent{Message: aws.String("another")})
 	}
 	events = append(events, types.OutputLogEvent{Message: aws.String("the last x")})
 	lines := v.linesOf(events)
