@@ -122,19 +122,36 @@ func TestConsole(t *testing.T) {
 	b.sees("a GPU that is held", `document.querySelectorAll('.node i.held').length === 1`)
 	b.scales()
 	task := b.aTask()
+	axe := loadAxe(t)
 	b.followsLogs(task)
-	b.types(task)
+	b.types(task, axe)
 	b.uploads()
 	b.redrives()
-	axe := loadAxe(t)
 	for _, path := range []string{
-		"", "?by=owner", "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
+		"", "?by=owner", b.aNode(), "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
 		"queues", "queues/dead", "buckets", "buckets/data", "stacks",
 	} {
 		b.open(path)
 		b.isAccessible(path, axe)
 	}
 	b.screenshot()
+}
+
+// TestConsoleOnAPhone: one logs in by the keyboard, sees lists no wider than the screen, and logs out.
+func TestConsoleOnAPhone(t *testing.T) {
+	t.Parallel()
+	b := browse(t, UpSigned(t, "p3.16xlarge=1"))
+	b.do("a phone", chromedp.EmulateViewport(375, 667))
+	b.do("open", chromedp.Navigate(b.endpoint+"/console/login?next=/console/tasks"), chromedp.WaitReady("form.login"))
+	b.isAccessible("login", loadAxe(t))
+	b.do("log in", chromedp.Focus("input[name=id]"), chromedp.SendKeys("input[name=id]", "AKID\t"), chromedp.KeyEvent("secret\r"))
+	b.sees("the page that was asked for", `location.pathname === '/console/tasks'`)
+	for _, path := range []string{"", "tasks", "services", "logs", "queues", "buckets", "stacks"} {
+		b.open(path)
+		b.sees("nothing beside the screen", `document.documentElement.scrollWidth <= 375`)
+	}
+	b.do("log out", chromedp.Click(`form.who button`))
+	b.sees("the form to log in", `location.pathname === '/console/login'`)
 }
 
 // scales scales the service by its form.
@@ -162,12 +179,25 @@ func (b *browser) aTask() string {
 	return arn[strings.LastIndexByte(arn, '/')+1:]
 }
 
-// types types into a shell.
-func (b *browser) types(task string) {
+func (b *browser) aNode() string {
+	arn := strings.TrimSpace(b.AWS("ecs", "list-container-instances", "--query", "containerInstanceArns[0]", "--output", "text"))
+	return "nodes/default/" + arn[strings.LastIndexByte(arn, '/')+1:]
+}
+
+// types types into a shell, on a phone at the end.
+func (b *browser) types(task, axe string) {
 	b.open("tasks/default/" + task)
 	b.do("open a shell", chromedp.Evaluate(`document.querySelector('form[action$="open-shell"] button').click()`, nil))
 	b.do("type", chromedp.WaitReady("#terminal"), chromedp.Focus("#terminal"), chromedp.SendKeys("#terminal", "ls /; echo $((6*7))\r"))
 	b.sees("what ls prints", `document.getElementById('terminal').textContent.includes('etc') && document.getElementById('terminal').textContent.includes('42')`)
+	b.isAccessible("shell", axe)
+	width := `document.querySelector('#terminal > div').textContent.length`
+	b.sees("a wide terminal", width+` > 120`)
+	b.do("a phone", chromedp.EmulateViewport(375, 667))
+	b.sees("a narrow terminal", width+` < 60 && document.documentElement.scrollWidth <= 375`)
+	b.do("ask for the size", chromedp.SendKeys("#terminal", "clear; stty size\r"))
+	b.sees("the size", `document.getElementById('terminal').textContent.includes(document.querySelectorAll('#terminal > div').length + ' ' + `+width+`)`)
+	b.do("a desk", chromedp.EmulateViewport(1280, 800))
 	b.do("leave", chromedp.SendKeys("#terminal", "exit\r"))
 	b.sees("its end", `document.getElementById('ended').textContent.includes('ended')`)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/docker/go-units"
@@ -52,6 +53,9 @@ func (c *backupCmd) Run(ctx context.Context) error {
 		return err
 	}
 	about, err := c.write(ctx, to)
+	if to.failure != nil {
+		err = to.failure // what was read then ends too early, which is no news
+	}
 	if err == nil {
 		err = to.finish()
 	}
@@ -137,13 +141,15 @@ func (c *backupCmd) openDirectory() (io.ReadCloser, func() error, error) {
 // output is where an archive goes.
 type output struct {
 	*os.File
-	path string // "" for the standard output
-	size int64
+	path    string // "" for the standard output
+	size    int64
+	failure error // of writing
 }
 
 func (o *output) Write(b []byte) (int, error) {
 	n, err := o.File.Write(b)
 	o.size += int64(n)
+	o.failure = cmp.Or(o.failure, err)
 	return n, err
 }
 
@@ -231,7 +237,7 @@ func (c *restoreCmd) Run(ctx context.Context) error {
 		about, err := backup.Read(from, func(string, int64, io.Reader) error { return ctx.Err() })
 		progress.end()
 		if err == nil {
-			fmt.Printf("The archive is whole: made by pintle %s at %s.\n", about.Version, about.Made.Format(time.RFC3339))
+			fmt.Fprintf(plainWriter{os.Stdout}, "The archive is whole: made by pintle %s at %s.\n", about.Version, about.Made.Format(time.RFC3339)) //nolint:errcheck // as above
 		}
 		return err
 	}
@@ -241,11 +247,20 @@ func (c *restoreCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s is as it was at %s.\n", c.Data, about.Made.Format(time.RFC3339))
-	if about.Region != "" {
-		fmt.Printf("Start it with:  pintle serve --data %s --region %s --account %s, and the other flags that it had.\n", c.Data, about.Region, about.Account)
-	}
+	c.say(plainWriter{os.Stdout}, about)
 	return nil
+}
+
+// say says what to do with what was restored. Commands are copied into shells, so they have nothing of an archive's that is no plain name.
+func (c *restoreCmd) say(to io.Writer, about backup.About) {
+	fmt.Fprintf(to, "%s is as it was at %s.\n", c.Data, about.Made.Format(time.RFC3339)) //nolint:errcheck // as for everything that we print
+	if isPlainName(about.Region) && isPlainName(about.Account) {
+		fmt.Fprintf(to, "Start it with:  pintle serve --data %s --region %s --account %s, and the other flags that it had.\n", c.Data, about.Region, about.Account) //nolint:errcheck // as above
+	}
+}
+
+func isPlainName(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && s[0] != '-'
 }
 
 // progress says on a terminal how far something is.

@@ -105,16 +105,9 @@ func (c *compareCmd) Run(ctx context.Context) error {
 func (c *compareCmd) aws(ctx context.Context) (*cloudformation.Client, error) {
 	l := login{Endpoint: c.AWSEndpoint, Region: cmp.Or(c.Region, regionHere("us-east-1"))}
 	if c.Profile != "" {
-		out, err := exec.CommandContext(ctx, "aws", "configure", "export-credentials", "--profile", c.Profile, "--format", "process").Output()
-		if exit := new(exec.ExitError); errors.As(err, &exit) {
-			return nil, fmt.Errorf("aws configure export-credentials --profile %s: %s", c.Profile, strings.TrimSpace(string(exit.Stderr)))
-		}
+		key, err := keyOfProfile(ctx, c.Profile)
 		if err != nil {
-			return nil, fmt.Errorf("--aws-profile needs the AWS CLI: %w", err)
-		}
-		var key struct{ AccessKeyID, SecretAccessKey, SessionToken string }
-		if err := json.Unmarshal(out, &key); err != nil {
-			return nil, fmt.Errorf("the AWS CLI's credentials: %w", err)
+			return nil, err
 		}
 		l.AccessKeyID, l.SecretAccessKey, l.SessionToken = key.AccessKeyID, key.SecretAccessKey, key.SessionToken
 	}
@@ -123,6 +116,41 @@ func (c *compareCmd) aws(ctx context.Context) (*cloudformation.Client, error) {
 		return nil, err
 	}
 	return cloudformation.NewFromConfig(config), nil
+}
+
+// profileKey is the credentials of a profile, as the AWS CLI exports them.
+type profileKey struct{ AccessKeyID, SecretAccessKey, SessionToken string }
+
+// keyOfProfile asks the AWS CLI for a profile's credentials. Version 1 exports none; it tells of those that stand in its files.
+func keyOfProfile(ctx context.Context, profile string) (key profileKey, err error) {
+	out, err := exec.CommandContext(ctx, "aws", "configure", "export-credentials", "--profile", profile, "--format", "process").Output()
+	exit := new(exec.ExitError)
+	switch {
+	case errors.As(err, &exit) && strings.Contains(string(exit.Stderr), "Invalid choice"):
+		return keyInFiles(ctx, profile)
+	case errors.As(err, &exit):
+		return key, fmt.Errorf("aws configure export-credentials --profile %s: %s", profile, strings.TrimSpace(string(exit.Stderr)))
+	case err != nil:
+		return key, fmt.Errorf("--aws-profile needs the AWS CLI: %w", err)
+	}
+	if err := json.Unmarshal(out, &key); err != nil {
+		return key, fmt.Errorf("the AWS CLI's credentials: %w", err)
+	}
+	return key, nil
+}
+
+func keyInFiles(ctx context.Context, profile string) (key profileKey, err error) {
+	for name, value := range map[string]*string{
+		"aws_access_key_id": &key.AccessKeyID, "aws_secret_access_key": &key.SecretAccessKey, "aws_session_token": &key.SessionToken,
+	} {
+		out, _ := exec.CommandContext(ctx, "aws", "configure", "get", name, "--profile", profile).Output() // it fails where there is none
+		*value = strings.TrimSpace(string(out))
+	}
+	if key.AccessKeyID == "" || key.SecretAccessKey == "" {
+		return key, fmt.Errorf("the profile %s has no access key in the AWS CLI's files, and of others version 1 of the CLI exports none: "+
+			"use version 2, or put the profile's credentials into another one", profile)
+	}
+	return key, nil
 }
 
 // planOrRefusal is what one side would do with a template, by the resources' logical IDs, or why it would do nothing.

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,7 +67,7 @@ type finding struct {
 func (c *doctorCmd) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	found := examine(ctx, *c, thisSystem(*c))
+	found := examine(ctx, *c, thisSystem(*c).hurried())
 	if err := printFindings(found, c.JSON); err != nil {
 		return err
 	}
@@ -75,6 +77,35 @@ func (c *doctorCmd) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// patience is how long somebody else may take to answer. One who hangs mustn't take the time of the other checks.
+const patience = 10 * time.Second
+
+// hurried returns the system with that patience.
+func (s system) hurried() system {
+	run, ask, docker, gpus := s.run, s.health, s.docker, s.gpus
+	s.run = func(ctx context.Context, name string, args ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return run(ctx, name, args...)
+	}
+	s.health = func(ctx context.Context, endpoint string) (health, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return ask(ctx, endpoint)
+	}
+	s.docker = func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return docker(ctx)
+	}
+	s.gpus = func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return gpus(ctx)
+	}
+	return s
 }
 
 func printFindings(found []finding, asJSON bool) error {
@@ -228,7 +259,14 @@ func portCheck(ctx context.Context, c doctorCmd, s system) finding {
 		f.Found = fmt.Sprintf("a control plane listens on %s: pintle %s, %s", c.Listen, h.version, h.status)
 		return f
 	}
-	return finding{"port", unfit, err.Error(), "end what listens there, or choose another address with --listen"}
+	do := "choose an address of this machine with --listen HOST:PORT"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		do = "end what listens there, or choose another address with --listen"
+	case errors.Is(err, syscall.EACCES):
+		do = "choose a port above 1023 with --listen, or have systemd give the unit CAP_NET_BIND_SERVICE"
+	}
+	return finding{"port", unfit, err.Error(), do}
 }
 
 func cgroupCheck(s system) finding {
@@ -249,7 +287,14 @@ func cgroupCheck(s system) finding {
 
 func dockerCheck(ctx context.Context, s system) finding {
 	if err := s.docker(ctx); err != nil {
-		return finding{"docker", unfit, firstLine(err.Error()), "apt-get install docker.io, or runc for the runtime oci"}
+		do := "start it: systemctl start docker; if there is none: apt-get install docker.io, or runc for the runtime oci"
+		switch text := err.Error(); {
+		case strings.Contains(text, "permission denied"):
+			do = "run the agent as root, or as a user of the group docker, which may do as much"
+		case strings.Contains(text, context.DeadlineExceeded.Error()):
+			do = "it hangs: systemctl restart docker"
+		}
+		return finding{"docker", unfit, firstLine(err.Error()), do}
 	}
 	version, err := s.run(ctx, "docker", "version", "--format", "{{.Server.Version}}")
 	if err != nil {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -157,5 +160,40 @@ func TestDoctorOfRuntimes(t *testing.T) {
 		if got := strings.Join(names, " "); got != c.want || fails != c.fails {
 			t.Errorf("%+v: checks %q, fails %v", c, got, fails)
 		}
+	}
+}
+
+// TestDoctorsAdvice is for what is wrong, and not for what is usually wrong.
+func TestDoctorsAdvice(t *testing.T) {
+	docker := func(err error) func(*system) {
+		return func(s *system) { s.docker = func(context.Context) error { return err } }
+	}
+	listen := func(err error) func(*system) {
+		return func(s *system) { s.listen, s.health = func(string) error { return err }, noHealth }
+	}
+	for name, c := range map[string]struct {
+		change func(*system)
+		want   string
+	}{
+		"no engine":       {docker(errors.New("dial unix /var/run/docker.sock: no such file or directory")), "apt-get install docker.io"},
+		"another's":       {docker(errors.New("permission denied while trying to connect")), "group docker"},
+		"a hanging one":   {func(s *system) { s.docker = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() } }, "systemctl restart docker"},
+		"taken port":      {listen(syscall.EADDRINUSE), "end what listens there"},
+		"low port":        {listen(syscall.EACCES), "above 1023"},
+		"another address": {listen(syscall.EADDRNOTAVAIL), "address of this machine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := fit()
+				c.change(&s)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				found := examine(ctx, doctorCmd{Role: "both", Data: "/data", Listen: "127.0.0.1:4566", Runtime: "docker"}, s.hurried())
+				wrong := slices.DeleteFunc(found, func(f finding) bool { return f.Verdict == fine })
+				if len(wrong) != 1 || !strings.Contains(wrong[0].Do, c.want) || ctx.Err() != nil {
+					t.Errorf("found are %+v", wrong)
+				}
+			})
+		})
 	}
 }

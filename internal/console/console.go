@@ -36,6 +36,8 @@ type Options struct {
 	ScrapeToken string
 	Requests    *tally.Tally        // those that were answered
 	Queues      func() []QueueDepth // those that there are
+	// MayList says whether the caller in the context may list what is in a cluster.
+	MayList func(ctx context.Context, cluster string) error
 
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
@@ -158,7 +160,7 @@ func (c *Console) signed(serve answer) http.Handler {
 
 // caller returns who signed a request. If signatures aren't checked, it's the account's owner.
 func (c *Console) caller(r *http.Request, body []byte) (call.Call, error) {
-	by := call.Call{Service: "pintle", Operation: strings.TrimPrefix(r.URL.Path, "/pintle/"), Endpoint: call.EndpointOf(r)}
+	by := call.Call{Service: "pintle", Operation: strings.TrimPrefix(r.URL.Path, "/pintle/"), Peer: r.RemoteAddr, Endpoint: call.EndpointOf(r)}
 	if c.opts.Verifier == nil {
 		return by, nil
 	}

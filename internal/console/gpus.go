@@ -38,16 +38,20 @@ type Fault struct {
 	XID uint64
 }
 
-func (c *Console) serveGPUs(_ context.Context, w http.ResponseWriter, _ []byte) {
-	writeJSON(w, c.gpus())
+func (c *Console) serveGPUs(ctx context.Context, w http.ResponseWriter, _ []byte) {
+	may := map[string]bool{}
+	for cluster := range c.store.View().Clusters.All() {
+		may[*cluster.ClusterArn] = c.opts.MayList(ctx, *cluster.ClusterName) == nil
+	}
+	writeJSON(w, c.gpus(func(clusterArn string) bool { return may[clusterArn] }))
 }
 
-// gpus returns all GPUs of registered instances.
-func (c *Console) gpus() []GPU {
+// gpus returns all GPUs of the registered instances of some clusters.
+func (c *Console) gpus(isOf func(clusterArn string) bool) []GPU {
 	v := c.store.View()
 	out := []GPU{}
 	for n := range v.ContainerInstances.All() {
-		if aws.ToString(n.Status) == "INACTIVE" {
+		if aws.ToString(n.Status) == "INACTIVE" || !isOf(n.ClusterArn) {
 			continue
 		}
 		out = append(out, c.gpusOf(v, n)...)

@@ -179,7 +179,7 @@ var utilization = exposition.Metric{Name: "DCGM_FI_DEV_GPU_UTIL", Help: "Load, i
 func (c *Console) addGPUs(p *exposition.Page) {
 	type kind struct{ cluster, model, state string }
 	counts := map[kind]int{}
-	for _, g := range c.gpus() {
+	for _, g := range c.gpus(func(string) bool { return true }) {
 		labels := []exposition.Label{
 			{Name: "UUID", Value: g.ID}, {Name: "modelName", Value: g.Model}, {Name: "Hostname", Value: g.Node}, {Name: "cluster", Value: g.Cluster},
 			{Name: "service", Value: g.Service}, {Name: "task", Value: g.Task}, {Name: "container", Value: g.Container}, {Name: "simulated", Value: strconv.FormatBool(g.Simulated)},

@@ -23,10 +23,14 @@ type Why struct {
 type WhyAnswer = explain.Answer
 
 // serveWhy answers with a WhyAnswer.
-func (c *Console) serveWhy(_ context.Context, w http.ResponseWriter, body []byte) {
+func (c *Console) serveWhy(ctx context.Context, w http.ResponseWriter, body []byte) {
 	var q Why
 	if err := json.Unmarshal(body, &q); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err := c.opts.MayList(ctx, state.NameOf(q.Cluster)); err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
 	a, ok := c.why(q)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +27,7 @@ func TestWhy(t *testing.T) {
 			LastStatus: aws.String("STOPPED"), DesiredStatus: aws.String("STOPPED"), StoppedReason: aws.String("Host EC2 (instance i-1) terminated"),
 		}})
 	})
-	handler := New(store, nil, Options{Now: time.Now}).Handlers()["/pintle/why"]
+	handler := New(store, nil, Options{Now: time.Now, MayList: func(context.Context, string) error { return nil }}).Handlers()["/pintle/why"]
 	for name, code := range map[string]int{"0123456789": 200, "012345": 200, "arn:aws:ecs:us-east-1:000000000000:task/c/0123456789": 200, "0": 404, "x": 404} {
 		body, _ := json.Marshal(Why{Cluster: "c", Name: name})
 		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/pintle/why", strings.NewReader(string(body)))

@@ -300,11 +300,12 @@ func (a *Agent) shippers() map[string]engine.Shipper {
 // Ready is closed once the node knows all its tasks, including those from before a restart.
 func (a *Agent) Ready() <-chan struct{} { return a.ready }
 
-// Drain stops the node's tasks and waits until that is reported; Run must go on meanwhile. A node that isn't ready has no tasks.
+// Drain stops the node's tasks, with the sessions in them, and waits until that is reported; Run must go on meanwhile. A node that isn't ready
+// has no tasks.
 func (a *Agent) Drain(ctx context.Context) error {
 	select {
 	case <-a.ready:
-		return a.engine.Drain(ctx)
+		return errors.Join(a.engine.Drain(ctx), a.sessions.Drain(ctx))
 	default:
 		return nil
 	}

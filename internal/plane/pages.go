@@ -1,8 +1,12 @@
 package plane
 
 import (
+	"context"
 	"net/http"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/pintle/pintle/internal/console/login"
 	"github.com/pintle/pintle/internal/console/pages"
@@ -27,12 +31,23 @@ func (p *Plane) mountPages() {
 		Store:    p.State,
 		Link:     p.Link,
 		Services: p,
+		MayList:  p.mayList,
 		Sessions: login.New(who),
 
 		DataChannels: p.sessions,
 	})
 	p.handler.Handle("/console", p.pages)
 	p.handler.Handle("/console/", p.pages)
+}
+
+// mayList refuses those who may not list a cluster's nodes and tasks. Whoever may is told what all of them hold and wait for.
+func (p *Plane) mayList(ctx context.Context, cluster string) error {
+	one := aws.Int32(1)
+	if _, err := p.Call(ctx, &awsecs.ListContainerInstancesInput{Cluster: &cluster, MaxResults: one}); err != nil {
+		return err
+	}
+	_, err := p.Call(ctx, &awsecs.ListTasksInput{Cluster: &cluster, MaxResults: one})
+	return err
 }
 
 // home sends browsers that ask for the root on to the console. What S3's clients ask for there is a list of buckets.

@@ -1,18 +1,29 @@
 package plane
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // visitor is a browser of a control plane's console.
@@ -199,5 +210,140 @@ func TestConsoleOnLoopback(t *testing.T) {
 	out, err := s3Of(p.config("test", "test", "")).ListBuckets(t.Context(), nil)
 	if err != nil || len(out.Buckets) != 2 {
 		t.Errorf("an SDK at the root: %v, %v", out, err)
+	}
+}
+
+// TestConsoleTellsNoOthersNames: who may see one cluster alone, or nothing, isn't told what others have: not by titles, not by a task's ARN in the place
+// of its id, and not on the paths of pintle gpus and pintle why.
+func TestConsoleTellsNoOthersNames(t *testing.T) {
+	p := serve(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret"})
+	statetest.Update(t, p.State, func(tx *state.Tx) {
+		tx.Clusters.Delete("arn:aws:ecs:us-east-1:000000000000:cluster/default")
+	})
+	for _, name := range []string{"a-secret", "mine"} {
+		if _, err := p.ECS.CreateCluster(t.Context(), &awsecs.CreateClusterInput{ClusterName: &name}); err != nil {
+			t.Fatal(err)
+		}
+		statetest.Update(t, p.State, func(tx *state.Tx) {
+			instance := "arn:aws:ecs:us-east-1:000000000000:container-instance/" + name + "/1"
+			tx.ContainerInstances.Put(&state.ContainerInstance{
+				ContainerInstance: types.ContainerInstance{ContainerInstanceArn: &instance, Status: aws.String("ACTIVE")},
+				ClusterArn:        "arn:aws:ecs:us-east-1:000000000000:cluster/" + name,
+				GPUs:              []state.GPU{{ID: "GPU-of-" + name}},
+			})
+			tx.Tasks.Put(&state.Task{Task: types.Task{
+				TaskArn:       aws.String("arn:aws:ecs:us-east-1:000000000000:task/" + name + "/0123456789abcdef0123456789abcdef"),
+				ClusterArn:    aws.String("arn:aws:ecs:us-east-1:000000000000:cluster/" + name),
+				LastStatus:    aws.String("PENDING"),
+				DesiredStatus: aws.String("RUNNING"),
+				StartedBy:     aws.String("by-" + name),
+			}})
+		})
+	}
+	const read = `"ecs:DescribeTasks", "ecs:ListTasks", "ecs:ListContainerInstances"`
+	mine, mineSecret := newUser(t, p, "ann", `{"Effect": "Allow", "Action": [`+read+`], "Resource": "*",
+		"Condition": {"ArnEquals": {"ecs:cluster": "arn:aws:ecs:us-east-1:000000000000:cluster/mine"}}}`)
+	none, noneSecret := newUser(t, p, "bob", `{"Effect": "Allow", "Action": "sqs:ListQueues", "Resource": "*"}`)
+	ann, bob := visit(t, p, mine, mineSecret), visit(t, p, none, noneSecret)
+	if status, _, body := ann.get("/console/tasks/mine/0123456789abcdef0123456789abcdef"); status != http.StatusOK || !strings.Contains(body, "by-mine") {
+		t.Errorf("ann's own task: %d %s", status, body)
+	}
+	for _, path := range []string{"/console/", "/console/tasks", "/console/services", "/console/tasks?cluster=mine",
+		"/console/tasks/mine/" + url.PathEscape("arn:aws:ecs:us-east-1:000000000000:task/a-secret/0123456789abcdef0123456789abcdef")} {
+		for _, v := range []*visitor{ann, bob} {
+			if _, _, body := v.get(path); strings.Contains(body, "a-secret</h1>") || strings.Contains(body, "by-a-secret") || strings.Contains(body, ">a-secret") {
+				t.Errorf("%s tells of another's cluster: %s", path, body)
+			}
+		}
+	}
+	if got := p.pintle(t, mine, mineSecret, "gpus", ""); !strings.Contains(got, "GPU-of-mine") || strings.Contains(got, "GPU-of-a-secret") {
+		t.Errorf("ann's GPUs: %s", got)
+	}
+	if got := p.pintle(t, none, noneSecret, "gpus", ""); strings.Contains(got, "GPU-of") {
+		t.Errorf("bob's GPUs: %s", got)
+	}
+	if got := p.pintle(t, mine, mineSecret, "why", `{"Cluster": "mine", "Name": "0123456789abcdef0123456789abcdef"}`); !strings.Contains(got, "PENDING") {
+		t.Errorf("why ann's task waits: %s", got)
+	}
+	if got := p.pintle(t, mine, mineSecret, "why", `{"Cluster": "a-secret", "Name": "0123456789abcdef0123456789abcdef"}`); !strings.Contains(got, "not authorized") {
+		t.Errorf("why another's task waits: %s", got)
+	}
+}
+
+// pintle calls one of Pintle's own paths with a key.
+func (p *Plane) pintle(t *testing.T, id, secret, name, body string) string {
+	t.Helper()
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, p.Endpoint()+"/pintle/"+name, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	sum := sha256.Sum256([]byte(body))
+	key := aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}
+	if err := v4.NewSigner().SignHTTP(t.Context(), key, r, hex.EncodeToString(sum[:]), "pintle", "us-east-1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // a test
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestObjectsArentTheConsoles: a page in a bucket has no rights of the origin that it shares with the console, also one behind a presigned URL at
+// the console's own path. SDKs are told nothing of that.
+func TestObjectsArentTheConsoles(t *testing.T) {
+	p := serve(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret"})
+	client := s3Of(p.config("AKID", "secret", ""))
+	put := func(bucket, kind string) string {
+		t.Helper()
+		client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) //nolint:errcheck // it's there the second time
+		key := aws.String(path.Base(kind))
+		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: key, Body: strings.NewReader("<script>"), ContentType: &kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		url, err := s3.NewPresignClient(client).PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return url.URL
+	}
+	for _, c := range []struct {
+		url, language, want string
+	}{
+		{put("data", "text/html"), "en", "sandbox allow-scripts"},
+		{put("console", "text/html"), "en", "sandbox allow-scripts"},
+		{put("data", "image/svg+xml"), "en", "sandbox allow-scripts"},
+		{put("data", "application/pdf"), "en", ""},
+		{put("data", "text/html"), "", ""},
+		{p.Endpoint() + "/data/html", "en", "sandbox"}, // refused
+		{p.Endpoint() + "/console/login", "en", "default-src 'none'"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.language != "" {
+			r.Header.Set("Accept-Language", c.language)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close() //nolint:errcheck // a test
+		got := answer.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || strings.Contains(got, "allow-same-origin") {
+			t.Errorf("%s has the policy %q, want %q", c.url, got, c.want)
+		}
 	}
 }

@@ -365,6 +365,7 @@ func (p *Plane) mount() (err error) {
 		ScrapeToken: p.options.ScrapeToken,
 		Requests:    &p.answered,
 		Queues:      p.queueDepths,
+		MayList:     p.mayList,
 		Enrollment:  p.enrollment,
 		Authority:   p.authority,
 		Announce:    p.holders.Announce,
@@ -380,7 +381,7 @@ func (p *Plane) mount() (err error) {
 	for path, h := range p.environments.Handlers(p.verifyBalancer) {
 		p.handler.Handle(path, h)
 	}
-	p.front = p.home(p.handler)
+	p.front = p.home(sandboxed(p.handler))
 	if p.verifier == nil {
 		p.front = guard(p.advertisedHost(), p.front)
 	}

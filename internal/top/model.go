@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -96,7 +97,7 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	case doneMsg:
 		m.said = msg.what
 		if msg.err != nil {
-			m.said = msg.what + ": " + msg.err.Error()
+			m.said = msg.what + ": " + inALine(msg.err)
 		}
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
@@ -108,7 +109,7 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 func (m *model) take(msg readMsg) tea.Cmd {
 	m.failure = ""
 	if msg.err != nil {
-		m.failure = msg.err.Error()
+		m.failure = inALine(msg.err)
 		return m.later()
 	}
 	m.reading = msg.reading
@@ -211,4 +212,14 @@ func (m *model) do(a Action, id string) tea.Cmd {
 		defer cancel()
 		return doneMsg{a.Name + " " + id, a.Do(ctx, id)}
 	}
+}
+
+// inALine is an error as one line. It may have others' words in it, so what doesn't print is left out.
+func inALine(err error) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, err.Error())
 }

@@ -165,3 +165,15 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	m.Update(readMsg{err: errors.New("connection refused")})
 	check(t, m, "not read: connection refused", "ACTIVE") // with what was read before
 }
+
+// TestErrorsArePlain: an error may have words of others in it, and commands no terminal.
+func TestErrorsArePlain(t *testing.T) {
+	m, _ := screenOf(t, 1)
+	m.Update(readMsg{err: errors.New("no cluster \x1b]0;title\a\x1b[2J\nof\tthis name")})
+	check(t, m, "no cluster  ]0;title")
+	m.Update(doneMsg{what: "stop t", err: errors.New("\x1b[2Jrefused")})
+	check(t, m, "stop t:  [2Jrefused")
+	if s := m.screen(); strings.Contains(s, "\x1b]") || strings.Contains(s, "\x1b[2J") {
+		t.Errorf("the screen has commands: %q", s)
+	}
+}

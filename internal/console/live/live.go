@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,21 +21,24 @@ const (
 	share = 20
 	// linger is how long a page is remembered that nobody looks at: a browser connects after it has loaded the page.
 	linger = 15 * time.Second
-	// maxQueue is how many changes a viewer may be behind, and kept those that one that has been away may catch up with.
+	// maxQueue is how many changes a viewer may be behind, and kept those that one that has been away may catch up with. Neither may have more
+	// bytes than maxBehind.
 	maxQueue, kept = 16, 32
-	// maxPages is the most pages that there may be at once.
-	maxPages = 1000
+	maxBehind      = 1 << 20
+	// maxPages is the most pages that there may be at once, and maxPagesOf and maxViewersOf the most pages and viewers of somebody.
+	maxPages, maxPagesOf, maxViewersOf = 1000, 100, 300
 )
 
 // ErrBehind means that a viewer must load the page anew.
 var ErrBehind = errors.New("the page must be loaded anew")
 
-// errFull means that there are too many pages.
-var errFull = errors.New("too many pages are open; close some")
+// ErrFull means that there are too many pages, or somebody has too many.
+var ErrFull = errors.New("too many pages are open; close some")
 
 // Source is where a page comes from.
 type Source struct {
 	Key string // of whom and what: sources with the same key render the same
+	Of  string // whose: nobody's pages keep others out
 	// Render renders the page.
 	Render func(ctx context.Context) (Fragment, error)
 	// Arm is called before each rendering. What it returns waits until something that the page shows may have changed since.
@@ -47,17 +51,27 @@ type Source struct {
 
 // Hub has all pages that somebody looks at.
 type Hub struct {
-	mu    sync.Mutex
-	pages map[string]*page
+	mu      sync.Mutex
+	pages   map[string]*page
+	viewers map[string]int // by whose they are
 }
 
 // New returns a hub.
-func New() *Hub { return &Hub{pages: map[string]*page{}} }
+func New() *Hub { return &Hub{pages: map[string]*page{}, viewers: map[string]int{}} }
 
 // Batch is a set of changes that belong together.
 type Batch struct {
 	Version string // of the page that has them
 	Ops     []Op
+	size    int // bytes
+}
+
+func newBatch(version string, ops []Op) Batch {
+	b := Batch{Version: version, Ops: ops}
+	for _, o := range ops {
+		b.size += len(o.HTML)
+	}
+	return b
 }
 
 // page is a page and who looks at it.
@@ -70,16 +84,18 @@ type page struct {
 
 	mu      sync.Mutex
 	now     Fragment
+	made    time.Time // when it was rendered
 	seq     int
 	past    []Batch // the last changes
+	size    int     // of past
 	viewers map[*viewer]bool
 	stop    context.CancelFunc // of the loop; nil if nobody looks
 	expiry  *time.Timer
 }
 
 type viewer struct {
-	queue  chan Batch
-	behind bool // the page's mutex guards it; the queue is closed then
+	queue  chan Batch // closed when the viewer is too far behind
+	queued int        // bytes in the queue; the page's mutex guards it
 }
 
 // Render renders a page and returns it with its version.
@@ -98,9 +114,16 @@ func (h *Hub) Render(ctx context.Context, s Source) (Fragment, string, error) {
 
 // Watch sends changes of a page until ctx ends, sending fails, or the viewer is too far behind. The viewer has seen a version.
 func (h *Hub) Watch(ctx context.Context, s Source, seen string, send func(Batch) error) error {
+	if err := h.comes(s.Of); err != nil {
+		return err
+	}
+	defer h.goes(s.Of)
 	p, err := h.page(s)
 	if err != nil {
 		return err
+	}
+	if err := p.renderNew(ctx); err != nil {
+		return ErrBehind // loading it says why
 	}
 	v, missed := p.join(seen)
 	defer p.leave(v)
@@ -117,10 +140,32 @@ func (h *Hub) Watch(ctx context.Context, s Source, seen string, send func(Batch)
 			if !ok {
 				return ErrBehind
 			}
-			if err := send(b); err != nil {
+			err := send(b)
+			p.sent(v, b)
+			if err != nil {
 				return err
 			}
 		}
+	}
+}
+
+// comes counts one more viewer of somebody, unless there are too many.
+func (h *Hub) comes(of string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.viewers[of] >= maxViewersOf {
+		return ErrFull
+	}
+	h.viewers[of]++
+	return nil
+}
+
+// goes counts one viewer less.
+func (h *Hub) goes(of string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.viewers[of]--; h.viewers[of] == 0 {
+		delete(h.viewers, of)
 	}
 }
 
@@ -130,8 +175,8 @@ func (h *Hub) page(s Source) (*page, error) {
 	defer h.mu.Unlock()
 	p := h.pages[s.Key]
 	if p == nil {
-		if len(h.pages) >= maxPages {
-			return nil, errFull
+		if err := h.makeRoomLocked(s.Of); err != nil {
+			return nil, err
 		}
 		p = &page{hub: h, source: s, epoch: rand.Text()[:8], viewers: map[*viewer]bool{}}
 		p.expiry = time.AfterFunc(linger, p.expire)
@@ -139,6 +184,42 @@ func (h *Hub) page(s Source) (*page, error) {
 	}
 	p.expiry.Reset(linger)
 	return p, nil
+}
+
+// makeRoomLocked forgets a page that nobody looks at if there are too many, and one of somebody's own who has too many.
+func (h *Hub) makeRoomLocked(of string) error {
+	theirs := 0
+	var unseen, unseenOfTheirs *page
+	for _, p := range h.pages {
+		isUnseen := p.viewerCount() == 0
+		if isUnseen {
+			unseen = p
+		}
+		if p.source.Of != of {
+			continue
+		}
+		theirs++
+		if isUnseen {
+			unseenOfTheirs = p
+		}
+	}
+	switch {
+	case theirs >= maxPagesOf:
+		unseen = unseenOfTheirs
+	case len(h.pages) < maxPages:
+		return nil
+	}
+	if unseen == nil {
+		return ErrFull
+	}
+	delete(h.pages, unseen.source.Key)
+	return nil
+}
+
+func (p *page) viewerCount() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.viewers)
 }
 
 // expire forgets the page if nobody looks at it.
@@ -160,29 +241,71 @@ func (p *page) render(ctx context.Context) error {
 	p.rendering.Lock()
 	defer p.rendering.Unlock()
 	now, err := p.source.Render(ctx)
-	if err != nil {
-		return err
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err != nil {
+		p.failLocked()
+		return err
+	}
+	p.made = time.Now()
 	ops := diff(p.now, now)
 	if len(ops) == 0 {
 		return nil
 	}
 	p.now = now
 	p.seq++
-	b := Batch{p.versionLocked(), ops}
-	p.past = append(p.past[max(0, len(p.past)-kept+1):], b)
-	for v := range p.viewers {
-		select {
-		case v.queue <- b:
-		default:
-			v.behind = true
-			close(v.queue)
-			delete(p.viewers, v)
-		}
-	}
+	p.tellLocked(newBatch(p.versionLocked(), ops))
 	return nil
+}
+
+// renderNew renders the page unless that was just done. What was rendered before may be what the viewer mustn't see any more.
+func (p *page) renderNew(ctx context.Context) error {
+	p.mu.Lock()
+	isNew := time.Since(p.made) < time.Second
+	p.mu.Unlock()
+	if isNew {
+		return nil
+	}
+	return p.render(ctx)
+}
+
+// failLocked forgets a page that can't be shown any more, because it isn't there or its viewers mustn't see it. They load it anew, which says why.
+func (p *page) failLocked() {
+	p.now, p.past, p.size, p.made = Fragment{}, nil, 0, time.Time{}
+	for v := range p.viewers {
+		p.dismissLocked(v)
+	}
+}
+
+// dismissLocked tells a viewer to load the page anew.
+func (p *page) dismissLocked(v *viewer) {
+	close(v.queue)
+	delete(p.viewers, v)
+}
+
+// tellLocked keeps a change for those who come back, and passes it on to the viewers. Who is too far behind is told to load the page anew.
+func (p *page) tellLocked(b Batch) {
+	p.past = append(p.past, b)
+	p.size += b.size
+	for len(p.past) > kept || p.size > maxBehind {
+		p.size -= p.past[0].size
+		p.past = slices.Delete(p.past, 0, 1)
+	}
+	for v := range p.viewers {
+		if len(v.queue) < maxQueue && (v.queued == 0 || v.queued+b.size <= maxBehind) {
+			v.queue <- b
+			v.queued += b.size
+			continue
+		}
+		p.dismissLocked(v)
+	}
+}
+
+// sent notes that a viewer has a change that was in its queue.
+func (p *page) sent(v *viewer, b Batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v.queued -= b.size
 }
 
 // join adds a viewer, and returns what it has missed.
@@ -209,7 +332,7 @@ func (p *page) missedLocked(seen string) []Batch {
 			return append([]Batch(nil), p.past[i+1:]...)
 		}
 	}
-	return []Batch{{p.versionLocked(), []Op{{"set", p.now.ID, p.now.String()}}}}
+	return []Batch{newBatch(p.versionLocked(), []Op{{"set", p.now.ID, p.now.String()}})}
 }
 
 // leave removes a viewer.
@@ -229,7 +352,7 @@ func (p *page) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := p.source.Arm()
 		began := time.Now()
-		p.render(ctx) //nolint:errcheck // what can't be shown any more stays as it was; loading it anew says why
+		p.render(ctx) //nolint:errcheck // its viewers load it anew, which says why
 		rest(ctx, max(cmp.Or(p.source.Pace, pace), share*time.Since(began)))
 		limit, cancel := context.WithTimeout(ctx, p.source.Every)
 		wait(limit) //nolint:errcheck // either way it's time to look again

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +200,98 @@ func TestASlowViewerIsToldToReload(t *testing.T) {
 		settle()
 		if len(*got) < 3*maxQueue {
 			t.Errorf("the other one got %d changes", len(*got))
+		}
+	})
+}
+
+// named is a page of somebody's that changes each time.
+func named(of, key string, size int) Source {
+	n := 0
+	return Source{Key: key, Of: of, Every: time.Second, Render: func(context.Context) (Fragment, error) {
+		n++
+		return Fragment{ID: "n", HTML: strconv.Itoa(n) + strings.Repeat("x", size)}, nil
+	}, Arm: func() func(context.Context) error {
+		return func(ctx context.Context) error { <-ctx.Done(); return nil }
+	}}
+}
+
+// TestNobodyKeepsOthersOut: not with pages that are loaded and left, nor with those that somebody looks at, nor with connections.
+func TestNobodyKeepsOthersOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() { cancel(); time.Sleep(time.Minute) }()
+		for n := range 3 * maxPages {
+			if _, _, err := h.Render(ctx, named("mallory", strconv.Itoa(n), 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(h.pages) > maxPagesOf {
+			t.Errorf("somebody has %d pages", len(h.pages))
+		}
+		for n := range maxViewersOf {
+			watch(ctx, h, named("mallory", strconv.Itoa(n%maxPagesOf), 0), "")
+		}
+		if _, _, err := h.Render(ctx, named("mallory", "another", 0)); !errors.Is(err, ErrFull) {
+			t.Errorf("one more page: %v", err)
+		}
+		if err := h.Watch(ctx, named("mallory", "0", 0), "", nil); !errors.Is(err, ErrFull) {
+			t.Errorf("one more connection: %v", err)
+		}
+		if _, _, err := h.Render(ctx, named("alice", "hers", 0)); err != nil {
+			t.Errorf("somebody else's page: %v", err)
+		}
+	})
+}
+
+// TestWhatWaitsIsBounded: neither the changes of a large page nor a viewer who doesn't read take more memory than they may.
+func TestWhatWaitsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() { cancel(); time.Sleep(time.Minute) }()
+		s := named("alice", "log", maxBehind/3)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- h.Watch(ctx, s, "", func(Batch) error { time.Sleep(20 * time.Second); return nil })
+		}()
+		got := watch(ctx, h, s, "")
+		time.Sleep(30 * time.Second)
+		p, _ := h.page(s)
+		if p.size > maxBehind || len(p.past) > 3 || len(*got) < 20 {
+			t.Errorf("%d bytes of %d changes are kept, and somebody who reads got %d", p.size, len(p.past), len(*got))
+		}
+		if err := <-ended; !errors.Is(err, ErrBehind) {
+			t.Errorf("who doesn't read ended with %v", err)
+		}
+	})
+}
+
+// TestWhatMayNotBeSeenAnyMore: viewers of a page that can't be rendered any more are told to load it anew, and whoever comes then gets nothing of what
+// it was.
+func TestWhatMayNotBeSeenAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() { cancel(); time.Sleep(time.Minute) }()
+		var refused atomic.Bool
+		s := named("alice", "page", 0)
+		render := s.Render
+		s.Render = func(ctx context.Context) (Fragment, error) {
+			if refused.Load() {
+				return Fragment{}, errors.New("refused")
+			}
+			return render(ctx)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- h.Watch(ctx, s, "", func(Batch) error { return nil }) }()
+		time.Sleep(5 * time.Second)
+		refused.Store(true)
+		if err := h.Watch(ctx, s, "", func(Batch) error { t.Error("something is told"); return nil }); !errors.Is(err, ErrBehind) {
+			t.Errorf("who comes gets %v", err)
+		}
+		if err := <-ended; !errors.Is(err, ErrBehind) {
+			t.Errorf("who was there gets %v", err)
 		}
 	})
 }

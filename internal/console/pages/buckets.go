@@ -12,6 +12,7 @@ import (
 
 	"github.com/pintle/pintle/internal/console/live"
 	"github.com/pintle/pintle/internal/console/markup"
+	"github.com/pintle/pintle/internal/wire/steady"
 )
 
 // objectsOfAPage is how many objects and prefixes a page shows.
@@ -144,6 +145,7 @@ func (p *Pages) upload(w http.ResponseWriter, v *visit, fields map[string]string
 		p.refuse(w, http.StatusForbidden, "The form didn't come from one of the console's pages, or the console is read-only.")
 		return
 	}
+	steady.Relax(v.r) // as for a client of S3's
 	bucket, key := v.path("bucket"), fields["prefix"]+name
 	if _, err := ask[s3.PutObjectOutput](v, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: body}); err != nil {
 		status, text := sayOf(err)

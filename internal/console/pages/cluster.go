@@ -48,8 +48,11 @@ func (v *visit) cluster() string {
 	return all[0]
 }
 
-// clusters are all clusters' names.
+// clusters are all clusters' names, for those who may know them.
 func (v *visit) clusters() (names []string) {
+	if _, err := ask[ecs.ListClustersOutput](v, &ecs.ListClustersInput{}); err != nil {
+		return nil
+	}
 	for c := range v.view().Clusters.All() {
 		if aws.ToString(c.Status) == "ACTIVE" {
 			names = append(names, aws.ToString(c.ClusterName))
@@ -59,11 +62,8 @@ func (v *visit) clusters() (names []string) {
 	return names
 }
 
-// choose leads to the same page of other clusters, if there are any that may be known.
+// choose leads to the same page of other clusters, if there are any.
 func (v *visit) choose() markup.Node {
-	if _, err := ask[ecs.ListClustersOutput](v, &ecs.ListClustersInput{}); err != nil {
-		return nil
-	}
 	names := v.clusters()
 	if len(names) < 2 {
 		return nil
@@ -110,14 +110,7 @@ func scale(by string) markup.Node {
 }
 
 // mayList refuses those who may not list a cluster's nodes and tasks.
-func mayList(v *visit, cluster string) error {
-	one := aws.Int32(1)
-	if _, err := ask[ecs.ListContainerInstancesOutput](v, &ecs.ListContainerInstancesInput{Cluster: &cluster, MaxResults: one}); err != nil {
-		return err
-	}
-	_, err := ask[ecs.ListTasksOutput](v, &ecs.ListTasksInput{Cluster: &cluster, MaxResults: one})
-	return err
-}
+func mayList(v *visit, cluster string) error { return v.pages.opts.MayList(v.ctx, cluster) }
 
 func (p *Pages) clusterBody(v *visit) ([]live.Fragment, error) {
 	cluster := v.cluster()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/pintle/pintle/internal/console/login"
@@ -64,7 +65,8 @@ func (p *Pages) serveBegin(w http.ResponseWriter, r *http.Request) {
 
 // here returns an address if it's one of the console's pages, and otherwise the console's first.
 func here(next string) string {
-	if strings.HasPrefix(next, "/console/") && !strings.Contains(next, "\\") {
+	at, _, _ := strings.Cut(next, "?")
+	if strings.HasPrefix(next, "/console/") && strings.HasPrefix(path.Clean(at)+"/", "/console/") && !strings.ContainsAny(next, "\\\r\n") {
 		return next
 	}
 	return "/console/"

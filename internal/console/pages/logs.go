@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 	"github.com/pintle/pintle/internal/console/markup"
 )
 
-// linesShown is how many of a stream's last lines are shown and searched.
-const linesShown = 1000
+// linesShown is how many of a stream's last lines are shown and searched. Of a longer line the first lineShown bytes are shown, and of longer ones
+// than usual fewer, so that all have bytesShown at most: a page is kept in memory as long as somebody looks at it.
+const linesShown, lineShown, bytesShown = 1000, 4 << 10, 256 << 10
 
 // logsView lists log groups, and the streams of one.
 func (p *Pages) logsView() view {
@@ -110,15 +112,37 @@ func logBody(v *visit) ([]live.Fragment, error) {
 			markup.A("data-follow", "yes")),
 	}
 	seen := map[string]int{}
-	for _, e := range out.Events {
-		if v.matches(aws.ToString(e.Message)) {
-			id := lineID(e, seen)
-			at := time.UnixMilli(aws.ToInt64(e.Timestamp)).UTC()
-			lines.Children = append(lines.Children, live.Fragment{ID: id, HTML: markup.String(markup.E("div", markup.ID(id),
-				markup.E("span", markup.A("title", at.Format(time.RFC3339Nano)), at.Format("15:04:05.000")+" "), aws.ToString(e.Message)))})
-		}
+	for _, e := range v.linesOf(out.Events) {
+		id := lineID(e, seen)
+		at := time.UnixMilli(aws.ToInt64(e.Timestamp)).UTC()
+		lines.Children = append(lines.Children, live.Fragment{ID: id, HTML: markup.String(markup.E("div", markup.ID(id),
+			markup.E("span", markup.A("title", at.Format(time.RFC3339Nano)), at.Format("15:04:05.000")+" "), shortened(aws.ToString(e.Message))))})
 	}
 	return []live.Fragment{lines}, nil
+}
+
+// linesOf returns the last lines that are searched for, as many as are shown.
+func (v *visit) linesOf(events []types.OutputLogEvent) (lines []types.OutputLogEvent) {
+	bytes := 0
+	for _, e := range slices.Backward(events) {
+		if !v.matches(aws.ToString(e.Message)) {
+			continue
+		}
+		if bytes += min(len(aws.ToString(e.Message)), lineShown); bytes > bytesShown {
+			break
+		}
+		lines = append(lines, e)
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+// shortened is a line, or the beginning of a long one.
+func shortened(line string) string {
+	if len(line) <= lineShown {
+		return line
+	}
+	return fmt.Sprintf("%s … (%d bytes in all)", strings.ToValidUTF8(line[:lineShown], ""), len(line))
 }
 
 // lineID names a line by what it is. Lines that are the same are numbered.

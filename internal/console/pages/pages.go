@@ -29,6 +29,8 @@ type Options struct {
 	Store    *state.Store
 	Link     *nodelink.Link
 	Services call.Caller // runs operations as the identity in the context, which must be allowed to
+	// MayList says whether the caller in the context may list what is in a cluster.
+	MayList  func(ctx context.Context, cluster string) error
 	Sessions *login.Sessions
 	// DataChannels serves the web sockets of execute-command's sessions.
 	DataChannels http.Handler
@@ -108,7 +110,8 @@ func New(o Options) *Pages {
 	p.mux.HandleFunc("GET /console/assets/{name}", p.serveAsset)
 	p.mux.HandleFunc("GET /console/login", p.serveLogin)
 	p.mux.HandleFunc("POST /console/login", p.serveBegin)
-	p.mux.Handle("POST /console/keys/{shell}", p.forVisitors(p.serveKeys))
+	p.mux.Handle("POST /console/keys/{shell}", p.forShell(serveKeys))
+	p.mux.Handle("POST /console/size/{shell}", p.forShell(serveSize))
 	p.mux.Handle("POST /console/upload/{bucket}", p.forVisitors(p.serveUpload))
 	p.mux.Handle("POST /console/logout", p.forVisitors(p.serveEnd))
 	p.mux.Handle("/console", http.RedirectHandler("/console/", http.StatusSeeOther))

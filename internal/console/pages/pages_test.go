@@ -207,3 +207,22 @@ func TestPagesAreOfAPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestHere: whoever logs in is sent to one of the console's pages, and to nobody else's.
+func TestHere(t *testing.T) {
+	for next, want := range map[string]string{
+		"/console/":                     "/console/",
+		"/console/queues?q=a//b/../c":   "/console/queues?q=a//b/../c",
+		"":                              "/console/",
+		"//evil.example/":               "/console/",
+		"https://evil.example/console/": "/console/",
+		"/console/..//evil.example":     "/console/",
+		"/console/../data/page.html":    "/console/",
+		"/console/\\evil.example":       "/console/",
+		"/console/x\r\nSet-Cookie: a=b": "/console/",
+	} {
+		if got := here(next); got != want {
+			t.Errorf("%q: %q, want %q", next, got, want)
+		}
+	}
+}

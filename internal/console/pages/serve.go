@@ -1,10 +1,12 @@
 package pages
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/pintle/pintle/internal/console/live"
@@ -40,6 +42,7 @@ func (p *Pages) source(v *visit, of view) live.Source {
 	}
 	return live.Source{
 		Key:   v.key(),
+		Of:    v.session.AccessKeyID,
 		Pace:  pace,
 		Every: every,
 		Render: func(context.Context) (live.Fragment, error) {
@@ -98,6 +101,8 @@ func (p *Pages) page(v *visit, of view) (d document, err error) {
 
 // stream sends a page's changes as server-sent events.
 func (p *Pages) stream(w http.ResponseWriter, v *visit, of view) {
+	var beating sync.WaitGroup
+	defer beating.Wait() // nothing is written to an answer that is over: its buffer is another's then
 	ctx, cancel := context.WithCancel(v.ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ended, cancel)()
@@ -106,16 +111,21 @@ func (p *Pages) stream(w http.ResponseWriter, v *visit, of view) {
 		seen = last
 	}
 	out := newEvents(w)
-	go out.beat(ctx, cancel, func() bool { return p.opts.Sessions.Lasts(ctx, v.session) })
+	beating.Go(func() { out.beat(ctx, cancel, func() bool { return p.opts.Sessions.Lasts(ctx, v.session) }) })
 	err := p.hub.Watch(ctx, p.source(v, of), seen, func(b live.Batch) error {
-		data, err := json.Marshal(b.Ops)
-		if err != nil {
+		var data bytes.Buffer
+		to := json.NewEncoder(&data)
+		to.SetEscapeHTML(false) // it's no part of a page yet, and would be three times as large
+		if err := to.Encode(b.Ops); err != nil {
 			return err
 		}
-		return out.send("change", b.Version, data)
+		return out.send("change", b.Version, bytes.TrimSpace(data.Bytes()))
 	})
-	if errors.Is(err, live.ErrBehind) {
+	switch {
+	case errors.Is(err, live.ErrBehind):
 		out.send("reload", "", []byte("{}")) //nolint:errcheck // it comes back either way
+	case errors.Is(err, live.ErrFull):
+		out.send("full", "", []byte("{}")) //nolint:errcheck // as above
 	}
 }
 

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -26,10 +27,15 @@ import (
 )
 
 const (
+	// shellColumns and shellRows are the size of a screen before its page has told its own, and the next four its limits.
 	shellColumns, shellRows = 110, 32
+	minColumns, minRows     = 20, 5
+	maxColumns, maxRows     = 300, 100
 	// shellIdleness is how long a shell lasts that nobody types in, and maxShells how many there may be.
 	shellIdleness, maxShells = 30 * time.Minute, 100
 	maxKeys                  = 64 << 10
+	// maxAnswers is how many of the emulator's answers may wait for a program to read them.
+	maxAnswers = 64
 )
 
 // shells are the shells that are open.
@@ -44,10 +50,25 @@ type shell struct {
 	key    string // the access key of whoever opened it
 	screen *screen.Screen
 	keys   *io.PipeWriter
+	sizes  chan datachannel.Size // the last one that the session hasn't heard of yet
 	idle   *time.Timer
 
 	mu    sync.Mutex
 	ended string // how it ended; "" while it hasn't
+}
+
+// resize makes the screen and the command's terminal as large as told, within limits.
+func (s *shell) resize(columns, rows int) {
+	columns = min(max(columns, minColumns), maxColumns)
+	rows = min(max(rows, minRows), maxRows)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.screen.Resize(columns, rows)
+	select {
+	case <-s.sizes:
+	default:
+	}
+	s.sizes <- datachannel.Size{Cols: uint16(columns), Rows: uint16(rows)}
 }
 
 // openShell is the form that opens a shell in a task, if it has execute command enabled.
@@ -99,7 +120,8 @@ func (p *Pages) shellBody(v *visit) ([]live.Fragment, error) {
 	lines := live.Fragment{
 		ID: "terminal", End: "</div>",
 		HTML: markup.Start("div", markup.ID("terminal"), markup.Class("terminal"), markup.A("tabindex", "0"), markup.A("role", "application"),
-			markup.A("aria-label", "Terminal; shift and tab leave it"), markup.A("data-keys", to("keys", v.path("shell")))),
+			markup.A("aria-label", "Terminal; shift and tab leave it"), markup.A("data-keys", to("keys", v.path("shell"))),
+			markup.A("data-size", to("size", v.path("shell")))),
 	}
 	for i, l := range s.screen.Lines() {
 		id := fmt.Sprintf("r-%d", i)
@@ -131,13 +153,15 @@ func (p *Pages) beginShell(v *visit) (string, error) {
 	id := strings.ToLower(rand.Text())
 	typed, keys := io.Pipe()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
-	s := &shell{of: v.session.Identity, key: v.session.AccessKeyID, keys: keys, idle: time.AfterFunc(shellIdleness, cancel)}
-	s.screen = screen.New(shellColumns, shellRows, answers{s})
+	s := &shell{of: v.session.Identity, key: v.session.AccessKeyID, keys: keys, sizes: make(chan datachannel.Size, 1), idle: time.AfterFunc(shellIdleness, cancel)}
+	asked := make(answers, maxAnswers)
+	s.screen = screen.New(shellColumns, shellRows, asked)
 	if err := p.shells.add(id, s); err != nil {
 		cancel()
 		return "", err
 	}
 	stop := context.AfterFunc(p.ended, cancel)
+	go asked.typeTo(ctx, keys)
 	go func() {
 		defer stop()
 		defer cancel()
@@ -155,6 +179,7 @@ func (p *Pages) attach(ctx context.Context, s *shell, out *ecs.ExecuteCommandOut
 		In:    typed,
 		Out:   s.screen,
 		Size:  datachannel.Size{Cols: shellColumns, Rows: shellRows},
+		Sizes: s.sizes,
 		HTTP:  &http.Client{Transport: within(p.opts.DataChannels)},
 		Resume: func(context.Context) (string, error) {
 			return "", errors.New("the connection is within the process")
@@ -177,13 +202,30 @@ func (p *Pages) attach(ctx context.Context, s *shell, out *ecs.ExecuteCommandOut
 	s.screen.Write(nil) //nolint:errcheck // it tells those who look
 }
 
-// answers sends what the emulator answers as if it were typed, to whoever has asked, without waiting for it.
-type answers struct{ shell *shell }
+// answers are what the emulator answers to programs that ask it. Those that ask faster than they read get none.
+type answers chan []byte
 
+// Write implements io.Writer, and waits for nobody.
 func (a answers) Write(b []byte) (int, error) {
-	b = append([]byte(nil), b...)
-	go a.shell.keys.Write(b) //nolint:errcheck // the shell may be over
+	select {
+	case a <- bytes.Clone(b):
+	default:
+	}
 	return len(b), nil
+}
+
+// typeTo sends the answers as if they were typed, until ctx ends or the shell is over.
+func (a answers) typeTo(ctx context.Context, keys io.Writer) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case b := <-a:
+			if _, err := keys.Write(b); err != nil {
+				return
+			}
+		}
+	}
 }
 
 func (s *shells) add(id string, one *shell) error {
@@ -205,27 +247,45 @@ func (s *shells) remove(id string) {
 	delete(s.all, id)
 }
 
+// forShell serves what a shell's page posts.
+func (p *Pages) forShell(serve func(w http.ResponseWriter, v *visit, s *shell, posted []byte)) http.Handler {
+	return p.forVisitors(func(w http.ResponseWriter, v *visit) {
+		if !v.session.Knows(v.r.Header.Get("X-Token")) || p.opts.ReadOnly {
+			p.refuse(w, http.StatusForbidden, "This isn't from one of the console's pages, or the console is read-only.")
+			return
+		}
+		s, err := p.shellOf(v)
+		if err != nil {
+			p.refuse(w, http.StatusNotFound, err.Error())
+			return
+		}
+		b, err := io.ReadAll(http.MaxBytesReader(w, v.r.Body, maxKeys))
+		if err != nil {
+			p.refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+			return
+		}
+		serve(w, v, s, b)
+	})
+}
+
 // serveKeys types what is posted.
-func (p *Pages) serveKeys(w http.ResponseWriter, v *visit) {
-	if !v.session.Knows(v.r.Header.Get("X-Token")) || p.opts.ReadOnly {
-		p.refuse(w, http.StatusForbidden, "This isn't from one of the console's pages, or the console is read-only.")
-		return
-	}
-	s, err := p.shellOf(v)
-	if err != nil {
-		p.refuse(w, http.StatusNotFound, err.Error())
-		return
-	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, v.r.Body, maxKeys))
-	if err != nil {
-		p.refuse(w, http.StatusRequestEntityTooLarge, err.Error())
-		return
-	}
+func serveKeys(w http.ResponseWriter, v *visit, s *shell, keys []byte) {
 	s.idle.Reset(shellIdleness)
-	if _, err := s.keys.Write(b); err != nil {
-		p.refuse(w, http.StatusGone, "The shell is over.")
+	if _, err := s.keys.Write(keys); err != nil {
+		v.pages.refuse(w, http.StatusGone, "The shell is over.")
 		return
 	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// serveSize resizes a shell to the columns and rows that are posted.
+func serveSize(w http.ResponseWriter, v *visit, s *shell, size []byte) {
+	var columns, rows int
+	if _, err := fmt.Sscan(string(size), &columns, &rows); err != nil {
+		v.pages.refuse(w, http.StatusBadRequest, "A size is columns and rows.")
+		return
+	}
+	s.resize(columns, rows)
 	w.WriteHeader(http.StatusNoContent)
 }
 

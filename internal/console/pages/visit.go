@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/console/live"
 	"github.com/pintle/pintle/internal/console/login"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -126,6 +127,8 @@ func sayOf(err error) (status int, text string) {
 		return http.StatusNotFound, err.Error()
 	case errors.As(err, &bad):
 		return http.StatusBadRequest, err.Error()
+	case errors.Is(err, live.ErrFull):
+		return http.StatusServiceUnavailable, err.Error()
 	case !errors.As(err, &api):
 		return http.StatusInternalServerError, err.Error()
 	case strings.Contains(api.ErrorCode(), "AccessDenied"):

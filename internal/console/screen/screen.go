@@ -16,6 +16,7 @@ import (
 type Screen struct {
 	mu       sync.Mutex
 	terminal vt10x.Terminal
+	filter   filter
 	changed  chan struct{} // closed at the next change
 }
 
@@ -28,19 +29,36 @@ func New(columns, rows int, reply interface{ Write([]byte) (int, error) }) *Scre
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.feed(b)
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.feed(s.filter.pass(b))
+	s.changeLocked()
 	return len(b), nil
 }
 
 func (s *Screen) feed(b []byte) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.terminal.Write(fmt.Appendf(nil, "\r\n[the terminal's emulator failed: %v]\r\n", p)) //nolint:errcheck // as Write
-		}
-	}()
+	defer s.survive()
 	s.terminal.Write(b) //nolint:errcheck // it fails only for what is in b
+}
+
+// survive has a terminal go on whose emulator has failed.
+func (s *Screen) survive() {
+	if p := recover(); p != nil {
+		s.terminal.Write(fmt.Appendf(nil, "\r\n[the terminal's emulator failed: %v]\r\n", p)) //nolint:errcheck // as Write
+	}
+}
+
+// Resize makes the screen as large as told.
+func (s *Screen) Resize(columns, rows int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changeLocked()
+	defer s.survive()
+	s.terminal.Resize(columns, rows)
+}
+
+// changeLocked tells those who look of a change.
+func (s *Screen) changeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // Changed returns a channel that is closed at the next change.

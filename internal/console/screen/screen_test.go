@@ -35,12 +35,16 @@ func TestLines(t *testing.T) {
 
 // FuzzWrite: a container chooses what is written, and may harm nothing.
 func FuzzWrite(f *testing.F) {
+	f.Add([]byte("\x1b[99999999999999I\x1b]4;1;#fff\x07\x1b(0q"))
 	f.Add([]byte("\x1b[999;999H\x1b[2J\x1b[5;2r\x1b[-1L\x1b]0;x\x07"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := New(10, 4, io.Discard)
-		s.Write(b) //nolint:errcheck // it never fails
-		if got := s.Lines(); len(got) != 4 || strings.ContainsRune(shown(s), 0x1b) {
-			t.Errorf("%q", shown(s))
+		for _, size := range [][2]int{{10, 4}, {3, 1}, {40, 9}} {
+			s.Resize(size[0], size[1])
+			s.Write(b) //nolint:errcheck // it never fails
+			if got := s.Lines(); len(got) != size[1] || strings.ContainsRune(shown(s), 0x1b) {
+				t.Errorf("%q", shown(s))
+			}
 		}
 	})
 }

@@ -240,6 +240,30 @@ func (k *talk) ends(t *testing.T) datachannel.End {
 
 func (k *talk) types(keys string) { io.WriteString(k.keys, keys) } //nolint:errcheck // a test
 
+// TestDrain: once the sessions are drained the transcript is kept, and no session begins.
+func TestDrain(t *testing.T) {
+	k := begin(t, 0, `echo here; sleep 1000`)
+	k.screen.await(t, "here")
+	if err := k.sessions.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case kept := <-k.kept:
+		if !strings.Contains(kept, "here") {
+			t.Errorf("the transcript is %q", kept)
+		}
+	default:
+		t.Error("no transcript is kept")
+	}
+	if end := k.ends(t); !strings.Contains(end.Output, "agent stops") {
+		t.Errorf("it ended with %+v", end)
+	}
+	k.sessions.Begin(&acs.PintleExecute{SessionID: "late", Command: []string{"true"}})
+	if k.sessions.count != 0 {
+		t.Error("a session has begun afterwards")
+	}
+}
+
 // TestSession: a command has the client's terminal with its size, sees what is typed, also ctrl-C, and its exit code is told. What it showed
 // is kept.
 func TestSession(t *testing.T) {

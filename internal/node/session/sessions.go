@@ -16,8 +16,9 @@ type Sessions struct {
 	mu      sync.Mutex
 	running sync.WaitGroup
 	count   int
-	ctx     context.Context // of Run
-	isOpen  bool            // while Run runs
+	ctx     context.Context // of all sessions
+	stop    context.CancelFunc
+	isOpen  bool // while Run runs, until Drain
 }
 
 // New returns the sessions of a node, of which there are none yet.
@@ -25,18 +26,40 @@ func New(o Options) *Sessions { return &Sessions{opts: o} }
 
 // Run has sessions until ctx ends, and then waits for their ends.
 func (s *Sessions) Run(ctx context.Context) error {
-	s.open(ctx, true)
+	s.mu.Lock()
+	s.ctx, s.stop = context.WithCancel(ctx)
+	s.isOpen = true
+	s.mu.Unlock()
 	<-ctx.Done()
-	s.open(ctx, false)
+	s.close()
 	s.running.Wait()
 	return ctx.Err()
 }
 
-func (s *Sessions) open(ctx context.Context, isOpen bool) {
+// Drain ends all sessions and waits until their clients were told and their transcripts are kept, or until ctx ends. There are none afterwards.
+func (s *Sessions) Drain(ctx context.Context) error {
+	s.close()
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-done:
+		return nil
+	}
+}
+
+// close ends all sessions, and has none begin.
+func (s *Sessions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ctx = ctx
-	s.isOpen = isOpen
+	s.isOpen = false
+	if s.stop != nil {
+		s.stop()
+	}
 }
 
 // Begin begins a session, unless the node takes no more; then nobody connects for it, and the control plane says so.

@@ -107,8 +107,13 @@ func Modeled(err smithy.APIError) (reflect.Value, bool) {
 	return members, true
 }
 
-// IsOurs reports whether an error belongs in the log: it's neither a refusal nor a caller that hung up.
+// IsOurs reports whether an error belongs in the log: it's neither a refusal nor a caller that hung up, nor does it say, with a bad gateway, that
+// something behind Pintle isn't there yet, such as a function's environment.
 func IsOurs(ctx context.Context, err error) bool {
+	var answer interface{ HTTPStatusCode() int }
+	if errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusBadGateway {
+		return false
+	}
 	return AsAPIError(err).ErrorFault() == smithy.FaultServer && ctx.Err() == nil
 }
 

@@ -74,6 +74,10 @@ function follow(version) {
   const say = (text) => { if (link.textContent !== text) link.textContent = text; };
   source.addEventListener('change', (event) => apply(JSON.parse(event.data)));
   source.addEventListener('reload', () => location.reload());
+  source.addEventListener('full', () => {
+    source.close();
+    say('too many pages are open');
+  });
   source.addEventListener('open', () => say('live'));
   source.addEventListener('error', () => {
     say('connection lost, trying again');
@@ -167,6 +171,36 @@ document.addEventListener('paste', (event) => {
   const terminal = terminalAt(event);
   if (terminal) type(terminal.dataset.keys, event.clipboardData.getData('text').replaceAll('\n', '\r'));
 });
+
+// A terminal is as large as there is room for it, and the server is told when that changes.
+let size = '';
+
+function fit(terminal) {
+  const ruler = document.createElement('span');
+  ruler.textContent = 'x'.repeat(20);
+  terminal.firstElementChild?.append(ruler);
+  const { width, height } = ruler.getBoundingClientRect();
+  ruler.remove();
+  if (!width) return;
+  const style = getComputedStyle(terminal);
+  const padding = parseFloat(style.paddingLeft) * 2;
+  const columns = Math.floor((terminal.parentElement.clientWidth - padding) / (width / 20));
+  const rows = Math.floor((innerHeight - terminal.getBoundingClientRect().top - scrollY - padding - 48) / parseFloat(style.lineHeight));
+  if (size === columns + ' ' + rows) return;
+  size = columns + ' ' + rows;
+  fetch(terminal.dataset.size, { method: 'POST', headers: { 'X-Token': token() }, body: size }).catch(() => { size = ''; });
+}
+
+const terminal = document.querySelector('[data-size]');
+if (terminal) {
+  terminal.focus();
+  fit(terminal);
+  let waiting;
+  addEventListener('resize', () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => fit(document.querySelector('[data-size]')), 200);
+  });
+}
 
 document.body.append(tip);
 showAges(document);
