@@ -27,11 +27,16 @@ type Options struct {
 	ReadOnly bool // nothing can be done, whoever it is
 	Now      func() time.Time
 	Store    *state.Store
-	Link     *nodelink.Link
+	Link     Nodes
 	Services call.Caller // runs operations as the identity in the context, which must be allowed to
 	Sessions *login.Sessions
 	// DataChannels serves the web sockets of execute-command's sessions.
 	DataChannels http.Handler
+}
+
+// Nodes tells what nodes have told of themselves last.
+type Nodes interface {
+	Telemetry(instanceArn string) (nodelink.Telemetry, bool)
 }
 
 // Pages are the console's pages.

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -108,11 +107,7 @@ func (p *Pages) stream(w http.ResponseWriter, v *visit, of view) {
 	out := newEvents(w)
 	go out.beat(ctx, cancel, func() bool { return p.opts.Sessions.Lasts(ctx, v.session) })
 	err := p.hub.Watch(ctx, p.source(v, of), seen, func(b live.Batch) error {
-		data, err := json.Marshal(b.Ops)
-		if err != nil {
-			return err
-		}
-		return out.send("change", b.Version, data)
+		return out.send("change", b.Version, b.JSON())
 	})
 	if errors.Is(err, live.ErrBehind) {
 		out.send("reload", "", []byte("{}")) //nolint:errcheck // it comes back either way
