@@ -27,6 +27,7 @@ func (p *Plane) mountPages() {
 		Store:    p.State,
 		Link:     p.Link,
 		Services: p,
+		Prices:   p.options.Prices,
 		Sessions: login.New(who),
 
 		DataChannels: p.sessions,

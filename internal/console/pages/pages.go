@@ -30,6 +30,7 @@ type Options struct {
 	Link     Nodes
 	Services call.Caller // runs operations as the identity in the context, which must be allowed to
 	Sessions *login.Sessions
+	Prices   map[string]float64 // of instance types, an hour
 	// DataChannels serves the web sockets of execute-command's sessions.
 	DataChannels http.Handler
 }
@@ -84,6 +85,7 @@ func (p *Pages) views() []view {
 		p.scalingView(),
 		p.serviceScalingView(),
 		p.groupView(),
+		p.moneyView(),
 		p.logsView(),
 		p.logView(),
 		p.shellView(),
