@@ -130,7 +130,7 @@ func TestConsole(t *testing.T) {
 	axe := loadAxe(t)
 	for _, path := range []string{
 		"", "?by=owner", "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
-		"scaling", "scaling/services/default/talk", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks",
+		"scaling", "scaling/services/default/talk", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks",
 	} {
 		b.open(path)
 		b.isAccessible(path, axe)

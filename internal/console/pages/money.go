@@ -126,7 +126,7 @@ func (p *Pages) rate(v *visit, types []string, now time.Time) (live.Fragment, er
 		rows = append(rows, row(types[i], int(n), priceOf(p.opts.Prices, types[i]), amount(n*p.opts.Prices[types[i]])))
 	}
 	return plots("now", "Now", []drawing{d}, nil,
-		markup.E("ul", markup.Class("figures"), markup.E("li", markup.E("b", amount(bill.Rate(machines, p.opts.Prices))), " an hour")),
+		markup.E("ul", markup.Class("figures"), markup.E("li", markup.E("b", string(amount(bill.Rate(machines, p.opts.Prices)))), " an hour")),
 		table("Machines that there are", columns("Instance type", "#Machines", "#Price an hour", "#Cost an hour"), rows...)), nil
 }
 
@@ -146,15 +146,16 @@ func (p *Pages) bill(v *visit, id, title string, types []string, s stretch) (liv
 			uses = append(uses, bill.Use{Type: t, Hours: sum(seconds[i]) / 3600, Most: highest(most[i])})
 		}
 	}
-	b := bill.Of(uses, p.opts.Prices, s.to.Sub(s.from))
+	since := first(s.to, seconds) // nothing is known of what was there before
+	b := bill.Of(uses, p.opts.Prices, s.to.Sub(since))
 	gpus, err := v.lines(s, metric{label: "paid for", namespace: usage, name: "GPUSeconds", stat: "Sum"}, metric{label: "held by tasks", namespace: usage, name: "GPUSecondsHeld", stat: "Sum"})
 	if err != nil {
 		return live.Fragment{}, err
 	}
 	figures := []markup.Node{
-		markup.E("li", markup.E("b", amount(b.Cost)), " cost"),
-		markup.E("li", markup.E("b", amount(b.AtPeak)), " with as many machines as at the busiest moment all the time"),
-		markup.E("li", markup.E("b", amount(b.Saved())), " saved by scaling, to zero and otherwise"),
+		markup.E("li", markup.E("b", string(amount(b.Cost))), " cost"),
+		markup.E("li", markup.E("b", string(amount(b.AtPeak))), " with as many machines as at the busiest moment all the time"),
+		markup.E("li", markup.E("b", string(amount(b.Saved()))), " saved by scaling, to zero and otherwise"),
 	}
 	if len(gpus) == 2 {
 		paid, held := sum(gpus[0])/3600, sum(gpus[1])/3600
@@ -162,14 +163,24 @@ func (p *Pages) bill(v *visit, id, title string, types []string, s stretch) (liv
 	}
 	var rows []markup.Node
 	for _, i := range b.Items {
-		rows = append(rows, row(i.Type, hours(i.Hours), short(i.Most), priceOf(p.opts.Prices, i.Type), amount(i.Cost), amount(i.AtPeak)))
+		rows = append(rows, row(i.Type, hours(i.Hours), numeric(short(i.Most)), priceOf(p.opts.Prices, i.Type), amount(i.Cost), amount(i.AtPeak)))
 	}
 	more := ""
 	if len(b.Unpriced) > 0 && len(p.opts.Prices) > 0 {
 		more = "The list of prices doesn't have " + strings.Join(b.Unpriced, ", ") + "."
 	}
-	return section(id, title, markup.E("p", "Since ", moment(&s.from)), markup.E("ul", markup.Class("figures"), figures),
+	return section(id, title, markup.E("p", "Counted since ", moment(&since)), markup.E("ul", markup.Class("figures"), figures),
 		table("What machines cost: "+title, columns("Instance type", "#Hours", "#Most at once", "#Price an hour", "#Cost", "#At the peak"), rows...), markup.E("p", more)), nil
+}
+
+// first returns when the first value was, or a time before which there is none.
+func first(at time.Time, lines []plot.Line) time.Time {
+	for _, l := range lines {
+		if len(l.Points) > 0 && l.Points[0].At.Before(at) {
+			at = l.Points[0].At
+		}
+	}
+	return at
 }
 
 func sum(l plot.Line) (all float64) {
@@ -187,13 +198,13 @@ func highest(l plot.Line) (most float64) {
 }
 
 // amount writes a sum of money, in whatever currency prices are.
-func amount(sum float64) string { return strconv.FormatFloat(sum, 'f', 2, 64) }
+func amount(sum float64) numeric { return numeric(strconv.FormatFloat(sum, 'f', 2, 64)) }
 
-func hours(n float64) string { return strconv.FormatFloat(n, 'f', 2, 64) }
+func hours(n float64) numeric { return numeric(strconv.FormatFloat(n, 'f', 2, 64)) }
 
-func priceOf(prices map[string]float64, name string) string {
+func priceOf(prices map[string]float64, name string) numeric {
 	if price, has := prices[name]; has {
-		return number(price)
+		return numeric(number(price))
 	}
 	return "–"
 }

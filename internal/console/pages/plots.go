@@ -239,7 +239,7 @@ func (d drawing) table() markup.Node {
 			if value, has := l.At(at); has {
 				said = short(value)
 			}
-			cells = append(cells, markup.E("span", markup.Class("number"), said))
+			cells = append(cells, numeric(said))
 		}
 		rows = append(rows, row(cells...))
 	}

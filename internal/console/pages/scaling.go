@@ -269,7 +269,7 @@ func condition(a types.MetricAlarm) string {
 	if a.Threshold == nil {
 		return string(a.ComparisonOperator)
 	}
-	return fmt.Sprintf("%s %s, %d of %d s", a.ComparisonOperator, short(*a.Threshold), aws.ToInt32(a.EvaluationPeriods), aws.ToInt32(a.Period))
+	return fmt.Sprintf("%s %s for %d × %d s", a.ComparisonOperator, short(*a.Threshold), aws.ToInt32(a.EvaluationPeriods), aws.ToInt32(a.Period))
 }
 
 // queriesOf returns what an alarm looks at, with points as far apart as they are drawn.

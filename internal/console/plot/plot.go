@@ -79,7 +79,8 @@ func (p Plot) Draw() Drawing {
 	least, most := p.bounds()
 	step := stepOf(most-least, 4)
 	least, most = math.Floor(least/step)*step, math.Ceil(most/step)*step
-	y := func(v float64) float64 { return Bottom - (Bottom-Top)*(v-least)/(most-least) }
+	top := p.top()
+	y := func(v float64) float64 { return Bottom - (Bottom-top)*(v-least)/(most-least) }
 	d := Drawing{X: p.times()}
 	for i := range int(math.Round((most-least)/step)) + 1 {
 		v := least + float64(i)*step
@@ -99,6 +100,15 @@ func (p Plot) Draw() Drawing {
 		d.Marks = append(d.Marks, p.x(at))
 	}
 	return d
+}
+
+// top is where the largest value is: below the spans.
+func (p Plot) top() float64 {
+	top := float64(Top)
+	for _, s := range p.Spans {
+		top = max(top, float64(Top+(s.Row+1)*(spanHeight+2)))
+	}
+	return top
 }
 
 // bounds returns the least and the largest value, 0 included, and never two that are the same.

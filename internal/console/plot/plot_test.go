@@ -72,8 +72,8 @@ func TestWhatIsAround(t *testing.T) {
 	p.Spans = []Span{{0, noon.Add(-time.Hour), noon.Add(30 * time.Minute)}, {1, noon.Add(time.Hour), noon.Add(2 * time.Hour)}}
 	p.Marks = []time.Time{noon.Add(15 * time.Minute)}
 	d := p.Draw()
-	if want := []float64{Top}; !reflect.DeepEqual(d.Levels, want) {
-		t.Errorf("levels are at %v: the plot is as high as they are", d.Levels)
+	if want := []float64{Top + 14}; !reflect.DeepEqual(d.Levels, want) {
+		t.Errorf("levels are at %v: the plot is as high as they are, below two rows of spans", d.Levels)
 	}
 	if want := []Box{{Left, Top, 288, spanHeight}, {Right, Top + 7, 1, spanHeight}}; !reflect.DeepEqual(d.Spans, want) {
 		t.Errorf("spans are %v, want %v", d.Spans, want)
