@@ -124,6 +124,7 @@ bench: build ## run the benchmarks: over HTTP beside moto's server where it is i
 	go run ./bench/strangers
 	go run ./bench/stacks
 	go run ./bench/balancer
+	go run ./bench/console
 	go test -run xxx -bench . -benchmem ./internal/state ./internal/ecs/... ./internal/autoscaling/... ./internal/appautoscaling/... ./internal/cloudformation ./internal/cloudwatch/... ./internal/logs/... ./internal/s3/... ./internal/sqs/... ./internal/sim ./internal/wire/...
 	go run ./bench/reaction
 	go run ./bench/reaction -queue

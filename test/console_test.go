@@ -127,9 +127,10 @@ func TestConsole(t *testing.T) {
 	b.types(task, axe)
 	b.uploads()
 	b.redrives()
+	b.plots()
 	for _, path := range []string{
 		"", "?by=owner", b.aNode(), "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
-		"queues", "queues/dead", "buckets", "buckets/data", "stacks",
+		"scaling", "scaling/services/default/talk", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks",
 	} {
 		b.open(path)
 		b.isAccessible(path, axe)
@@ -227,6 +228,12 @@ func (b *browser) redrives() {
 	b.open("queues/dead")
 	b.do("redrive", chromedp.Evaluate(`document.querySelector('form[action$="redrive"] button').click()`, nil))
 	b.sees("the end of the redrive", `document.getElementById('moves')?.textContent.includes('COMPLETED')`)
+}
+
+// plots sees what waits in a queue as a line, and the same in a table.
+func (b *browser) plots() {
+	b.open("queues/work")
+	b.sees("the line of messages", `document.querySelector('#over path.line')?.getTotalLength() > 0 && document.querySelectorAll('#over td').length > 10`)
 }
 
 // axePackage checks pages for what keeps people with disabilities out.

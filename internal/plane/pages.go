@@ -32,6 +32,7 @@ func (p *Plane) mountPages() {
 		Link:     p.Link,
 		Services: p,
 		MayList:  p.mayList,
+		Prices:   p.options.Prices,
 		Sessions: login.New(who),
 
 		DataChannels: p.sessions,

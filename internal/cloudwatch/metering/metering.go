@@ -80,6 +80,7 @@ func (m *Meter) Run(ctx context.Context) error {
 	defer put.Stop()
 	defer count.Stop()
 	defer reserve.Stop()
+	counted := m.opts.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -87,6 +88,9 @@ func (m *Meter) Run(ctx context.Context) error {
 		case <-count.C:
 			m.countTasks(m.store.View())
 			m.countInstances(m.store.View())
+			now := m.opts.Now()
+			m.countUsage(m.store.View(), now.Sub(counted))
+			counted = now
 		case <-reserve.C:
 			m.addReservations(m.store.View())
 		case <-put.C:

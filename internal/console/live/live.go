@@ -4,20 +4,26 @@
 package live
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
 	// pace is the least time between two renderings of a page.
 	pace = 300 * time.Millisecond
-	// share is how much longer a page isn't rendered than it took: it costs at most a twentieth of a core.
+	// share is how much longer no page is rendered than all of them took: together they cost at most a twentieth of a core.
 	share = 20
 	// linger is how long a page is remembered that nobody looks at: a browser connects after it has loaded the page.
 	linger = 15 * time.Second
@@ -54,6 +60,8 @@ type Hub struct {
 	mu      sync.Mutex
 	pages   map[string]*page
 	viewers map[string]int // by whose they are
+
+	took atomic.Int64 // the processor time of one rendering of each page that somebody looks at, added up, in nanoseconds
 }
 
 // New returns a hub.
@@ -63,11 +71,18 @@ func New() *Hub { return &Hub{pages: map[string]*page{}, viewers: map[string]int
 type Batch struct {
 	Version string // of the page that has them
 	Ops     []Op
-	size    int // bytes
+	JSON    func() []byte // the changes, encoded once for all who are sent them
+	size    int           // bytes of HTML
 }
 
-func newBatch(version string, ops []Op) Batch {
-	b := Batch{Version: version, Ops: ops}
+func newBatch(version string, ops ...Op) Batch {
+	b := Batch{Version: version, Ops: ops, JSON: sync.OnceValue(func() []byte {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false) // it isn't in a page
+		e.Encode(ops)          //nolint:errcheck // they are texts
+		return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	})}
 	for _, o := range ops {
 		b.size += len(o.HTML)
 	}
@@ -254,7 +269,7 @@ func (p *page) render(ctx context.Context) error {
 	}
 	p.now = now
 	p.seq++
-	p.tellLocked(newBatch(p.versionLocked(), ops))
+	p.tellLocked(newBatch(p.versionLocked(), ops...))
 	return nil
 }
 
@@ -332,7 +347,7 @@ func (p *page) missedLocked(seen string) []Batch {
 			return append([]Batch(nil), p.past[i+1:]...)
 		}
 	}
-	return []Batch{newBatch(p.versionLocked(), []Op{{"set", p.now.ID, p.now.String()}})}
+	return []Batch{newBatch(p.versionLocked(), Op{"set", p.now.ID, p.now.String()})}
 }
 
 // leave removes a viewer.
@@ -349,15 +364,37 @@ func (p *page) leave(v *viewer) {
 
 // run renders the page whenever it may have changed, until ctx ends.
 func (p *page) run(ctx context.Context) {
+	var took time.Duration
+	defer func() { p.hub.took.Add(-int64(took)) }()
 	for ctx.Err() == nil {
 		wait := p.source.Arm()
-		began := time.Now()
-		p.render(ctx) //nolint:errcheck // its viewers load it anew, which says why
-		rest(ctx, max(cmp.Or(p.source.Pace, pace), share*time.Since(began)))
+		before := took
+		took = processorTime(func() {
+			p.render(ctx) //nolint:errcheck // its viewers load it anew, which says why
+		})
+		all := time.Duration(p.hub.took.Add(int64(took - before)))
+		rest(ctx, max(cmp.Or(p.source.Pace, pace), share*all))
 		limit, cancel := context.WithTimeout(ctx, p.source.Every)
 		wait(limit) //nolint:errcheck // either way it's time to look again
 		cancel()
 	}
+}
+
+// processorTime returns how long a function keeps a processor busy. How long it takes would say more of what else the machine has to do.
+func processorTime(do func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := threadTime()
+	do()
+	return threadTime() - began
+}
+
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
 
 // rest waits for a time, or until ctx ends.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,16 +120,18 @@ func (p *Pages) clusterBody(v *visit) ([]live.Fragment, error) {
 		return nil, err
 	}
 	rows := v.view()
-	nodes := p.nodesOf(rows, cluster)
+	tasks := tasksOf(rows, cluster)
+	nodes := nodesOf(rows, cluster, tasks)
 	pages := max(1, (len(nodes)+nodesOfAPage-1)/nodesOfAPage)
 	page := v.page(pages)
 	shown := nodes[min(len(nodes), (page-1)*nodesOfAPage):min(len(nodes), page*nodesOfAPage)]
 	grid := live.Fragment{ID: "nodes", HTML: markup.Start("div", markup.ID("nodes"), markup.Class("nodes")), End: "</div>"}
 	for _, n := range shown {
+		n = p.inspect(rows, n)
 		grid.Children = append(grid.Children, live.Fragment{ID: n.id(), HTML: markup.String(n.cell(v.colouring()))})
 	}
 	parts := []live.Fragment{
-		section("totals", "Totals", totals(rows, cluster, nodes)),
+		section("totals", "Totals", totals(tasks, nodes)),
 		trouble(nodes),
 		{ID: "map", HTML: `<section id=map><h2>Nodes and GPUs</h2>`, Children: []live.Fragment{grid, {ID: "pages", HTML: markup.String(
 			markup.E("div", markup.ID("pages"), pager(page, pages, func(n int) string {
@@ -143,12 +147,12 @@ func (v *visit) page(pages int) int {
 	return min(max(n, 1), pages)
 }
 
-// node is a container instance and what it told of its GPUs.
+// node is a container instance and, once it was looked at closely, what it told of its GPUs.
 type node struct {
 	row  *state.ContainerInstance
 	name string
-	gpus []gpu
 	free int // GPUs that a task could have
+	gpus []gpu
 }
 
 // gpu is a GPU, what its load is and who holds it.
@@ -160,34 +164,67 @@ type gpu struct {
 	owner     string // the service, or the task definition's family
 }
 
-// nodesOf returns a cluster's nodes in the order of their names.
-func (p *Pages) nodesOf(v *state.View, cluster string) (all []node) {
-	for row := range v.ContainerInstances.All() {
-		if aws.ToString(row.Status) != "INACTIVE" && state.NameOf(row.ClusterArn) == cluster {
-			all = append(all, p.nodeOf(v, row))
+// tasks are a cluster's tasks: how many have each status, and those that hold GPUs, by the ARNs of their container instances.
+type tasks struct {
+	count   map[string]int
+	holding map[string][]*state.Task
+}
+
+func tasksOf(v *state.View, cluster string) tasks {
+	all := tasks{map[string]int{}, map[string][]*state.Task{}}
+	for t := range v.Tasks.All() {
+		if state.NameOf(*t.ClusterArn) != cluster {
+			continue
+		}
+		all.count[*t.LastStatus]++
+		if len(t.GPUs) > 0 && t.Holds() {
+			all.holding[*t.ContainerInstanceArn] = append(all.holding[*t.ContainerInstanceArn], t)
 		}
 	}
-	slices.SortFunc(all, func(a, b node) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.id(), b.id())) })
 	return all
 }
 
-func (p *Pages) nodeOf(v *state.View, row *state.ContainerInstance) node {
+// nodesOf returns a cluster's nodes in the order of their names.
+func nodesOf(v *state.View, cluster string, on tasks) (all []node) {
+	for row := range v.ContainerInstances.All() {
+		if aws.ToString(row.Status) != "INACTIVE" && state.NameOf(row.ClusterArn) == cluster {
+			all = append(all, nodeOf(row, on.holding[*row.ContainerInstanceArn]))
+		}
+	}
+	slices.SortFunc(all, func(a, b node) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(*a.row.ContainerInstanceArn, *b.row.ContainerInstanceArn))
+	})
+	return all
+}
+
+// nodeOf returns a node on which these tasks hold GPUs.
+func nodeOf(row *state.ContainerInstance, holding []*state.Task) node {
 	n := node{row: row, name: cmp.Or(aws.ToString(row.Ec2InstanceId), state.NameOf(*row.ContainerInstanceArn))}
-	if len(row.GPUs) == 0 {
+	if !row.AgentConnected || aws.ToString(row.Status) != "ACTIVE" {
 		return n
 	}
-	holders := v.GPUHolders(*row.ContainerInstanceArn)
-	told, _ := p.opts.Link.Telemetry(*row.ContainerInstanceArn)
-	loads := told.Loads()
 	for _, g := range row.GPUs {
+		held := slices.ContainsFunc(holding, func(t *state.Task) bool {
+			return slices.ContainsFunc(t.GPUs, func(h state.HeldGPU) bool { return h.ID == g.ID })
+		})
+		if !held && g.Fault == nil {
+			n.free++
+		}
+	}
+	return n
+}
+
+// inspect returns a node with its GPUs as they are now.
+func (p *Pages) inspect(v *state.View, n node) node {
+	holders := v.GPUHolders(*n.row.ContainerInstanceArn)
+	told, _ := p.opts.Link.Telemetry(*n.row.ContainerInstanceArn)
+	loads := told.Loads()
+	for _, g := range n.row.GPUs {
 		one := gpu{GPU: g, load: loads[g.ID]}
 		if holder, held := holders[g.ID]; held {
 			one.task, one.container, one.owner = state.NameOf(*holder.Task.TaskArn), holder.Container, ownerOf(holder.Task)
 		}
 		n.gpus = append(n.gpus, one)
-		if one.task == "" && g.Fault == nil && row.AgentConnected && aws.ToString(row.Status) == "ACTIVE" {
-			n.free++
-		}
 	}
 	return n
 }
@@ -204,11 +241,11 @@ func ownerOf(t *state.Task) string {
 func (n node) id() string { return "n-" + state.NameOf(*n.row.ContainerInstanceArn) }
 
 // isSimulated reports whether the node's GPUs are.
-func (n node) isSimulated() bool { return len(n.gpus) > 0 && n.gpus[0].Simulated }
+func (n node) isSimulated() bool { return len(n.row.GPUs) > 0 && n.row.GPUs[0].Simulated }
 
 // faults counts the GPUs that are broken.
 func (n node) faults() (count int) {
-	for _, g := range n.gpus {
+	for _, g := range n.row.GPUs {
 		if g.Fault != nil {
 			count++
 		}
@@ -235,19 +272,20 @@ func (n node) marks() (classes, words []string) {
 	return classes, words
 }
 
-// cell is the node as a link with a cell for each GPU. What they hold the script shows when the pointer or the keyboard is on it.
+// cell is the node as a link with a cell for each GPU. What there is to know of them the script asks for when the pointer or the keyboard is on it:
+// all nodes' would be most of the page, and change all the time.
 func (n node) cell(by string) markup.Node {
 	classes, words := n.marks()
-	label := fmt.Sprintf("%s, %s, %d of %d GPUs free", n.name, cmp.Or(n.row.Type(), "no instance type"), n.free, len(n.gpus))
+	label := fmt.Sprintf("%s, %s, %d of %d GPUs free", n.name, cmp.Or(n.row.Type(), "no instance type"), n.free, len(n.row.GPUs))
 	if len(words) > 0 {
 		label += ", " + strings.Join(words, ", ")
 	}
 	var cells []markup.Node
 	for _, g := range n.gpus {
-		cells = append(cells, markup.E("i", markup.Class(g.colour(by)), markup.A("title", g.say())))
+		cells = append(cells, markup.E("i", markup.Class(g.colour(by))))
 	}
 	if len(n.gpus) == 0 {
-		cells = append(cells, markup.E("i", markup.Class("cpu"), markup.A("title", "no GPU, "+strconv.Itoa(int(n.row.RunningTasksCount))+" tasks running")))
+		cells = append(cells, markup.E("i", markup.Class("cpu")))
 	}
 	short := n.name
 	if len(short) > 10 {
@@ -311,11 +349,30 @@ func (g gpu) say() string {
 	return strings.Join(words, ", ")
 }
 
+// serveTip says what there is to know of a node's GPUs, a line each.
+func (p *Pages) serveTip(w http.ResponseWriter, v *visit) {
+	n, _, err := p.findNode(v)
+	if err != nil {
+		status, text := sayOf(err)
+		p.refuse(w, status, text)
+		return
+	}
+	lines := []string{}
+	for _, g := range n.gpus {
+		lines = append(lines, g.say())
+	}
+	if len(lines) == 0 {
+		lines = append(lines, fmt.Sprintf("no GPU, %d tasks running", n.row.RunningTasksCount))
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	io.WriteString(w, strings.Join(lines, "\n")) //nolint:errcheck // nobody is left to tell
+}
+
 // totals counts what a cluster has.
-func totals(v *state.View, cluster string, nodes []node) markup.Node {
+func totals(on tasks, nodes []node) markup.Node {
 	var gpus, free, faults, away, draining int
 	for _, n := range nodes {
-		gpus += len(n.gpus)
+		gpus += len(n.row.GPUs)
 		free += n.free
 		faults += n.faults()
 		if !n.row.AgentConnected {
@@ -325,17 +382,11 @@ func totals(v *state.View, cluster string, nodes []node) markup.Node {
 			draining++
 		}
 	}
-	tasks := map[string]int{}
-	for t := range v.Tasks.All() {
-		if state.NameOf(*t.ClusterArn) == cluster {
-			tasks[*t.LastStatus]++
-		}
-	}
 	figures := []markup.Node{
 		figure("nodes", len(nodes)), figure("GPUs", gpus), figure("free", free), figure("broken", faults), figure("nodes away", away), figure("draining", draining),
 	}
-	for _, status := range slices.Sorted(maps.Keys(tasks)) {
-		figures = append(figures, figure("tasks "+status, tasks[status]))
+	for _, status := range slices.Sorted(maps.Keys(on.count)) {
+		figures = append(figures, figure("tasks "+status, on.count[status]))
 	}
 	return markup.E("ul", markup.Class("figures"), figures)
 }

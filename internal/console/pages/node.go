@@ -1,6 +1,8 @@
 package pages
 
 import (
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,27 +26,38 @@ func (p *Pages) nodeView() view {
 		reads: readsTasks,
 		every: time.Second,
 		does:  map[string]action{"drain": setNodeState("DRAINING"), "activate": setNodeState("ACTIVE")},
+		gets:  map[string]func(http.ResponseWriter, *visit){"/console/nodes/{cluster}/{node}/gpus": p.serveTip},
 	}
 }
 
-func (p *Pages) nodeBody(v *visit) ([]live.Fragment, error) {
+// findNode returns the node that a page is about, and what ECS tells of it.
+func (p *Pages) findNode(v *visit) (n node, told types.ContainerInstance, err error) {
 	cluster, id := v.path("cluster"), v.path("node")
 	out, err := ask[ecs.DescribeContainerInstancesOutput](v, &ecs.DescribeContainerInstancesInput{Cluster: &cluster, ContainerInstances: []string{id}})
 	if err != nil {
-		return nil, err
+		return n, told, err
 	}
 	if len(out.ContainerInstances) == 0 {
-		return nil, errNotFound("The cluster " + cluster + " has no container instance " + id + ".")
+		return n, told, errNotFound("The cluster " + cluster + " has no container instance " + id + ".")
 	}
 	if err := mayList(v, cluster); err != nil {
-		return nil, err
+		return n, told, err
 	}
-	told := out.ContainerInstances[0]
+	told = out.ContainerInstances[0]
 	row := v.view().ContainerInstances.Get(*told.ContainerInstanceArn)
 	if row == nil {
-		return nil, errNotFound("The container instance has just gone.")
+		return n, told, errNotFound("The container instance has just gone.")
 	}
-	n := p.nodeOf(v.view(), row)
+	on := slices.Collect(v.view().Tasks.By(state.TasksByInstance, *row.ContainerInstanceArn))
+	return p.inspect(v.view(), nodeOf(row, slices.DeleteFunc(on, func(t *state.Task) bool { return !t.Holds() }))), told, nil
+}
+
+func (p *Pages) nodeBody(v *visit) ([]live.Fragment, error) {
+	n, told, err := p.findNode(v)
+	if err != nil {
+		return nil, err
+	}
+	cluster := v.path("cluster")
 	_, words := n.marks()
 	return []live.Fragment{
 		section("facts", "Node", facts(
@@ -58,7 +71,7 @@ func (p *Pages) nodeBody(v *visit) ([]live.Fragment, error) {
 			fact{"Registered", moment(told.RegisteredAt)},
 		), nodeActions(v, told)),
 		section("gpus", "GPUs", gpuTable(cluster, n)),
-		section("tasks", "Tasks", tasksOnNode(v, cluster, row)),
+		section("tasks", "Tasks", tasksOnNode(v, cluster, n.row)),
 	}, nil
 }
 

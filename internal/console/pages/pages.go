@@ -27,13 +27,19 @@ type Options struct {
 	ReadOnly bool // nothing can be done, whoever it is
 	Now      func() time.Time
 	Store    *state.Store
-	Link     *nodelink.Link
+	Link     Nodes
 	Services call.Caller // runs operations as the identity in the context, which must be allowed to
 	// MayList says whether the caller in the context may list what is in a cluster.
 	MayList  func(ctx context.Context, cluster string) error
 	Sessions *login.Sessions
+	Prices   map[string]float64 // of instance types, an hour
 	// DataChannels serves the web sockets of execute-command's sessions.
 	DataChannels http.Handler
+}
+
+// Nodes tells what nodes have told of themselves last.
+type Nodes interface {
+	Telemetry(instanceArn string) (nodelink.Telemetry, bool)
 }
 
 // Pages are the console's pages.
@@ -78,6 +84,10 @@ func (p *Pages) views() []view {
 		p.taskView(),
 		p.servicesView(),
 		p.serviceView(),
+		p.scalingView(),
+		p.serviceScalingView(),
+		p.groupView(),
+		p.moneyView(),
 		p.logsView(),
 		p.logView(),
 		p.shellView(),

@@ -106,6 +106,9 @@ func rowOf(attr markup.Attr, cells ...any) markup.Node {
 	return markup.E("tr", attr, all)
 }
 
+// numeric is a number as it's to be written.
+type numeric string
+
 func cell(c any) markup.Node {
 	switch c := c.(type) {
 	case int:
@@ -114,6 +117,8 @@ func cell(c any) markup.Node {
 		return markup.E("td", markup.Class("number"), int(c))
 	case float64:
 		return markup.E("td", markup.Class("number"), number(c))
+	case numeric:
+		return markup.E("td", markup.Class("number"), string(c))
 	}
 	return markup.E("td", c)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pintle/pintle/internal/console/live"
 	"github.com/pintle/pintle/internal/console/markup"
+	"github.com/pintle/pintle/internal/console/plot"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -62,6 +63,7 @@ func (p *Pages) queueView() view {
 	return view{
 		path:  "/console/queues/{queue}",
 		title: func(v *visit) string { return "Queue " + v.path("queue") },
+		head:  chooseStretch,
 		body:  queueBody,
 		every: time.Second,
 		does:  map[string]action{"redrive": redrive},
@@ -81,7 +83,7 @@ func queueBody(v *visit) ([]live.Fragment, error) {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		all = append(all, fact{name, a[name]})
 	}
-	parts := []live.Fragment{section("facts", "Queue", facts(all...))}
+	parts := []live.Fragment{section("facts", "Queue", facts(all...)), queuePlots(v)}
 	sources, err := ask[sqs.ListDeadLetterSourceQueuesOutput](v, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: named.QueueUrl})
 	if err != nil || len(sources.QueueUrls) == 0 {
 		return parts, nil
@@ -95,6 +97,25 @@ func queueBody(v *visit) ([]live.Fragment, error) {
 			v.confirm("redrive", "Redrive", "All messages go back to the queues that they came from.", hidden{"queue": v.path("queue"), "arn": a["QueueArn"]})),
 		section("moves", "Redrives", moveTable(v, a["QueueArn"])),
 	), nil
+}
+
+// queuePlots are the plots of how much waits in a queue, and for how long.
+func queuePlots(v *visit) live.Fragment {
+	s := v.stretch()
+	of := func(label, name, stat string) metric {
+		return metric{label: label, namespace: "AWS/SQS", name: name, by: []string{"QueueName", v.path("queue")}, stat: stat}
+	}
+	lines, err := v.lines(s, of("waiting", "ApproximateNumberOfMessagesVisible", "Maximum"), of("in flight", "ApproximateNumberOfMessagesNotVisible", "Maximum"),
+		of("oldest", "ApproximateAgeOfOldestMessage", "Maximum"), of("sent", "NumberOfMessagesSent", "Sum"), of("deleted", "NumberOfMessagesDeleted", "Sum"))
+	if err != nil || len(lines) < 5 {
+		return plots("over", "Over time", nil, err)
+	}
+	over := func(all ...plot.Line) plot.Plot { return plot.Plot{From: s.from, To: s.to, Lines: all} }
+	return plots("over", "Over time", []drawing{
+		{id: "depth", title: "Messages", Plot: over(lines[0], lines[1])},
+		{id: "age", title: "Age of the oldest message", unit: "s", Plot: over(lines[2])},
+		{id: "flow", title: "Messages per " + s.period.String(), Plot: over(lines[3], lines[4])},
+	}, nil)
 }
 
 func redrive(v *visit) (string, error) {

@@ -1,9 +1,7 @@
 package pages
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"sync"
@@ -113,13 +111,7 @@ func (p *Pages) stream(w http.ResponseWriter, v *visit, of view) {
 	out := newEvents(w)
 	beating.Go(func() { out.beat(ctx, cancel, func() bool { return p.opts.Sessions.Lasts(ctx, v.session) }) })
 	err := p.hub.Watch(ctx, p.source(v, of), seen, func(b live.Batch) error {
-		var data bytes.Buffer
-		to := json.NewEncoder(&data)
-		to.SetEscapeHTML(false) // it's no part of a page yet, and would be three times as large
-		if err := to.Encode(b.Ops); err != nil {
-			return err
-		}
-		return out.send("change", b.Version, bytes.TrimSpace(data.Bytes()))
+		return out.send("change", b.Version, b.JSON())
 	})
 	switch {
 	case errors.Is(err, live.ErrBehind):

@@ -78,6 +78,7 @@ func (p *Pages) serviceView() view {
 	return view{
 		path:  "/console/services/{cluster}/{service}",
 		title: func(v *visit) string { return "Service " + v.path("service") },
+		head:  chooseStretch,
 		body:  p.serviceBody,
 		reads: func(v *state.View) { readsTasks(v); watchAll(v.ServiceDeployments) },
 		does: map[string]action{
@@ -109,7 +110,8 @@ func (p *Pages) serviceBody(v *visit) ([]live.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(parts, taskList("tasks", "Tasks", cluster, tasks), section("events", "Events", eventTable(s.Events))), nil
+	return append(parts, taskList("tasks", "Tasks", cluster, tasks), section("events", "Events", eventTable(s.Events)),
+		v.gpuPlots("ClusterName", cluster, "ServiceName", name)), nil
 }
 
 func serviceFacts(s types.Service) markup.Node {
@@ -121,6 +123,7 @@ func serviceFacts(s types.Service) markup.Node {
 		fact{"Definition", state.NameOf(aws.ToString(s.TaskDefinition))},
 		fact{"Scheduling", string(s.SchedulingStrategy)},
 		fact{"Created", moment(s.CreatedAt)},
+		fact{"Scaling", link(to("scaling", "services", state.NameOf(*s.ClusterArn), *s.ServiceName), "over time")},
 	)
 }
 

@@ -21,6 +21,7 @@ func (p *Pages) taskView() view {
 	return view{
 		path:  "/console/tasks/{cluster}/{task}",
 		title: func(v *visit) string { return "Task " + v.path("task") },
+		head:  chooseStretch,
 		body:  p.taskBody,
 		reads: readsTasks,
 		every: 2 * time.Second, // its GPUs' load
@@ -48,6 +49,7 @@ func (p *Pages) taskBody(v *visit) ([]live.Fragment, error) {
 		section("timeline", "Timeline", timeline(t)),
 		section("containers", "Containers", containerTable(t, definition.TaskDefinition)),
 		section("gpus", "GPUs", p.gpusOfTask(t)),
+		v.gpuPlots("ClusterName", cluster, "TaskId", state.NameOf(*t.TaskArn)),
 		section("tags", "Tags", tagTable(t.Tags)),
 	}, nil
 }

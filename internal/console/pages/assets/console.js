@@ -65,25 +65,38 @@ function apply(ops) {
   document.dispatchEvent(new Event('changed'));
 }
 
-// follow keeps the page up to date until it's left.
+// follow keeps the page up to date while it can be seen. A hidden one would hold one of the six connections that a browser has to the control plane.
 function follow(version) {
-  const address = new URL(location);
-  address.searchParams.set('live', version);
-  const source = new EventSource(address);
   const link = document.getElementById('link');
   const say = (text) => { if (link.textContent !== text) link.textContent = text; };
-  source.addEventListener('change', (event) => apply(JSON.parse(event.data)));
-  source.addEventListener('reload', () => location.reload());
-  source.addEventListener('full', () => {
-    source.close();
-    say('too many pages are open');
-  });
-  source.addEventListener('open', () => say('live'));
-  source.addEventListener('error', () => {
-    say('connection lost, trying again');
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 3000); // the session is over, or the page can't be shown
-  });
-  addEventListener('pagehide', () => source.close());
+  let source = null;
+  const close = () => {
+    source?.close();
+    source = null;
+  };
+  const open = () => {
+    if (source || document.hidden) return;
+    const address = new URL(location);
+    address.searchParams.set('live', version);
+    source = new EventSource(address);
+    source.addEventListener('change', (event) => {
+      version = event.lastEventId;
+      apply(JSON.parse(event.data));
+    });
+    source.addEventListener('reload', () => location.reload());
+    source.addEventListener('full', () => {
+      close();
+      say('too many pages are open');
+    });
+    source.addEventListener('open', () => say('live'));
+    source.addEventListener('error', () => {
+      say('connection lost, trying again');
+      if (source?.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 3000); // the session is over, or the page can't be shown
+    });
+  };
+  open();
+  document.addEventListener('visibilitychange', () => (document.hidden ? close() : open()));
+  addEventListener('pagehide', close);
   addEventListener('pageshow', (event) => { if (event.persisted) location.reload(); });
 }
 
@@ -102,19 +115,30 @@ function showAge(element) {
 
 function showAges(root) { root.querySelectorAll('time').forEach(showAge); }
 
-// tip tells of all GPUs of the node that the pointer or the keyboard is on.
+// tip tells of all GPUs of the node that the pointer or the keyboard is on, once it has been there for a moment.
 const tip = document.createElement('div');
 tip.id = 'tip';
 tip.hidden = true;
+let tipFor = null;
 
-function showTip(node) {
-  tip.hidden = !node;
-  if (!node) return;
-  tip.replaceChildren(...[node.getAttribute('aria-label'), ...[...node.querySelectorAll('i')].map((cell) => cell.title)].map((text) => {
+function tell(node, lines) {
+  if (tipFor !== node) return;
+  tip.replaceChildren(...[node.getAttribute('aria-label'), ...lines].map((text) => {
     const line = document.createElement('div');
     line.textContent = text;
     return line;
   }));
+}
+
+function showTip(node) {
+  if (node === tipFor) return;
+  tipFor = node;
+  tip.hidden = !node;
+  if (!node) return;
+  tell(node, []);
+  setTimeout(() => {
+    if (tipFor === node) fetch(node.href + '/gpus').then((r) => (r.ok ? r.text() : '')).then((text) => tell(node, text.split('\n'))).catch(() => {});
+  }, 80);
   const place = node.getBoundingClientRect();
   tip.classList.toggle('above', place.top > innerHeight / 2);
   tip.classList.toggle('left', place.left > innerWidth / 2);
