@@ -37,6 +37,8 @@ type Options struct {
 	Requests    *tally.Tally        // those that were answered
 	Queues      func() []QueueDepth // those that there are
 
+	Workings   *Workings
+	Waiting    func() map[string]int // changes that wait for a store, by its name
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
 	// Backup writes an archive of all that is kept.

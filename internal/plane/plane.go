@@ -36,6 +36,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/console/pages"
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/disk"
@@ -192,6 +193,7 @@ type Plane struct {
 	pool      *fleet.Static     // the fleet, if it's a pool of machines
 
 	answered tally.Tally // the requests
+	workings console.Workings
 	options  Options
 	lock     *os.File    // on the data directory
 	space    *disk.Space // nil in a simulation
