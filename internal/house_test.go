@@ -41,6 +41,7 @@ var ground = map[string]rule{
 	"sqlitefile":   {[]string{"backup", "file", "disk"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
 	"store":        {[]string{"store", "backup", "groupcommit", "file", "disk", "sqlitefile"}, "the engine knows no rows"},
+	"trace":        {nil, "it tells a collector of what services and loops do, and knows none of them"},
 	"transparent":  {[]string{"awsname", "certificate", "file", "twoway"}, "it stands in for AWS in front of any control plane"},
 	"twoway":       {nil, "load balancers and nodes use it"},
 	"vault":        {[]string{"vault", "file"}, "it encrypts for services and knows none of them"},

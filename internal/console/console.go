@@ -38,7 +38,8 @@ type Options struct {
 	Queues      func() []QueueDepth // those that there are
 
 	Workings   *Workings
-	Waiting    func() map[string]int // changes that wait for a store, by its name
+	Spans      func() (sent, dropped uint64) // those of traces
+	Waiting    func() map[string]int         // changes that wait for a store, by its name
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
 	// Backup writes an archive of all that is kept.

@@ -59,6 +59,9 @@ func (c *Console) page() *exposition.Page {
 	}
 	c.addOwed(p, v)
 	c.opts.Workings.addTo(p)
+	sent, dropped := c.opts.Spans()
+	p.Add(spans, float64(sent), exposition.Label{Name: "outcome", Value: "sent"})
+	p.Add(spans, float64(dropped), exposition.Label{Name: "outcome", Value: "dropped"})
 	p.AddProcess(c.began)
 	return p
 }

@@ -46,6 +46,7 @@ func metricsConsole(t *testing.T, verifier *sign.Verifier, token string) http.Ha
 	none := func() error { return nil }
 	return New(store, nil, Options{
 		Verifier: verifier, ScrapeToken: token, Writable: none, Failing: none, Requests: &requests, Workings: &workings, Now: time.Now,
+		Spans:   func() (sent, dropped uint64) { return 7, 2 },
 		Waiting: func() map[string]int { return map[string]int{"state": 4} },
 		Queues:  func() []QueueDepth { return []QueueDepth{{"q", 5, 1, 0}} },
 	}).Handlers()["/metrics"]
@@ -75,7 +76,7 @@ func TestMetrics(t *testing.T) {
 		"pintle_request_seconds_bucket ecs RunTask  0.0025": 0, "pintle_request_seconds_bucket ecs RunTask  0.005": 1, "pintle_request_seconds_count ecs RunTask ": 1,
 		"pintle_flush_seconds_bucket state 0.0025": 0, "pintle_flush_seconds_bucket state 0.005": 1, "pintle_loop_late_seconds_bucket rollout 0.025": 1,
 		"pintle_placement_seconds_bucket placed 2.5e-06": 1, "pintle_placement_seconds_count refused": 1, "pintle_task_start_seconds_bucket 5": 1,
-		"pintle_owed_messages sqs": 1, "pintle_owed_messages url": 1, "pintle_waiting_invocations": 0, "pintle_waiting_changes state": 4,
+		"pintle_trace_spans_total sent": 7, "pintle_trace_spans_total dropped": 2, "pintle_owed_messages sqs": 1, "pintle_owed_messages url": 1, "pintle_waiting_invocations": 0, "pintle_waiting_changes state": 4,
 		"pintle_writable": 1, "pintle_failing": 0,
 	} {
 		if got, ok := has[name]; !ok || got != want {

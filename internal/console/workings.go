@@ -44,6 +44,7 @@ var (
 	}
 	overdue         = exposition.Metric{Name: "pintle_owed_late_seconds", Help: "How long the message that was due first has been due."}
 	invocations     = exposition.Metric{Name: "pintle_waiting_invocations", Help: "Asynchronous invocations of functions that aren't over."}
+	spans           = exposition.Metric{Name: "pintle_trace_spans_total", Counter: true, Help: "Spans for OpenTelemetry's collector: sent, and dropped because it didn't take them in time."}
 	waitingForStore = exposition.Metric{Name: "pintle_waiting_changes", Help: "Changes that wait for their store, which makes one group of them at a time."}
 )
 

@@ -93,7 +93,7 @@ func (p *Plane) services() []Service {
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
 		{cloudcontrol.API(p.CloudControl), loops(p.requests.Run)},
-		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
+		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk, p.tracer.Run)},
 	}
 }
 
@@ -117,6 +117,8 @@ func (p *Plane) buildServices() {
 		Advertise: o.Advertise,
 		Sessions:  p.sessions,
 		Started:   p.started,
+		Failed:    p.traceTask,
+		Tracer:    p.tracer,
 		Log:       p.log,
 	})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
@@ -327,6 +329,7 @@ func (p *Plane) buildScaling() {
 // started is told of each task that has begun to run.
 func (p *Plane) started(t *state.Task) {
 	p.meter.Started(t)
+	p.traceTask(t)
 	if t.CreatedAt != nil && t.StartedAt != nil {
 		p.workings.Started(t.StartedAt.Sub(*t.CreatedAt))
 	}
@@ -377,6 +380,7 @@ func (p *Plane) mount() (err error) {
 		Requests:    &p.answered,
 		Workings:    &p.workings,
 		Waiting:     p.waitingChanges,
+		Spans:       p.tracer.Counts,
 		Queues:      p.queueDepths,
 		Enrollment:  p.enrollment,
 		Authority:   p.authority,
@@ -429,6 +433,7 @@ func (p *Plane) newLink() *nodelink.Link {
 	o := nodelink.Options{
 		Now:         p.now,
 		Observe:     p.meter.Observe,
+		Accepted:    p.traceAcceptance,
 		Admitted:    connection.Release,
 		Credentials: p.taskCredentials,
 		Account:     p.account(),
