@@ -33,10 +33,10 @@ image=$(docker load -i "$tar" | sed -n 's/^Loaded image: //p')
 
 say "no key, no start on all addresses"
 if docker run --rm "$image" >"$work/out" 2>&1; then echo "it starts without a key"; exit 1; fi
-grep -q 'access-key' "$work/out"
+grep -q PINTLE_ACCESS_KEY_ID "$work/out"
 
 say "the control plane, with a volume and a published port"
-export AWS_ACCESS_KEY_ID=AKIATEST AWS_SECRET_ACCESS_KEY=secret AWS_REGION=us-east-1
+export AWS_ACCESS_KEY_ID=AKIATEST AWS_SECRET_ACCESS_KEY=secret AWS_DEFAULT_REGION=us-east-1
 up() {
 	docker run -d --name pintle-test -v pintle-test:/var/lib/pintle -p "127.0.0.1:$port:4566" --read-only --cap-drop ALL --security-opt no-new-privileges \
 		-e PINTLE_ACCESS_KEY_ID=$AWS_ACCESS_KEY_ID -e PINTLE_SECRET_ACCESS_KEY=$AWS_SECRET_ACCESS_KEY "$image" >/dev/null
@@ -47,7 +47,7 @@ up
 eventually aws --endpoint-url "$url" ecs list-clusters
 grep -q cluster/default "$work/out"
 eventually healthy
-[ "$(docker top pintle-test -o uid | tail -1 | tr -d ' ')" = 65532 ]
+[ "$(docker top pintle-test -o pid,uid | awk 'END { print $2 }')" = 65532 ]
 aws --endpoint-url "$url" sqs create-queue --queue-name kept >/dev/null
 
 say "SIGTERM, and what it kept"
@@ -60,7 +60,7 @@ eventually aws --endpoint-url "$url" sqs get-queue-url --queue-name kept
 say "an agent, whose tasks are containers of the same engine"
 socket=${DOCKER_HOST:-unix:///var/run/docker.sock}
 agent() {
-	docker run -d --name pintle-agent-test --privileged --user 0 --network host --pid host --no-healthcheck -v "${socket#unix://}:/var/run/docker.sock" \
+	docker run -d --name pintle-agent-test --user 0 --network host --pid host --no-healthcheck -v "${socket#unix://}:/var/run/docker.sock" \
 		-v /var/lib/pintle-image-test:/var/lib/pintle-image-test -e AWS_ACCESS_KEY_ID -e AWS_SECRET_ACCESS_KEY "$image" \
 		agent --endpoint "$url" --runtime docker --data /var/lib/pintle-image-test --metrics= >/dev/null
 }
