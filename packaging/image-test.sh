@@ -67,6 +67,6 @@ agent() {
 agent
 task() { docker run --rm --network host -e AWS_ACCESS_KEY_ID -e AWS_SECRET_ACCESS_KEY --no-healthcheck "$image" run --endpoint "$url" "$image" "$@"; }
 eventually task version
-grep -q '^.*pintle ' "$work/out" || { cat "$work/out"; exit 1; }
+grep -q '^pintle [0-9]' "$work/out" || { cat "$work/out"; exit 1; }
 docker stop -t 30 pintle-agent-test >/dev/null
 say "all went well"

@@ -17,7 +17,7 @@ end() {
 trap end EXIT
 if [ -z "$root" ]; then
 	root=$work/root
-	debootstrap --variant=minbase --include=ca-certificates,systemd,systemd-sysv,procps bookworm "$root" "${MIRROR:-http://deb.debian.org/debian}"
+	debootstrap --variant=minbase --include=ca-certificates,dbus,procps,systemd,systemd-sysv bookworm "$root" "${MIRROR:-http://deb.debian.org/debian}"
 fi
 within() { chroot "$root" "$@"; }
 say() { echo "== $*"; }
