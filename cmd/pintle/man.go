@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -98,7 +100,8 @@ func pageOf(t topic) string {
 }
 
 func heading(w io.Writer, name string, part int, short string) {
-	fmt.Fprintf(w, ".TH %s %d \"\" \"pintle %s\" Pintle\n", roff(strings.ToUpper(name)), part, roff(version))
+	today := time.Now().UTC().Format(time.DateOnly)
+	fmt.Fprintf(w, ".TH %s %d %s \"pintle %s\" Pintle\n.ad l\n", roff(strings.ToUpper(name)), part, today, roff(version))
 	section(w, "NAME")
 	fmt.Fprintf(w, "%s \\- %s\n", roff(name), roff(strings.TrimSuffix(short, ".")))
 }
@@ -134,7 +137,17 @@ func paragraphs(w io.Writer, text string) {
 var roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "~", `\(ti`, "^", `\(ha`, "`", `\(ga`, "'", `\(aq`, `"`, `\(dq`)
 
 // roff writes a text so that troff shows it as it is.
-func roff(text string) string { return roffEscapes.Replace(strings.ReplaceAll(text, "\n", " ")) }
+func roff(text string) string {
+	var out strings.Builder
+	for _, r := range roffEscapes.Replace(strings.ReplaceAll(text, "\n", " ")) {
+		if r < utf8.RuneSelf {
+			out.WriteRune(r)
+			continue
+		}
+		fmt.Fprintf(&out, `\[u%04X]`, r)
+	}
+	return out.String()
+}
 
 // roffLine is roff for the beginning of a line, where a dot would be a request.
 func roffLine(text string) string {
