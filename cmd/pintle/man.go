@@ -124,12 +124,12 @@ func paragraphs(w io.Writer, text string) {
 			between = true
 			continue
 		}
-		set(line[0] == ' ')
+		set(line[0] == ' ' || line[0] == '\t')
 		if between && !verbatim {
 			fmt.Fprint(w, ".PP\n")
 		}
 		between = false
-		fmt.Fprintln(w, roffLine(line))
+		fmt.Fprintln(w, roffLine(strings.ReplaceAll(line, "\t", "    ")))
 	}
 	set(false)
 }
