@@ -33,6 +33,7 @@ func metricsConsole(t *testing.T, verifier *sign.Verifier, token string) http.Ha
 	statetest.Update(t, store, func(tx *state.Tx) {
 		now := time.Now()
 		tx.Owe(state.Delivery{Debt: delivery.Debt{Destination: "arn:aws:sqs:us-east-1:000000000000:q"}}, now.Add(-time.Minute))
+		tx.Owe(state.Delivery{Debt: delivery.Debt{Destination: "arn:aws:made-up:::x"}}, now)
 		tx.Owe(state.Delivery{Debt: delivery.Debt{Destination: "https://example.com/hook", NotBefore: now.Add(time.Hour)}}, now)
 	})
 	var workings Workings
@@ -76,7 +77,7 @@ func TestMetrics(t *testing.T) {
 		"pintle_request_seconds_bucket ecs RunTask  0.0025": 0, "pintle_request_seconds_bucket ecs RunTask  0.005": 1, "pintle_request_seconds_count ecs RunTask ": 1,
 		"pintle_flush_seconds_bucket state 0.0025": 0, "pintle_flush_seconds_bucket state 0.005": 1, "pintle_loop_late_seconds_bucket rollout 0.025": 1,
 		"pintle_placement_seconds_bucket placed 2.5e-06": 1, "pintle_placement_seconds_count refused": 1, "pintle_task_start_seconds_bucket 5": 1,
-		"pintle_trace_spans_total sent": 7, "pintle_trace_spans_total dropped": 2, "pintle_owed_messages sqs": 1, "pintle_owed_messages url": 1, "pintle_waiting_invocations": 0, "pintle_waiting_changes state": 4,
+		"pintle_trace_spans_total sent": 7, "pintle_trace_spans_total dropped": 2, "pintle_owed_messages sqs": 1, "pintle_owed_messages url": 1, "pintle_owed_messages other": 1, "pintle_waiting_invocations": 0, "pintle_waiting_changes state": 4,
 		"pintle_writable": 1, "pintle_failing": 0,
 	} {
 		if got, ok := has[name]; !ok || got != want {

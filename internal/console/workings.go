@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +49,7 @@ var (
 	waitingForStore = exposition.Metric{Name: "pintle_waiting_changes", Help: "Changes that wait for their store, which makes one group of them at a time."}
 )
 
-// times returns the histogram of a metric's label, made at the first use.
+// timesOf returns the histogram of a metric's label, made at the first use.
 func (w *Workings) timesOf(m *exposition.Metric, of string) *histogram.Histogram {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,11 +126,17 @@ func (c *Console) addOwed(p *exposition.Page, v *state.View) {
 	}
 }
 
-// serviceOf returns the service of an ARN, or url.
+// services are those that anything is owed to. An alarm's action may name any, and a label's values must stay few.
+var services = []string{"autoscaling", "cloudwatch", "events", "lambda", "logs", "scheduler", "sns", "sqs"}
+
+// serviceOf returns the service of an ARN, other for one that nothing is told, or url.
 func serviceOf(destination string) string {
 	parts := strings.SplitN(destination, ":", 4)
-	if len(parts) == 4 && parts[0] == "arn" {
-		return parts[2]
+	switch {
+	case len(parts) < 4 || parts[0] != "arn":
+		return "url"
+	case !slices.Contains(services, parts[2]):
+		return "other"
 	}
-	return "url"
+	return parts[2]
 }
