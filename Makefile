@@ -41,7 +41,17 @@ packages: build ## build dist/*.deb and dist/*.rpm, with units for systemd
 	@bin/pintle completion bash > bin/completion/pintle.bash
 	@bin/pintle completion zsh > bin/completion/_pintle
 	@bin/pintle completion fish > bin/completion/pintle.fish
+	@rm -rf bin/man && bin/pintle man bin/man && gzip -9n bin/man/*
 	@for kind in deb rpm; do VERSION=$(VERSION) ARCH=$$(go env GOARCH) $(NFPM) package --config packaging/nfpm.yaml --packager $$kind --target dist/ || exit 1; done
+
+IMAGE := dist/pintle_$(VERSION)_$(shell go env GOARCH).image.tar
+
+image: build ## build dist/*.image.tar, for docker load; it needs no base image
+	@go run ./packaging/image -version $(VERSION) -to $(IMAGE)
+	@echo "$(IMAGE): docker load -i it, and docs/operations.md has how to run it"
+
+image-test: image ## load the image into a Docker Engine and run it: control plane, agent, a task; needs root, docker and the AWS CLI
+	packaging/image-test.sh $(IMAGE)
 
 package-test: packages ## install dist/*.deb in a clean Debian root, run it, and remove it; needs root, debootstrap and a mirror
 	packaging/test.sh
@@ -62,7 +72,7 @@ soak: build ## kill a service's containers at random for five minutes, the contr
 	go test -count=1 -timeout 60m -v -run TestDiskIsFilledAndFreed ./test -disk.times 20
 
 lint: ## check the code's form
-	@test -z "$$(gofmt -l cmd internal test bench examples)" || { gofmt -l cmd internal test bench examples; echo 'run gofmt -w on these'; exit 1; }
+	@test -z "$$(gofmt -l cmd internal packaging test bench examples)" || { gofmt -l cmd internal packaging test bench examples; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -checks inherit,-SA1019 ./... # what AWS has deprecated stays
 
@@ -134,4 +144,4 @@ bench: build ## run the benchmarks: over HTTP beside moto's server where it is i
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md
 
-.PHONY: help outlined build packages package-test demo test soak lint fuzz bench docs
+.PHONY: help outlined build packages image image-test package-test demo test soak lint fuzz bench docs

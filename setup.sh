@@ -20,6 +20,7 @@ if [ "${1:-}" = test ]; then
     }
   fi
   need dockerd || packages+=(docker.io)
+  need groff || packages+=(groff-base)
   need runc || packages+=(runc)
   [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || packages+=(containernetworking-plugins)
   need iptables || packages+=(iptables)

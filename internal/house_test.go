@@ -32,6 +32,7 @@ var ground = map[string]rule{
 	"exposition":   {nil, "nodes use it, and a program in containers on AWS"},
 	"file":         {nil, "it is below all stores"},
 	"groupcommit":  {nil, "it is below all stores"},
+	"histogram":    {nil, "whatever takes time tells one, nodes too"},
 	"instancetype": {nil, "it is data"},
 	"plaintext":    {nil, "nodes use it, too"},
 	"pattern":      {nil, "every process links it, a shim beside each container too"},
@@ -40,11 +41,12 @@ var ground = map[string]rule{
 	"sqlitefile":   {[]string{"backup", "file", "disk"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
 	"store":        {[]string{"store", "backup", "groupcommit", "file", "disk", "sqlitefile"}, "the engine knows no rows"},
+	"trace":        {nil, "it tells a collector of what services and loops do, and knows none of them"},
 	"transparent":  {[]string{"awsname", "certificate", "file", "twoway"}, "it stands in for AWS in front of any control plane"},
 	"twoway":       {nil, "load balancers and nodes use it"},
 	"vault":        {[]string{"vault", "file"}, "it encrypts for services and knows none of them"},
 	"wal":          {[]string{"wal", "backup", "file", "disk"}, "it keeps bytes for stores and knows none of them"},
-	"wire":         {[]string{"wire", "awsname", "checksum", "disk"}, "HTTP becomes calls without knowing what they do"},
+	"wire":         {[]string{"wire", "awsname", "checksum", "disk", "histogram"}, "HTTP becomes calls without knowing what they do"},
 }
 
 // loans is what a street may know of another one's besides what is pure there, and why. A street is one of AWS's services: a folder with
@@ -68,7 +70,7 @@ var noAPI = map[string]string{
 // above is what puts streets together, and otherSide what runs on nodes and in containers.
 var above = map[string]rule{
 	"bootstrap": {[]string{"cloudformation/cfninit"}, "it runs on machines that aren't nodes yet"},
-	"console":   {[]string{"console", "account", "certificate", "exposition", "state", "acs", "datachannel", "wire", "ecs/nodelink", "ecs/enrollment", "ecs/explain"}, "it shows rows and what nodes tell, and asks no service's loops"},
+	"console":   {[]string{"console", "account", "certificate", "exposition", "histogram", "state", "acs", "datachannel", "wire", "ecs/nodelink", "ecs/enrollment", "ecs/explain"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":     {[]string{"*"}, "it puts everything together"},
 	"sim": {
 		[]string{
@@ -84,7 +86,7 @@ var above = map[string]rule{
 		},
 		"it is plane with a clock that jumps, so it steps the loops itself",
 	},
-	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext", "exposition", "awsname", "transparent", "twoway"}, "it speaks to any ECS, so it knows nothing of this one"},
+	"node":    {[]string{"node", "acs", "datachannel", "instancetype", "file", "pattern", "plaintext", "exposition", "histogram", "awsname", "transparent", "twoway"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {[]string{"exposition"}, "it runs on AWS, too"},
 	"top":     {nil, "package main says what it shows"},
 	"worker":  {nil, "it runs on AWS, too"},

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs dist/*.deb in a clean Debian root, runs the control plane as its unit's user with its unit's command, has it pass pintle doctor and run
-# a task, and removes the package: nothing but the data stays. Needs root and debootstrap. systemd doesn't run in a chroot, so the unit's
-# hardening isn't tried; systemd-analyze verify reads it. Usage: packaging/test.sh [ROOT], a root that debootstrap has made already.
+# a task, and removes the package: nothing but the data stays. Needs root and debootstrap. systemd doesn't run in a chroot: systemd-test.sh
+# follows, in the same root. Usage: packaging/test.sh [ROOT], a root that debootstrap has made already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deb=$(ls dist/pintle_*.deb | tail -1)
@@ -17,7 +17,7 @@ end() {
 trap end EXIT
 if [ -z "$root" ]; then
 	root=$work/root
-	debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "${MIRROR:-http://deb.debian.org/debian}"
+	debootstrap --variant=minbase --include=ca-certificates,dbus,procps,systemd,systemd-sysv bookworm "$root" "${MIRROR:-http://deb.debian.org/debian}"
 fi
 within() { chroot "$root" "$@"; }
 say() { echo "== $*"; }
@@ -29,10 +29,11 @@ within dpkg -i /tmp/pintle.deb
 within id pintle
 [ "$(stat -c %a "$root/var/lib/pintle")" = 700 ]
 if command -v systemd-analyze >/dev/null; then
-	for unit in pintle pintle-agent; do # the program isn't on this machine
+	for unit in pintle pintle-agent pintle-backup; do # the program isn't on this machine
 		sed 's,^ExecStart=.*,ExecStart=/bin/true,' "$root/usr/lib/systemd/system/$unit.service" >"$work/$unit.service"
 	done
-	systemd-analyze verify "$work"/*.service
+	cp "$root/usr/lib/systemd/system/pintle-backup.timer" "$work/"
+	systemd-analyze verify "$work"/*.service "$work"/*.timer
 fi
 
 say "the unit's command, as the unit's user"
@@ -70,4 +71,9 @@ within dpkg --purge pintle
 left=$(cd "$root" && find usr etc -name '*pintle*' -not -path 'usr/share/doc/*')
 [ -z "$left" ] || { echo "left are: $left"; exit 1; }
 [ -e "$root/var/lib/pintle/state.db" ]
+umount "$root/proc"
+rm -rf "$root/var/lib/pintle"
+
+say "the units, by systemd"
+packaging/systemd-test.sh "$root"
 say "all went well: what is left is the data"

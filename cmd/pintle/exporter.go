@@ -23,9 +23,12 @@ func serveMetrics(ctx context.Context, address string, cache *dataset.Cache, nod
 		log.Warn("the GPUs' metrics are not served; choose another address with --metrics, or with --metrics '' none", "error", err)
 		return nil
 	}
+	began := time.Now()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		var page exposition.Page
+		page.Add(exposition.Metric{Name: "pintle_build_info", Help: "The version that runs."}, 1, exposition.Label{Name: "version", Value: version})
+		page.AddProcess(began)
 		for _, n := range nodes {
 			n.Expose(&page)
 		}

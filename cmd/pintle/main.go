@@ -76,11 +76,13 @@ func newRoot() *cobra.Command {
 		new(proxyCmd).verb(),
 		new(checkCmd).verb(),
 		new(doctorCmd).verb(),
+		new(healthCmd).verb(),
 		new(backupCmd).verb(),
 		new(restoreCmd).verb(),
 		newVerb("coverage", "Print which operations of each AWS service are implemented.", noArguments, coverage),
 		newVerb("version", "Print the version.", noArguments, printVersion),
 	)
+	root.AddCommand(newMan(root))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd("completion")
 	completion, _, err := root.Find([]string{"completion"})

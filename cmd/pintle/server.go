@@ -18,6 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/plane"
 	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/trace"
 	"github.com/pintle/pintle/internal/vault"
 )
 
@@ -43,6 +44,8 @@ type serverFlags struct {
 	ScrapeToken     string
 	TLS             string
 	TLSCertificate  string
+	Collector       string
+	CollectorHeader string
 	TLSKey          string
 	GPUMetrics      bool
 	Reaction        string
@@ -104,6 +107,10 @@ func (c *serverFlags) define(f flags) {
 		&c.Console, "console", "on", "Pages for a browser at /console: off has none, and with read-only nothing can be done there.", "on", "read-only", "off",
 	)
 	f.file(&c.ScrapeToken, "scrape-token", "File with the token that Prometheus brings to /metrics, which is closed without one off loopback.")
+	f.StringVar(&c.Collector, "otlp-endpoint", "", "URL of an OpenTelemetry collector, for traces of what starts tasks, by OTLP over HTTP.")
+	f.env("otlp-endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT")
+	f.StringVar(&c.CollectorHeader, "otlp-headers", "", "What it wants to be told besides, as name=value,... Better in the environment than on the command line.")
+	f.env("otlp-headers", "OTEL_EXPORTER_OTLP_HEADERS")
 	f.choice(
 		&c.TLS, "tls", "off",
 		"Whether to serve HTTPS: auto makes a certificate authority in the data directory, which nodes learn from their join tokens.",
@@ -273,6 +280,10 @@ func (f serverFlags) options() (plane.Options, error) {
 	if o.ScrapeToken, err = f.scrapeToken(); err != nil {
 		return o, fmt.Errorf("--scrape-token: %w", err)
 	}
+	if o.Trace.Header, err = trace.ParseHeaders(f.CollectorHeader); err != nil {
+		return o, fmt.Errorf("--otlp-headers: %w", err)
+	}
+	o.Trace.Endpoint = f.Collector
 	if f.Prices == "" {
 		return o, nil
 	}

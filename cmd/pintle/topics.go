@@ -73,6 +73,8 @@ The control plane:
   PINTLE_ACCESS_KEY_ID      the owner's key; callers in the same shell use it, too,
   PINTLE_SECRET_ACCESS_KEY  and its secret
   PINTLE_SECRETS_KEY        encrypts parameters and secrets on disk
+  OTEL_EXPORTER_OTLP_ENDPOINT  an OpenTelemetry collector, for traces, and
+  OTEL_EXPORTER_OTLP_HEADERS   what it wants to be told besides
 
 Nodes:
 

@@ -39,6 +39,9 @@ type Options struct {
 	// MayList says whether the caller in the context may list what is in a cluster.
 	MayList func(ctx context.Context, cluster string) error
 
+	Workings   *Workings
+	Spans      func() (sent, dropped uint64) // those of traces
+	Waiting    func() map[string]int         // changes that wait for a store, by its name
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
 	// Backup writes an archive of all that is kept.

@@ -3,12 +3,8 @@ package console
 import (
 	"crypto/subtle"
 	"net/http"
-	"os"
-	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -61,7 +57,12 @@ func (c *Console) page() *exposition.Page {
 		add("not_visible", q.NotVisible)
 		add("delayed", q.Delayed)
 	}
-	addProcess(p, c.began)
+	c.addOwed(p, v)
+	c.opts.Workings.addTo(p)
+	sent, dropped := c.opts.Spans()
+	p.Add(spans, float64(sent), exposition.Label{Name: "outcome", Value: "sent"})
+	p.Add(spans, float64(dropped), exposition.Label{Name: "outcome", Value: "dropped"})
+	p.AddProcess(c.began)
 	return p
 }
 
@@ -209,24 +210,4 @@ func stateOf(g *GPU) string {
 		return "held"
 	}
 	return "free"
-}
-
-// addProcess adds what Prometheus's own clients tell of their process.
-func addProcess(p *exposition.Page, began time.Time) {
-	p.Add(exposition.Metric{Name: "go_goroutines", Help: "Goroutines."}, float64(runtime.NumGoroutine()))
-	p.Add(exposition.Metric{Name: "process_start_time_seconds", Help: "When the process began, in seconds since 1970."}, float64(began.UnixMilli())/1000)
-	var used syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) == nil {
-		p.Add(exposition.Metric{Name: "process_cpu_seconds_total", Help: "Processor time.", Counter: true},
-			time.Duration(used.Utime.Nano()+used.Stime.Nano()).Seconds())
-	}
-	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
-		p.Add(exposition.Metric{Name: "process_open_fds", Help: "Open file descriptors."}, float64(len(open)))
-	}
-	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
-		if fields := strings.Fields(string(b)); len(fields) > 1 {
-			pages, _ := strconv.Atoi(fields[1]) //nolint:errcheck // the kernel writes numbers
-			p.Add(exposition.Metric{Name: "process_resident_memory_bytes", Help: "Memory in use."}, float64(pages*os.Getpagesize()))
-		}
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/exposition"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
@@ -29,12 +30,26 @@ func metricsConsole(t *testing.T, verifier *sign.Verifier, token string) http.Ha
 			ServiceArn: aws.String("s"), ServiceName: aws.String(`a"b`), ClusterArn: aws.String(cluster), Status: aws.String("ACTIVE"), DesiredCount: 2,
 		}})
 	})
+	statetest.Update(t, store, func(tx *state.Tx) {
+		now := time.Now()
+		tx.Owe(state.Delivery{Debt: delivery.Debt{Destination: "arn:aws:sqs:us-east-1:000000000000:q"}}, now.Add(-time.Minute))
+		tx.Owe(state.Delivery{Debt: delivery.Debt{Destination: "arn:aws:made-up:::x"}}, now)
+		tx.Owe(state.Delivery{Debt: delivery.Debt{Destination: "https://example.com/hook", NotBefore: now.Add(time.Hour)}}, now)
+	})
+	var workings Workings
+	workings.Flushed("state")(3 * time.Millisecond)
+	workings.Late("rollout")(20 * time.Millisecond)
+	workings.Placed(2*time.Microsecond, true)
+	workings.Placed(40*time.Microsecond, false)
+	workings.Started(3 * time.Second)
 	var requests tally.Tally
 	requests.Answered(tally.Kind{Service: "ecs", Operation: "RunTask"}, 3*time.Millisecond)
 	none := func() error { return nil }
 	return New(store, nil, Options{
-		Verifier: verifier, ScrapeToken: token, Writable: none, Failing: none, Requests: &requests, Now: time.Now,
-		Queues: func() []QueueDepth { return []QueueDepth{{"q", 5, 1, 0}} },
+		Verifier: verifier, ScrapeToken: token, Writable: none, Failing: none, Requests: &requests, Workings: &workings, Now: time.Now,
+		Spans:   func() (sent, dropped uint64) { return 7, 2 },
+		Waiting: func() map[string]int { return map[string]int{"state": 4} },
+		Queues:  func() []QueueDepth { return []QueueDepth{{"q", 5, 1, 0}} },
 	}).Handlers()["/metrics"]
 }
 
@@ -54,9 +69,15 @@ func TestMetrics(t *testing.T) {
 		}
 		has[name] = s.Value
 	}
+	if late := has["pintle_owed_late_seconds"]; late < 60 || late > 600 {
+		t.Errorf("what is owed is %v seconds late", late)
+	}
 	for name, want := range map[string]float64{
 		"pintle_tasks c WAITING": 1, `pintle_service_tasks c a"b desired`: 2, `pintle_service_tasks c a"b pending`: 1, "pintle_queue_messages q visible": 5,
 		"pintle_request_seconds_bucket ecs RunTask  0.0025": 0, "pintle_request_seconds_bucket ecs RunTask  0.005": 1, "pintle_request_seconds_count ecs RunTask ": 1,
+		"pintle_flush_seconds_bucket state 0.0025": 0, "pintle_flush_seconds_bucket state 0.005": 1, "pintle_loop_late_seconds_bucket rollout 0.025": 1,
+		"pintle_placement_seconds_bucket placed 2.5e-06": 1, "pintle_placement_seconds_count refused": 1, "pintle_task_start_seconds_bucket 5": 1,
+		"pintle_trace_spans_total sent": 7, "pintle_trace_spans_total dropped": 2, "pintle_owed_messages sqs": 1, "pintle_owed_messages url": 1, "pintle_owed_messages other": 1, "pintle_waiting_invocations": 0, "pintle_waiting_changes state": 4,
 		"pintle_writable": 1, "pintle_failing": 0,
 	} {
 		if got, ok := has[name]; !ok || got != want {

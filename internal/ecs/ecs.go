@@ -12,6 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/trace"
 )
 
 // Options are the account that ECS runs for, and where its nodes reach it.
@@ -24,7 +25,10 @@ type Options struct {
 	Sessions *sessions.Sessions
 	// Started is told of each task that has begun to run; nil tells nobody.
 	Started func(*state.Task)
-	Log     *slog.Logger
+	// Failed is told of each task that has ended before it ran, as its node says; nil tells nobody.
+	Failed func(*state.Task)
+	Tracer *trace.Tracer // nil traces nothing
+	Log    *slog.Logger
 }
 
 // Service is Amazon ECS for one account in one region.
@@ -41,6 +45,9 @@ func New(store *state.Store, scheduler *scheduler.Scheduler, opts Options) *Serv
 	}
 	if opts.Started == nil {
 		opts.Started = func(*state.Task) {}
+	}
+	if opts.Failed == nil {
+		opts.Failed = func(*state.Task) {}
 	}
 	return &Service{store: store, scheduler: scheduler, opts: opts}
 }

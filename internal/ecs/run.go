@@ -72,7 +72,8 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		return nil, err
 	}
 	out := &ecs.RunTaskOutput{}
-	err = s.store.Update(ctx, func(tx *state.Tx) (err error) {
+	err = s.traced(ctx, "RunTask", "placement", func(tx *state.Tx, trace string) (err error) {
+		l.trace = trace
 		if err := s.resolve(tx.View, &l); err != nil {
 			return err
 		}
@@ -166,7 +167,8 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 		return nil, err
 	}
 	out := &ecs.StartTaskOutput{Tasks: []types.Task{}, Failures: []types.Failure{}}
-	err := s.store.Update(ctx, func(tx *state.Tx) error {
+	err := s.traced(ctx, "StartTask", "placement", func(tx *state.Tx, trace string) error {
+		l.trace = trace
 		if err := s.resolve(tx.View, &l); err != nil {
 			return err
 		}
@@ -209,6 +211,7 @@ type launch struct {
 	strategy       []types.PlacementStrategy
 	providers      []types.CapacityProviderStrategyItem
 	caller         call.Call
+	trace          string
 
 	// resolve sets these in the transaction.
 	clusterArn string
@@ -232,6 +235,7 @@ func (l *launch) task(now time.Time) *scheduler.Launch {
 		Tags:           l.taskTags(),
 		Constraints:    l.constraints,
 		Strategy:       l.strategy,
+		Trace:          l.trace,
 		Now:            now,
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// deploy starts a new PRIMARY deployment of a service, with its record and revision.
-func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinition) error {
+// deploy starts a new PRIMARY deployment of a service, with its record and revision, under a request's span.
+func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinition, span string) error {
 	now := s.now()
 	row.TaskDefinition = td.TaskDefinitionArn
 	id := "ecs-svc/" + digits()
@@ -27,6 +27,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 		return err
 	}
 	d := state.Deployment{
+		Trace:             span,
 		AlarmsIgnored:     len(tx.TriggeredAlarms(row)) > 0,
 		LoadBalancers:     row.LoadBalancers,
 		ServiceRegistries: row.ServiceRegistries,

@@ -54,8 +54,8 @@ func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput)
 		return nil, err
 	}
 	var row *state.Service
-	err = s.store.Update(ctx, func(tx *state.Tx) (err error) {
-		row, err = s.createService(ctx, tx, in, hash)
+	err = s.traced(ctx, "CreateService", "service", func(tx *state.Tx, span string) (err error) {
+		row, err = s.createService(ctx, tx, in, hash, span)
 		return err
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput)
 	return &ecs.CreateServiceOutput{Service: new(s.describeService(s.store.View(), row, true))}, nil
 }
 
-func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.CreateServiceInput, hash []byte) (*state.Service, error) {
+func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.CreateServiceInput, hash []byte, span string) (*state.Service, error) {
 	l := launch{
 		cluster:        in.Cluster,
 		taskDefinition: in.TaskDefinition,
@@ -112,7 +112,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		row.ServiceConnect = connect
 		row.Monitoring = in.Monitoring
 		row.Volumes = in.VolumeConfigurations
-		if err := s.deploy(tx, row, l.td); err != nil {
+		if err := s.deploy(tx, row, l.td, span); err != nil {
 			return nil, err
 		}
 	}
@@ -207,8 +207,8 @@ func (s *Service) UpdateService(ctx context.Context, in *ecs.UpdateServiceInput)
 		return nil, err
 	}
 	var row *state.Service
-	err := s.store.Update(ctx, func(tx *state.Tx) (err error) {
-		row, err = s.updateService(ctx, tx, in)
+	err := s.traced(ctx, "UpdateService", "service", func(tx *state.Tx, span string) (err error) {
+		row, err = s.updateService(ctx, tx, in, span)
 		return err
 	})
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *Service) UpdateService(ctx context.Context, in *ecs.UpdateServiceInput)
 	return &ecs.UpdateServiceOutput{Service: new(s.describeService(s.store.View(), row, true))}, nil
 }
 
-func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.UpdateServiceInput) (*state.Service, error) {
+func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.UpdateServiceInput, span string) (*state.Service, error) {
 	c, err := s.activeCluster(tx.View, in.Cluster)
 	if err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 		}
 	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
-		if err := s.deploy(tx, row, td); err != nil {
+		if err := s.deploy(tx, row, td, span); err != nil {
 			return nil, err
 		}
 	} else if in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && len(row.Deployments) > 0 {

@@ -22,7 +22,7 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	if err := checkReport(in); err != nil {
 		return nil, err
 	}
-	var started *state.Task
+	var started, failed *state.Task
 	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task, td *state.TaskDefinition) *state.Task {
 		for _, c := range in.Containers {
 			applyContainer(t, c)
@@ -45,7 +45,9 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 			return t
 		case "STOPPED":
 			code, reason := stopCodeAndReason(t, td, aws.ToString(in.Reason))
-			return t.Stopped(code, reason, *s.now())
+			if t = t.Stopped(code, reason, *s.now()); t.StartedAt == nil {
+				failed = t
+			}
 		}
 		return t
 	})
@@ -54,6 +56,9 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	}
 	if started != nil {
 		s.opts.Started(started)
+	}
+	if failed != nil {
+		s.opts.Failed(failed)
 	}
 	return &ecs.SubmitTaskStateChangeOutput{Acknowledgment: aws.String("ACK")}, nil
 }

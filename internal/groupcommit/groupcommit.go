@@ -98,5 +98,8 @@ func (w *Writer[T]) Close() {
 	<-w.done
 }
 
+// Waiting returns how many changes wait for the writer to take them.
+func (w *Writer[T]) Waiting() int { return len(w.changes) }
+
 // Done is closed when the writer has ended.
 func (w *Writer[T]) Done() <-chan struct{} { return w.done }

@@ -648,7 +648,7 @@ func TestErrorsAreReportedOnce(t *testing.T) {
 	}
 	families := scrape(t, a)
 	xids := families["DCGM_FI_DEV_XID_ERRORS"].GetMetric()
-	if len(families) != 1+len(gauges)+len(gpu.Figures) || len(xids) != 4 {
+	if len(families) != 2+len(gauges)+len(gpu.Figures) || len(xids) != 4 {
 		t.Fatalf("scraped %d metrics: %v", len(families), xids)
 	}
 	want := map[string]string{

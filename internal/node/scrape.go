@@ -6,6 +6,8 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/exposition"
+	"github.com/pintle/pintle/internal/histogram"
+	"github.com/pintle/pintle/internal/node/engine"
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
@@ -47,16 +49,46 @@ var prefetched = exposition.Metric{
 	Name: "pintle_prefetched_images_total", Counter: true, Help: "Images that the node has pulled before its tasks wanted them.",
 }
 
-// Expose adds the node's GPUs to a page of metrics, and what it has prefetched. The labels are dcgm-exporter's and ours. Those of a slice are empty for a whole device,
-// which Prometheus treats as absent.
-func (a *Agent) Expose(page *exposition.Page) {
-	if a.config.Prefetch {
-		select {
-		case <-a.ready:
-			page.Add(prefetched, float64(a.engine.Prefetched()), exposition.Label{Name: "Hostname", Value: a.config.Name})
-		default:
+// What the agent does, by its node.
+var (
+	connected       = exposition.Metric{Name: "pintle_agent_connected", Help: "1 if the control plane's connection is open over which tasks come, or 0."}
+	agentTasks      = exposition.Metric{Name: "pintle_agent_tasks", Help: "Tasks of the node that haven't ended, by what they do."}
+	unreported      = exposition.Metric{Name: "pintle_agent_unreported_tasks", Help: "Tasks of which the control plane doesn't know the newest yet."}
+	imagePulls      = exposition.Metric{Name: "pintle_agent_pull_seconds", Help: "How long pulls of images took.", Bounds: engine.PullBounds}
+	containerStarts = exposition.Metric{Name: "pintle_agent_start_seconds", Help: "How long starts of containers took, once they were created.", Bounds: engine.StartBounds}
+)
+
+// exposeWork adds what the agent does.
+func (a *Agent) exposeWork(page *exposition.Page) {
+	host := exposition.Label{Name: "Hostname", Value: a.config.Name}
+	page.Add(connected, map[bool]float64{true: 1}[a.acs.Load() != nil], host)
+	select {
+	case <-a.ready:
+	default:
+		return
+	}
+	f := a.engine.Figures()
+	for status, n := range f.Tasks {
+		page.Add(agentTasks, float64(n), host, exposition.Label{Name: "status", Value: status})
+	}
+	page.Add(unreported, float64(f.Unreported), host)
+	add := func(m exposition.Metric, by map[string]*histogram.Histogram) {
+		for outcome, h := range by {
+			classes, sum := h.Counts()
+			page.AddClasses(m, classes, sum.Seconds(), host, exposition.Label{Name: "outcome", Value: outcome})
 		}
 	}
+	add(imagePulls, f.Pulls)
+	add(containerStarts, f.Starts)
+	if a.config.Prefetch {
+		page.Add(prefetched, float64(a.engine.Prefetched()), host)
+	}
+}
+
+// Expose adds the node's GPUs to a page of metrics, and what its agent does. The labels are dcgm-exporter's and ours. Those of a slice are empty for a whole device,
+// which Prometheus treats as absent.
+func (a *Agent) Expose(page *exposition.Page) {
+	a.exposeWork(page)
 	devices := map[string]acs.GPUDevice{}
 	for _, d := range a.config.GPUs.Devices() {
 		devices[d.ID] = d

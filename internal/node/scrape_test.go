@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -78,6 +79,10 @@ func TestMetricsAreDCGMExporters(t *testing.T) {
 			t.Errorf("the dashboard's %s is missing", name)
 		}
 	}
+	if m := families["pintle_agent_connected"].GetMetric(); len(m) != 1 || m[0].GetGauge().GetValue() != 0 || labelsOf(m[0])["Hostname"] != "host-1" {
+		t.Errorf("a node that isn't connected shows %v", m)
+	}
+	maps.DeleteFunc(families, func(name string, _ *dto.MetricFamily) bool { return strings.HasPrefix(name, "pintle_agent_") })
 	if len(families) != len(exported) {
 		t.Errorf("there are more: %v", slices.Collect(maps.Keys(families)))
 	}

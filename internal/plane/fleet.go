@@ -88,6 +88,7 @@ func (p *Plane) runMachines(ctx context.Context) error {
 			ECS:      p.ecs(),
 			Endpoint: p.Endpoint(),
 			Region:   p.options.Region,
+			Late:     p.workings.Late("machines"),
 			Log:      p.log,
 		}).Run(ctx)
 	})

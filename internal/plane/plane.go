@@ -36,6 +36,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/console"
 	"github.com/pintle/pintle/internal/console/pages"
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/disk"
@@ -75,6 +76,7 @@ import (
 	"github.com/pintle/pintle/internal/ssm"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store"
+	"github.com/pintle/pintle/internal/trace"
 	"github.com/pintle/pintle/internal/vault"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/connection"
@@ -112,7 +114,8 @@ type Options struct {
 	Upstreams      []string // hosts of registries from which ECR may take images besides those of AWS's list
 	Fleet          FleetOptions
 	Balancer       BalancerOptions
-	ScrapeToken    string // with which Prometheus reads /metrics where signatures are checked
+	Trace          trace.Options // where OpenTelemetry's spans go; nowhere without an endpoint
+	ScrapeToken    string        // with which Prometheus reads /metrics where signatures are checked
 	Log            *slog.Logger
 	Simulated      *Simulated
 	Console        string // "off", "read-only" or "on", which is also what "" means
@@ -192,6 +195,8 @@ type Plane struct {
 	pool      *fleet.Static     // the fleet, if it's a pool of machines
 
 	answered tally.Tally // the requests
+	workings console.Workings
+	tracer   *trace.Tracer // nil if nothing is traced
 	options  Options
 	lock     *os.File    // on the data directory
 	space    *disk.Space // nil in a simulation
@@ -234,6 +239,9 @@ func (p *Plane) build(ctx context.Context) error {
 	}
 	if err := errors.Join(p.openFleet(), p.openStores(ctx)); err != nil {
 		return advise(err, p.options.Data)
+	}
+	if p.tracer, err = p.newTracer(); err != nil {
+		return err
 	}
 	p.buildServices()
 	if err := p.EC2.MakeDefaultNetwork(ctx); err != nil && !disk.IsUnwritable(err) {

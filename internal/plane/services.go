@@ -93,7 +93,7 @@ func (p *Plane) services() []Service {
 		{sts.API(p.STS), nil},
 		{cloudformation.API(p.CloudFormation), loops(p.stacks.Run)},
 		{cloudcontrol.API(p.CloudControl), loops(p.requests.Run)},
-		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk)},
+		{Loops: loops(p.Deliveries.Run, p.runSweep, p.watchDisk, p.tracer.Run)},
 	}
 }
 
@@ -116,7 +116,9 @@ func (p *Plane) buildServices() {
 		Account:   owner,
 		Advertise: o.Advertise,
 		Sessions:  p.sessions,
-		Started:   p.meter.Started,
+		Started:   p.started,
+		Failed:    p.traceTask,
+		Tracer:    p.tracer,
 		Log:       p.log,
 	})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
@@ -290,7 +292,7 @@ func (p *Plane) buildRegistry() {
 func (p *Plane) buildScaling() {
 	o := p.options
 	owner := p.account()
-	options := scaler.Options{Now: p.now, ECS: p.ecs(), CloudWatch: p.cloudwatch(), Log: p.log}
+	options := scaler.Options{Late: p.workings.Late("services"), Now: p.now, ECS: p.ecs(), CloudWatch: p.cloudwatch(), Log: p.log}
 	if p.Arrivals != nil {
 		options.Metrics = p.Metrics
 	}
@@ -320,9 +322,24 @@ func (p *Plane) buildScaling() {
 		ScaleIn:      after,
 		ScaleInPause: pause,
 		Put:          p.putMetrics,
+		Late:         p.workings.Late("groups"),
 		Prices:       o.Prices,
 		Log:          p.log,
 	})
+}
+
+// started is told of each task that has begun to run.
+func (p *Plane) started(t *state.Task) {
+	p.meter.Started(t)
+	p.traceTask(t)
+	if t.CreatedAt != nil && t.StartedAt != nil {
+		p.workings.Started(t.StartedAt.Sub(*t.CreatedAt))
+	}
+}
+
+// waitingChanges returns how many changes wait for the stores that make one group of them at a time.
+func (p *Plane) waitingChanges() map[string]int {
+	return map[string]int{"state": p.State.Waiting(), "objects": p.objects.Waiting()}
 }
 
 // queueDepths counts the messages of all queues.
@@ -364,6 +381,9 @@ func (p *Plane) mount() (err error) {
 		Endpoint:    p.endpointFor,
 		ScrapeToken: p.options.ScrapeToken,
 		Requests:    &p.answered,
+		Workings:    &p.workings,
+		Waiting:     p.waitingChanges,
+		Spans:       p.tracer.Counts,
 		Queues:      p.queueDepths,
 		MayList:     p.mayList,
 		Enrollment:  p.enrollment,
@@ -417,6 +437,7 @@ func (p *Plane) newLink() *nodelink.Link {
 	o := nodelink.Options{
 		Now:         p.now,
 		Observe:     p.meter.Observe,
+		Accepted:    p.traceAcceptance,
 		Admitted:    connection.Release,
 		Credentials: p.taskCredentials,
 		Account:     p.account(),
@@ -467,7 +488,7 @@ func (p *Plane) instanceCredentials(instanceID, roleArn, roleID string) *acs.IAM
 func (p *Plane) runRollout(ctx context.Context) error { return p.Rollout.Run(ctx, p.State) }
 
 func (p *Plane) runWaiting(ctx context.Context) error {
-	return waiting.Run(ctx, p.State, p.scheduler, p.now)
+	return waiting.Run(ctx, p.State, p.scheduler, p.now, p.workings.Late("waiting"))
 }
 
 func (p *Plane) giveUpNodes(ctx context.Context) error {
@@ -481,6 +502,7 @@ func (p *Plane) runAlarms(ctx context.Context) error {
 		Region:   p.options.Region,
 		Account:  p.options.Account,
 		Arrivals: p.Arrivals,
+		Late:     p.workings.Late("alarms"),
 	})
 }
 

@@ -34,6 +34,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	if p.streams, err = streams.Open(folder("logs")); err != nil {
 		return err
 	}
+	p.streams.Flushed = p.workings.Flushed("logs")
 	p.open = append(p.open, p.streams)
 	if p.Metrics, err = metrics.Open(folder("metrics"), p.metricOptions()); err != nil {
 		return err
@@ -42,6 +43,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	if p.Queues, err = queues.Open(folder("queues"), queues.Options{
 		Now:     p.now,
 		NoSync:  p.options.Simulated != nil,
+		Flushed: p.workings.Flushed("queues"),
 		Recover: sqs.Recover,
 	}); err != nil {
 		return err
@@ -50,6 +52,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	if p.objects, err = objects.Open(folder("objects"), p.now); err != nil {
 		return err
 	}
+	p.objects.Flushed = p.workings.Flushed("objects")
 	p.open = append(p.open, p.objects)
 	p.databases = append(p.databases, p.objects)
 	if p.zips, err = zips.Open(folder("functions")); err != nil {
@@ -61,7 +64,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 // openState opens the store of all rows, with its observers.
 func (p *Plane) openState(ctx context.Context) (err error) {
 	p.scheduler = scheduler.New(rand.Uint64())
-	options := rollout.Options{Now: p.now, Settle: p.options.Settle, Log: p.log}
+	options := rollout.Options{Now: p.now, Settle: p.options.Settle, Late: p.workings.Late("rollout"), Log: p.log}
 	var journal store.Journal
 	var others []state.Observer
 	if s := p.options.Simulated; s != nil {
@@ -75,8 +78,9 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 	} else if journal, err = sqlite.Open(ctx, p.options.Data); err != nil {
 		return err
 	}
+	p.scheduler.Placed = p.workings.Placed
 	p.Rollout = rollout.New(p.scheduler, options)
-	if p.State, err = state.Open(ctx, journal, append([]state.Observer{p.scheduler, p.Rollout}, others...)...); err != nil {
+	if p.State, err = state.Open(ctx, timed{journal, p.workings.Flushed("state")}, append([]state.Observer{p.scheduler, p.Rollout}, others...)...); err != nil {
 		return errors.Join(err, journal.Close())
 	}
 	p.open = append(p.open, p.State)
@@ -87,9 +91,23 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 	return nil
 }
 
+// timed is a journal that tells how long each of its writes took.
+type timed struct {
+	store.Journal
+	flushed func(took time.Duration)
+}
+
+// Write implements store.Journal.
+func (t timed) Write(revision int64, changes []store.Change) error {
+	began := time.Now()
+	err := t.Journal.Write(revision, changes)
+	t.flushed(time.Since(began))
+	return err
+}
+
 // metricOptions lets a fast reaction notice metrics as they arrive.
 func (p *Plane) metricOptions() metrics.Options {
-	o := metrics.Options{Now: p.now, MaxMetrics: p.options.MaxMetrics, NoSync: p.options.Simulated != nil}
+	o := metrics.Options{Now: p.now, MaxMetrics: p.options.MaxMetrics, NoSync: p.options.Simulated != nil, Flushed: p.workings.Flushed("metrics")}
 	if p.options.Reaction == scaling.Fast {
 		p.Arrivals = alarms.NewArrivals()
 		o.Note = p.Arrivals.Note

@@ -69,6 +69,8 @@ type Deployment struct {
 	TargetGroups []string `json:",omitempty"`
 	// Shift is how far it has come, if it moves traffic to its tasks. It's nil once it is complete, and for rolling updates.
 	Shift *Shift `json:",omitempty"`
+	// Trace is the span of the request that began it, or "".
+	Trace string `json:",omitzero"`
 	// AlarmsIgnored means that one of the deployment alarms was in ALARM when it began.
 	AlarmsIgnored bool `json:",omitzero"`
 }

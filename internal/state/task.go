@@ -37,6 +37,8 @@ type Task struct {
 	Registry *TaskRegistry `json:",omitempty"`
 	// Connect is how it takes part in Service Connect, or nil.
 	Connect *TaskConnect `json:",omitempty"`
+	// Trace is the span of the request that started it, as the header traceparent has it, or "" if it isn't traced.
+	Trace string `json:",omitzero"`
 	// Waiting is set while a task has no instance and waits for its capacity provider to grow. It says what the task
 	// needs.
 	Waiting *Waiting `json:",omitzero"`

@@ -86,6 +86,9 @@ func (s *Store) Close() error {
 // Done is closed once the store accepts no more commits, because it was closed or somebody else has written to its journal.
 func (s *Store) Done() <-chan struct{} { return s.writer.Done() }
 
+// Waiting returns how many transactions wait for the writer.
+func (s *Store) Waiting() int { return s.writer.Waiting() }
+
 // replay fills the tables from the journal.
 func (s *Store) replay(ctx context.Context) error {
 	tx := s.begin()

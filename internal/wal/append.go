@@ -173,6 +173,10 @@ func (l *Log) writeNext() bool {
 // persist writes a group. If that fails and can't be undone, it tries again until the group is on disk or the log is closed. It writes all
 // bytes again, because after a failed sync the kernel may have dropped them.
 func (l *Log) persist(g *Group) error {
+	if l.opts.Flushed != nil {
+		began := time.Now()
+		defer func() { l.opts.Flushed(time.Since(began)) }()
+	}
 	for {
 		l.turn.Lock()
 		undo, err := l.write(g)

@@ -1,5 +1,6 @@
 // Package wal keeps a log: segments of checksummed frames, with one sync for everyone who waits. The stores of queues, log streams
-// and metrics are built on it, and decide what a frame means. It knows no service and reads no clock.
+// and metrics are built on it, and decide what a frame means. It knows no service, and reads a clock only to say
+// how long the disk took.
 //
 // # Files
 //
@@ -51,6 +52,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/pintle/pintle/internal/file"
 )
@@ -74,6 +76,8 @@ type Options struct {
 	// Resume says that the store changes nothing until it's on disk, and so can carry on without refused frames. A failed write is
 	// then undone if it can be, and whoever waits knows that nothing of it is left.
 	Resume bool
+	// Flushed, unless nil, is told how long each group took to get onto the disk.
+	Flushed func(took time.Duration)
 }
 
 // Position is the place of a frame.

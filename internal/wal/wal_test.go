@@ -607,3 +607,24 @@ func FuzzSegment(f *testing.F) {
 		}
 	})
 }
+
+// TestFlushed: the store hears how long each group took to get onto the disk.
+func TestFlushed(t *testing.T) {
+	var told []time.Duration
+	l, err := Open(t.TempDir(), Options{Kind: "test", Flushed: func(took time.Duration) { told = append(told, took) }}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, g := l.Append(func(b []byte) []byte { return append(b, "x"...) }, nil)
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 3 || slices.Min(told) <= 0 {
+		t.Errorf("it heard of %v, want three groups", told)
+	}
+}

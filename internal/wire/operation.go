@@ -86,6 +86,7 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 		Peer:        q.RemoteAddr,
 		Endpoint:    call.EndpointOf(q.Request),
 		Trace:       q.Header.Get("X-Amzn-Trace-Id"),
+		Traceparent: q.Header.Get("Traceparent"),
 		Identity:    caller.Identity,
 	})
 	out, err := q.op.Call(ctx, in.Interface())

@@ -37,6 +37,7 @@ type Options struct {
 	// Metrics, if set, makes the reaction fast: policies read alarms' metrics up to now, and queues every second.
 	// If nil, the loop reacts as Application Auto Scaling does.
 	Metrics *metrics.Store
+	Late    func(time.Duration) // told how late each step is that a second has brought; nil tells nobody
 	Log     *slog.Logger
 }
 
@@ -54,6 +55,9 @@ type Loop struct {
 
 // New returns a loop over the store.
 func New(store *state.Store, opts Options) *Loop {
+	if opts.Late == nil {
+		opts.Late = func(time.Duration) {}
+	}
 	return &Loop{store: store, opts: opts, triggers: triggers.New(opts.CloudWatch, opts.Metrics), watched: map[string]*watch{}}
 }
 
@@ -72,7 +76,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.triggers.Told():
-		case <-tick.C:
+		case due := <-tick.C:
+			l.opts.Late(time.Since(due))
 		}
 	}
 }

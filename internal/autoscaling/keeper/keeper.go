@@ -37,6 +37,7 @@ type Options struct {
 	NoFleet bool
 	// Prices are instance types' prices per hour, as far as they're known.
 	Prices map[string]float64
+	Late   func(time.Duration) // told how late each step is that a second has brought; nil tells nobody
 	Log    *slog.Logger
 }
 
@@ -54,6 +55,9 @@ type Loop struct {
 
 // New returns a loop over the store.
 func New(store *state.Store, opts Options) *Loop {
+	if opts.Late == nil {
+		opts.Late = func(time.Duration) {}
+	}
 	return &Loop{store: store, opts: opts, triggers: triggers.New(opts.CloudWatch, opts.Metrics), measured: map[string]time.Time{}}
 }
 
@@ -78,7 +82,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-v.ChangedCh(waiting):
 		case <-l.triggers.Told(): // read alarms at once
 			l.alarmsAt = time.Time{}
-		case <-tick.C:
+		case due := <-tick.C:
+			l.opts.Late(time.Since(due))
 		}
 		cancel()
 		if ctx.Err() != nil {

@@ -23,6 +23,8 @@ type Options struct {
 	// Arrivals makes the reaction fast: alarms with periods of less than a minute are evaluated when data for their
 	// metrics arrives, for periods that end then. With nil they are evaluated as CloudWatch evaluates them.
 	Arrivals *Arrivals
+	// Late, unless nil, is told how late each round begins.
+	Late func(time.Duration)
 }
 
 // Alarms with periods of less than a minute are evaluated every ten seconds, the others every minute. All are
@@ -56,6 +58,9 @@ func evaluate(ctx context.Context, store *state.Store, opts Options) error {
 			timer.Stop()
 			return ctx.Err()
 		case <-timer.C:
+		}
+		if opts.Late != nil {
+			opts.Late(opts.Now().Sub(due.Add(lag)))
 		}
 		if err := Round(ctx, store, opts, due); err != nil {
 			return err

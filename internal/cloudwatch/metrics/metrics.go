@@ -84,6 +84,8 @@ type Options struct {
 	MaxMetrics int
 	// NoSync gives up durability, for a temporary store.
 	NoSync bool
+	// Flushed, unless nil, is told how long each group of samples took to get onto the disk.
+	Flushed func(took time.Duration)
 	// Note, unless nil, is called with samples once they can be read, before Put returns. It must not block.
 	Note func([]Sample)
 }
@@ -208,6 +210,7 @@ func (s *Store) load() (err error) {
 		return err
 	}
 	options.Kind = logKind
+	options.Flushed = s.opts.Flushed
 	options.From = s.manifest.Log
 	if s.log, err = wal.Open(s.path(logDir), options, s.replay); err != nil {
 		return err

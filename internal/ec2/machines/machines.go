@@ -49,6 +49,7 @@ type Options struct {
 	// Endpoint and Region are the control plane's. The machines' agents get them.
 	Endpoint string
 	Region   string
+	Late     func(time.Duration) // told how late each look at the machines is; nil tells nobody
 	Log      *slog.Logger
 }
 
@@ -76,6 +77,9 @@ type failure struct {
 
 // New returns a loop over the store.
 func New(store *state.Store, opts Options) *Loop {
+	if opts.Late == nil {
+		opts.Late = func(time.Duration) {}
+	}
 	return &Loop{store: store, opts: opts, busy: map[string]bool{}, failed: map[string]failure{}}
 }
 
@@ -94,7 +98,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		waiting, cancel := context.WithCancel(ctx)
 		select {
 		case <-v.ChangedCh(waiting):
-		case <-tick.C:
+		case due := <-tick.C:
+			l.opts.Late(time.Since(due))
 			if err := l.sweep(ctx, &working); err != nil {
 				cancel()
 				return err

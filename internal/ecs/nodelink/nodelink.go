@@ -32,6 +32,8 @@ type Options struct {
 	Admitted func(context.Context)
 	// Observe receives the metrics and GPU telemetry of every node as they arrive. It must not block.
 	Observe func(instanceArn string, m acs.Message)
+	// Accepted is told of each task that a node has taken on, and when it was sent and acknowledged; nil tells nobody.
+	Accepted func(taskArn string, sent, acknowledged time.Time)
 	// Instance makes credentials of an EC2 instance's role for it; nil makes none.
 	Instance func(instanceID, roleArn, roleID string) *acs.IAMRoleCredentials
 	// Account is whose nodes these are.
@@ -75,6 +77,9 @@ func New(store *state.Store, opts Options) *Link {
 	}
 	if opts.Log == nil {
 		opts.Log = slog.Default()
+	}
+	if opts.Accepted == nil {
+		opts.Accepted = func(string, time.Time, time.Time) {}
 	}
 	if opts.Admitted == nil {
 		opts.Admitted = func(context.Context) {}

@@ -145,10 +145,14 @@ func (s *session) recordSent(m *acs.PayloadMessage) {
 func (s *session) markAcked(message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.sent {
-		if t.message == message {
-			t.acked = true
+	for arn, t := range s.sent {
+		if t.message != message {
+			continue
 		}
+		if !t.acked && t.desired == "RUNNING" {
+			s.link.opts.Accepted(arn, t.at, s.link.opts.Now())
+		}
+		t.acked = true
 	}
 }
 

@@ -28,7 +28,9 @@ type Options struct {
 	Settle time.Duration
 	// After calls do after d, unless stop is called first. nil means time.AfterFunc. A simulation has its own clock.
 	After func(d time.Duration, do func()) (stop func() bool)
-	Log   *slog.Logger
+	// Late, unless nil, is told for each round of steps how long the service that was due first has waited for it.
+	Late func(time.Duration)
+	Log  *slog.Logger
 }
 
 // concurrency is how many services make a step at once, and so share a flush of the journal.
@@ -47,6 +49,7 @@ type Loop struct {
 
 	mu       sync.Mutex
 	due      map[string]bool            // services for the next step
+	since    time.Time                  // since when there are any; zero while there are none
 	changed  map[string]bool            // clusters whose services are all due
 	clusters map[string]map[string]bool // services by cluster
 	waiting  map[string]bool            // services whose last task found no room
@@ -95,7 +98,7 @@ func (l *Loop) Change(before, after any) {
 	case *state.ContainerInstance:
 		if !sameHost(before, after) {
 			l.changed[row.ClusterArn] = true
-			l.rouse()
+			l.rouseLocked()
 		}
 	case *state.Target:
 		if row.Service != "" {
@@ -170,10 +173,13 @@ func (l *Loop) queueWaitingLocked(cluster string) {
 // queueLocked queues a service for the next step.
 func (l *Loop) queueLocked(arn string) {
 	l.due[arn] = true
-	l.rouse()
+	l.rouseLocked()
 }
 
-func (l *Loop) rouse() {
+func (l *Loop) rouseLocked() {
+	if l.since.IsZero() {
+		l.since = l.opts.Now()
+	}
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -184,6 +190,10 @@ func (l *Loop) rouse() {
 func (l *Loop) take() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.opts.Late != nil && !l.since.IsZero() {
+		l.opts.Late(l.opts.Now().Sub(l.since))
+	}
+	l.since = time.Time{}
 	due := l.due
 	for cluster := range l.changed {
 		maps.Copy(due, l.clusters[cluster])

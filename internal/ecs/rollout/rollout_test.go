@@ -12,6 +12,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store/journaltest"
 )
@@ -451,6 +452,31 @@ func TestClockSetBack(t *testing.T) {
 		expect(t, w.after(time.Minute), 3, 0, 1, completed)
 		if n := len(w.tasks()); n != 3 {
 			t.Errorf("%d tasks run", n)
+		}
+	})
+}
+
+// TestTellsHowLateItSteps: a round is as late as the service that has waited for longest, and one without services isn't counted.
+func TestTellsHowLateItSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []time.Duration
+		l := New(scheduler.New(1), Options{Now: time.Now, Late: func(d time.Duration) { told = append(told, d) }})
+		row := func(name string) *state.Service {
+			return &state.Service{Service: types.Service{ServiceArn: &name, ClusterArn: aws.String("c"), Status: aws.String("ACTIVE")}}
+		}
+		l.Change(nil, row("a"))
+		time.Sleep(3 * time.Second)
+		l.Change(nil, row("b"))
+		time.Sleep(time.Second)
+		if due := l.take(); len(due) != 2 {
+			t.Errorf("due are %v", due)
+		}
+		l.take()
+		l.Change(row("a"), row("a"))
+		time.Sleep(time.Second)
+		l.take()
+		if !slices.Equal(told, []time.Duration{4 * time.Second, time.Second}) {
+			t.Errorf("it was late by %v", told)
 		}
 	})
 }

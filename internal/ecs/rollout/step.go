@@ -304,6 +304,9 @@ func (s *step) launch() *scheduler.Launch {
 	l.Tags = s.tags(td)
 	l.Registry = s.registry(d, td)
 	l.Now = s.now
+	if d.RolloutState == types.DeploymentRolloutStateInProgress { // later ones have nothing to do with the request
+		l.Trace = d.Trace
+	}
 	return l
 }
 

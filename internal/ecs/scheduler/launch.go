@@ -40,6 +40,8 @@ type Launch struct {
 	// written without an instance, PROVISIONING, and placed once there is.
 	MayWait bool
 	Now     time.Time
+	// Trace is the span that the task belongs to, or "".
+	Trace string
 }
 
 // ClusterTag is the tag with the cluster's name that a task has by enableECSManagedTags.
@@ -265,7 +267,7 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement, now
 // newTask builds a task as ECS shows it right after RunTask.
 func newTask(l *Launch, id string) *state.Task {
 	now := l.Now
-	t := &state.Task{ServiceArn: l.ServiceArn, Registry: l.Registry, Connect: l.Connect, Volumes: l.Volumes, Task: types.Task{
+	t := &state.Task{Trace: l.Trace, ServiceArn: l.ServiceArn, Registry: l.Registry, Connect: l.Connect, Volumes: l.Volumes, Task: types.Task{
 		Attachments:          []types.Attachment{},
 		Attributes:           []types.Attribute{},
 		ClusterArn:           &l.ClusterArn,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -23,6 +24,8 @@ type Scheduler struct {
 	// NewID makes the ids of tasks and container instances. It's state.NewID, except in a simulation, which must be
 	// repeatable.
 	NewID func() string
+	// Placed, unless nil, is told of each search for a place: how long it took, and whether there was one.
+	Placed func(took time.Duration, found bool)
 
 	clusters map[string]*placement.Cluster         // by cluster ARN
 	zones    map[string]map[string]map[string]bool // instances that take tasks, by cluster ARN and Availability Zone
@@ -175,8 +178,12 @@ func (s *Scheduler) Ready(clusterArn string) bool { return s.cluster(clusterArn)
 // Place finds an instance and GPUs. If there are none, it returns a failure for each instance that couldn't take the
 // task, with ECS's reason.
 func (s *Scheduler) Place(v *state.View, r Request) (Placement, []types.Failure) {
+	began := time.Now()
 	req := s.request(v, r)
 	plan, reasons := s.cluster(r.ClusterArn).Place(req, s.rnd)
+	if s.Placed != nil {
+		s.Placed(time.Since(began), plan.InstanceID != "")
+	}
 	if plan.InstanceID != "" {
 		return placementOf(plan), nil
 	}

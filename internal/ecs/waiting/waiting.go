@@ -21,8 +21,8 @@ const (
 	patience = 30 * time.Minute
 )
 
-// Run places tasks until ctx ends.
-func Run(ctx context.Context, store *state.Store, scheduler *scheduler.Scheduler, now func() time.Time) error {
+// Run places tasks until ctx ends. late is told how late each look is that a second has brought.
+func Run(ctx context.Context, store *state.Store, scheduler *scheduler.Scheduler, now func() time.Time, late func(time.Duration)) error {
 	since := now()
 	for {
 		v := store.Watch()
@@ -43,6 +43,9 @@ func Run(ctx context.Context, store *state.Store, scheduler *scheduler.Scheduler
 			looking, cancel = context.WithTimeout(ctx, recheckEvery)
 		}
 		v.Changed(looking) //nolint:errcheck // time to look again, or the end
+		if due, ok := looking.Deadline(); waits && ok && looking.Err() != nil {
+			late(time.Since(due))
+		}
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()

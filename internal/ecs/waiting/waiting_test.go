@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,13 +26,14 @@ type world struct {
 	store     *state.Store
 	scheduler *scheduler.Scheduler
 	tasks     int
+	late      func(time.Duration)
 }
 
 func open(t testing.TB, dir string) *world {
 	t.Helper()
 	scheduler := scheduler.New(1)
 	store := statetest.OpenIn(t, dir, scheduler)
-	w := &world{t, store, scheduler, 0}
+	w := &world{t, store, scheduler, 0, func(time.Duration) {}}
 	w.change(func(tx *state.Tx) {
 		for name, gpus := range map[string]string{"one": "1", "two": "2", "four": "4"} {
 			tx.TaskDefinitions.Put(&state.TaskDefinition{TaskDefinition: types.TaskDefinition{
@@ -116,7 +118,7 @@ func runningAfter(t *testing.T, before, test func(*world)) {
 		before(w)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
-		go func() { done <- Run(ctx, w.store, w.scheduler, time.Now) }()
+		go func() { done <- Run(ctx, w.store, w.scheduler, time.Now, w.late) }()
 		test(w)
 		cancel()
 		if err := <-done; err != context.Canceled {
@@ -124,6 +126,24 @@ func runningAfter(t *testing.T, before, test func(*world)) {
 		}
 		if err := w.store.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestTellsHowLateItLooks: each look that a second brought is told of, and none while no task waits.
+func TestTellsHowLateItLooks(t *testing.T) {
+	var told []time.Duration
+	runningAfter(t, func(w *world) { w.late = func(d time.Duration) { told = append(told, d) } }, func(w *world) {
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if len(told) > 0 {
+			t.Errorf("nothing waits, and it looked at %v", told)
+		}
+		w.wait("one", 1)
+		time.Sleep(4*time.Second + 500*time.Millisecond)
+		synctest.Wait()
+		if !slices.Equal(told, make([]time.Duration, 4)) {
+			t.Errorf("it was late by %v, want four times nothing", told)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/wal"
@@ -60,7 +61,7 @@ func (s *stream) bytes() (sum int64) {
 const logKind = "streams"
 
 // openGroup reads a group's description and the heads of its records.
-func openGroup(dir string, id int) (*group, error) {
+func openGroup(dir string, id int, flushed func(took time.Duration)) (*group, error) {
 	g := &group{id: id, dir: dir, streams: map[string]*stream{}, pending: map[string]pending{}}
 	if err := readMeta(dir, &g.meta); err != nil {
 		return nil, err
@@ -70,6 +71,8 @@ func openGroup(dir string, id int) (*group, error) {
 		Exists: true,
 		Peek:   headSize + maxName,
 		Resume: true, // the index only holds what is on disk
+
+		Flushed: flushed,
 	}
 	var err error
 	g.log, err = wal.Open(dir, options, func(at wal.Position, b []byte) error {

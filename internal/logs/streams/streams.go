@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
@@ -88,6 +89,9 @@ func (a ID) Compare(b ID) int {
 
 // Store stores all log groups of an account.
 type Store struct {
+	// Flushed, unless nil, is told how long each group of batches took to get onto the disk. It's set before anything is written.
+	Flushed func(took time.Duration)
+
 	dir string
 
 	mu      sync.RWMutex
@@ -147,7 +151,11 @@ func (s *Store) load() error {
 }
 
 func (s *Store) openGroup(id int) (*group, error) {
-	return openGroup(groupDir(s.dir, id), id)
+	return openGroup(groupDir(s.dir, id), id, func(took time.Duration) {
+		if s.Flushed != nil {
+			s.Flushed(took)
+		}
+	})
 }
 
 // Close closes the files.

@@ -90,9 +90,11 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	if t.halted.Err() != nil {
 		return t.halted.Err()
 	}
+	began := time.Now()
 	err = whenUp(starting, func() error {
 		return within(ctx, startLimit, "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
 	})
+	t.engine.starts.observe(began, err)
 	if err != nil {
 		return failure("CannotStartContainerError", err)
 	}
@@ -217,10 +219,12 @@ func (t *task) tryPull(ctx context.Context, image string, auth *runtime.Registry
 	}
 	wait := minPullPause
 	for try := 1; ; try++ {
+		began := time.Now()
 		err = whenUp(ctx, func() error {
 			digest, err = t.engine.opts.Runtime.Pull(ctx, image, auth)
 			return err
 		})
+		t.engine.pulls.observe(began, err)
 		if err == nil {
 			t.engine.images.grow()
 			return digest, nil

@@ -99,6 +99,8 @@ type Engine struct {
 	prefetcher *prefetcher
 	write      func(path string, r *Record) error // Record.write, except in tests
 
+	pulls, starts outcomes
+
 	healthNews atomic.Bool // whether a container's health has changed and nobody has asked since
 
 	damaged map[string]string // where the records are that were put aside, by the ids of their tasks
@@ -134,6 +136,7 @@ func Open(opts Options) (*Engine, error) {
 		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), images: images, tasks: map[string]*task{}, tokens: map[string]*task{},
 		damaged: map[string]string{}, tidied: make(chan struct{}), cleared: make(chan struct{}), prefetcher: newPrefetcher(),
 		write: func(path string, r *Record) error { return r.write(path) },
+		pulls: newOutcomes(PullBounds), starts: newOutcomes(StartBounds),
 	}
 	return e, e.readRecords()
 }

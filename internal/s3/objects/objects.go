@@ -54,6 +54,9 @@ type Object struct {
 
 // Store keeps all buckets. Its methods may be called from any goroutine.
 type Store struct {
+	// Flushed, unless nil, is told how long each group of changes took to get onto the disk. It's set before anything is changed.
+	Flushed func(took time.Duration)
+
 	dir    string
 	now    func() time.Time
 	db     *sqlitefile.DB
@@ -144,6 +147,9 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
+// Waiting returns how many changes wait to be made.
+func (s *Store) Waiting() int { return s.writer.Waiting() }
+
 // Close closes the store after the changes already submitted.
 func (s *Store) Close() error {
 	s.writer.Close()
@@ -181,7 +187,11 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]])
 	case err != nil:
 		tx.Rollback() //nolint:errcheck // SQLite may have rolled back by itself
 	default:
+		began := time.Now()
 		err = s.flush(tx)
+		if s.Flushed != nil {
+			s.Flushed(time.Since(began))
+		}
 	}
 	if err == nil && s.owes {
 		select {

@@ -64,6 +64,8 @@ type Options struct {
 	Slack int64
 	// NoSync gives up durability, for a store that is thrown away.
 	NoSync bool
+	// Flushed, unless nil, is told how long each group of records took to get onto the disk.
+	Flushed func(took time.Duration)
 	// Recover gives a queue whose own record was lost to damage what the service keeps of each queue.
 	Recover func(*Queue)
 }

@@ -60,7 +60,7 @@ func (s *Store) grow(g *segment, size int64) {
 
 // load replays the log.
 func (s *Store) load() (err error) {
-	s.log, err = wal.Open(s.dir, wal.Options{Kind: logKind, NoSync: s.opts.NoSync}, s.replay)
+	s.log, err = wal.Open(s.dir, wal.Options{Kind: logKind, NoSync: s.opts.NoSync, Flushed: s.opts.Flushed}, s.replay)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type Call struct {
 	Peer        string // the caller's address; empty for calls within the process
 	Endpoint    string // the URL at which the caller reached us, without a path; empty for calls within the process
 	Trace       string // the header X-Amzn-Trace-Id
+	Traceparent string // the header traceparent, W3C's
 	Form        bool   // a web page's form uploads the object that PutObject puts
 	Via         string // the service in this process that makes the call for its caller, as aws:CalledVia has it; empty for all other calls
 	Stack       string // the ID of the stack of which CloudFormation makes a resource by the call; empty for all other calls

@@ -6,8 +6,9 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/pintle/pintle/internal/histogram"
 )
 
 // Kind is what requests are counted by.
@@ -26,11 +27,6 @@ type Times struct {
 	Sum     time.Duration
 }
 
-type times struct {
-	classes [14]atomic.Uint64
-	sum     atomic.Int64
-}
-
 // Tally counts. Its zero value is ready for use, by any goroutine.
 type Tally struct{ kinds sync.Map }
 
@@ -38,12 +34,9 @@ type Tally struct{ kinds sync.Map }
 func (t *Tally) Answered(k Kind, took time.Duration) {
 	of, ok := t.kinds.Load(k)
 	if !ok {
-		of, _ = t.kinds.LoadOrStore(k, new(times))
+		of, _ = t.kinds.LoadOrStore(k, histogram.New(Bounds))
 	}
-	seconds := took.Seconds()
-	class, _ := slices.BinarySearch(Bounds, seconds)
-	of.(*times).classes[class].Add(1)
-	of.(*times).sum.Add(int64(took))
+	of.(*histogram.Histogram).Observe(took)
 }
 
 // Each calls f for each kind that was seen, in order.
@@ -58,10 +51,7 @@ func (t *Tally) Each(f func(Kind, Times)) {
 	})
 	for _, k := range all {
 		of, _ := t.kinds.Load(k)
-		out := Times{Sum: time.Duration(of.(*times).sum.Load())}
-		for i := range of.(*times).classes {
-			out.Classes = append(out.Classes, of.(*times).classes[i].Load())
-		}
-		f(k, out)
+		classes, sum := of.(*histogram.Histogram).Counts()
+		f(k, Times{classes, sum})
 	}
 }
