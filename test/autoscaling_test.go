@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestGPUServiceFollowsItsLoad runs examples/0-gpu-service with the AWS CLI on simulated g4dn.xlarge. Target tracking on GPU
+// TestGPUServiceFollowsItsLoad runs examples/0-gpu-service/by-hand with the AWS CLI on simulated g4dn.xlarge. Target tracking on GPU
 // utilization scales the service out while its tasks are under stress, and in when they rest. The subtests differ in where the
 // metric comes from: the nodes, a collector that finds the tasks and scrapes their machines, or a sidecar in each task. With
 // the last two the nodes report no GPU metrics, as on AWS.
@@ -38,8 +38,8 @@ func TestGPUServiceFollowsItsLoad(t *testing.T) {
 			if c.collector {
 				p.startCollector()
 			}
-			cmd := p.Command("../examples/0-gpu-service/scale.sh")
-			cmd.Env = append(cmd.Env, "TASKDEF="+withLessCPU(t, "../examples/0-gpu-service/"+c.definition, `"cpu": 128`, `"cpu": 16`),
+			cmd := p.Command("../examples/0-gpu-service/by-hand/scale.sh")
+			cmd.Env = append(cmd.Env, "TASKDEF="+withLessCPU(t, "../examples/0-gpu-service/by-hand/"+c.definition, `"cpu": 128`, `"cpu": 16`),
 				"MOST="+c.most, "EXPORTER_PORT="+port, "STRESS_DIR="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if err != nil {
@@ -116,7 +116,7 @@ func (p *Pintle) clean() {
 func TestExampleServiceGoes(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "g4dn.xlarge", "--settle", "1s")
-	const service, script = "gpu-service", "../examples/0-gpu-service/scale.sh"
+	const service, script = "gpu-service", "../examples/0-gpu-service/by-hand/scale.sh"
 	p.createGPUService(service, 0) // without a scalable target
 	for range 2 {
 		if out, err := p.Command(script, "down").CombinedOutput(); err != nil {
@@ -152,7 +152,7 @@ func withLessCPU(t *testing.T, path string, lessCPU ...string) string {
 // startCollector runs the example's collector until the test ends.
 func (p *Pintle) startCollector() {
 	p.t.Helper()
-	cmd := p.Command(python, "../examples/0-gpu-service/collector.py", "--interval", "2")
+	cmd := p.Command(python, "../examples/0-gpu-service/by-hand/collector.py", "--interval", "2")
 	stderr := new(strings.Builder)
 	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {

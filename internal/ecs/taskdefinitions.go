@@ -200,13 +200,7 @@ func (s *Service) DeregisterTaskDefinition(
 		if old == nil || old.Status == types.TaskDefinitionStatusDeleteInProgress {
 			return clientError("The specified task definition %q does not exist.", name)
 		}
-		row, _ = clone(old)
-		if row.Status == types.TaskDefinitionStatusInactive {
-			return nil
-		}
-		row.Status = types.TaskDefinitionStatusInactive
-		row.DeregisteredAt = s.now()
-		tx.TaskDefinitions.Put(row)
+		row = tx.Deregister(old, s.now())
 		return nil
 	})
 	if err != nil {

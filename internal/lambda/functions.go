@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/lambda/environments"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -282,6 +283,9 @@ func (s *Service) DeleteFunction(ctx context.Context, in *lambda.DeleteFunctionI
 			return err
 		}
 		if qualifier == "" {
+			for v := range tx.VersionsOf(name) {
+				environments.Deregister(tx, v, s.second())
+			}
 			tx.DeleteFunction(name)
 			return nil
 		}
@@ -306,6 +310,7 @@ func (s *Service) deleteVersion(tx *state.Tx, name, version string) error {
 			return conflict("Version cannot be deleted because it is referenced by alias %s.", *a.Name)
 		}
 	}
+	environments.Deregister(tx, tx.FunctionVersions.Get(key), s.second())
 	tx.FunctionVersions.Delete(key)
 	return nil
 }

@@ -19,12 +19,14 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/lambda/environments"
 	"github.com/pintle/pintle/internal/lambda/zips"
 	"github.com/pintle/pintle/internal/state"
@@ -160,6 +162,35 @@ func TestVersionsStayWhatTheyAre(t *testing.T) {
 	_, err = s.DeleteFunction(ctx, &lambda.DeleteFunctionInput{FunctionName: aws.String("f"), Qualifier: aws.String("1")})
 	if err == nil || !strings.Contains(err.Error(), "referenced by alias live") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestTaskDefinitionsGoWithFunctions: they show a function's variables. One of the same family that isn't Lambda's stays.
+func TestTaskDefinitionsGoWithFunctions(t *testing.T) {
+	store := statetest.Open(t)
+	s := newService(t, store, t.TempDir(), &fake{answer: succeed})
+	make1(t, s, "f", asItIs)
+	put := func(arn, driver string) {
+		t.Helper()
+		td := state.TaskDefinition{TaskDefinition: ecstypes.TaskDefinition{
+			TaskDefinitionArn: &arn, Family: aws.String("lambda-f"), Status: ecstypes.TaskDefinitionStatusActive,
+			Volumes: []ecstypes.Volume{{DockerVolumeConfiguration: &ecstypes.DockerVolumeConfiguration{Driver: &driver}}},
+		}}
+		if err := store.Update(t.Context(), func(tx *state.Tx) error { tx.TaskDefinitions.Put(&td); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("ours", acs.FunctionDriver)
+	put("another", "local")
+	if _, err := s.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}); err != nil {
+		t.Fatal(err)
+	}
+	for arn, want := range map[string]ecstypes.TaskDefinitionStatus{
+		"ours": ecstypes.TaskDefinitionStatusInactive, "another": ecstypes.TaskDefinitionStatusActive,
+	} {
+		if got := store.View().TaskDefinitions.Get(arn); got.Status != want {
+			t.Errorf("%s is %s, want %s", arn, got.Status, want)
+		}
 	}
 }
 

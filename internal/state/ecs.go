@@ -26,6 +26,18 @@ type TaskDefinition struct {
 	Tags []types.Tag
 }
 
+// Deregister makes a task definition INACTIVE, and returns it. The tasks that it has keep running.
+func (tx *Tx) Deregister(td *TaskDefinition, at *time.Time) *TaskDefinition {
+	if td.Status == types.TaskDefinitionStatusInactive {
+		return td
+	}
+	row := *td
+	row.Status = types.TaskDefinitionStatusInactive
+	row.DeregisteredAt = at
+	tx.TaskDefinitions.Put(&row)
+	return &row
+}
+
 // HasHealthCheck reports whether any essential container of its tasks has a health check.
 func (t *TaskDefinition) HasHealthCheck() bool {
 	return slices.ContainsFunc(t.ContainerDefinitions, func(c types.ContainerDefinition) bool {

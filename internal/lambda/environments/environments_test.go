@@ -443,6 +443,15 @@ func TestDefinitions(t *testing.T) {
 		if got := fmt.Sprint(active()); got != "[lambda-f-1:0 lambda-f:0 lambda-f:4 lambda_1_f:0]" {
 			t.Errorf("%s are active", got)
 		}
+		if err := w.store.Update(w.t.Context(), func(tx *state.Tx) error {
+			Deregister(tx, v, new(time.Now()))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(active()); got != "[lambda-f-1:0 lambda-f:0 lambda_1_f:0]" {
+			t.Errorf("once the version is gone %s are active", got)
+		}
 	})
 }
 

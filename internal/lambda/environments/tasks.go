@@ -177,6 +177,15 @@ func (m *Manager) definition(ctx context.Context, g *group, tags map[string]stri
 	return arn, err
 }
 
+// Deregister makes a version's task definitions INACTIVE. Its function calls it when the version goes.
+func Deregister(tx *state.Tx, v *state.FunctionVersion, at *time.Time) {
+	for _, td := range slices.Collect(tx.TaskDefinitions.By(state.TaskDefinitionsByFamily, family(v))) {
+		if td.Status == ecstypes.TaskDefinitionStatusActive && isOurs(td) {
+			tx.Deregister(td, at)
+		}
+	}
+}
+
 // isOurs reports whether a task definition is Lambda's: nobody else may have such a volume.
 func isOurs(td *state.TaskDefinition) bool {
 	return slices.ContainsFunc(td.Volumes, func(v ecstypes.Volume) bool {
