@@ -257,10 +257,13 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		}()
 		got := watch(ctx, h, s, "")
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
 		p, _ := h.page(s)
+		p.mu.Lock()
 		if p.size > maxBehind || len(p.past) > 3 || len(*got) < 20 {
 			t.Errorf("%d bytes of %d changes are kept, and somebody who reads got %d", p.size, len(p.past), len(*got))
 		}
+		p.mu.Unlock()
 		if err := <-ended; !errors.Is(err, ErrBehind) {
 			t.Errorf("who doesn't read ended with %v", err)
 		}
