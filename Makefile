@@ -50,7 +50,7 @@ demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to
 	./examples/demo.sh
 
 test: build lint ## run every test: unit, property, race, and acceptance with aws and boto3
-	go test -race -vet=off ./internal/... ./cmd/... # lint has vetted them
+	go test -race -vet=off -timeout 20m ./internal/... ./cmd/... # lint has vetted them
 	go test -count=1 -vet=off -timeout 30m -parallel 6 ./test/... # most of the time they wait
 
 soak: build ## kill a service's containers at random for five minutes, the control plane during ten rolling updates, and all of a queue-driven fleet; damage a thousand files; kill stacks after each write; fill the disk twenty times
