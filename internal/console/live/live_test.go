@@ -217,6 +217,16 @@ func TestPagesShareTheirTime(t *testing.T) {
 		if n := len(*got); n < 2 || n > 4 { // every 20 seconds
 			t.Errorf("in a minute the viewer got %d changes", n)
 		}
+		quick := w.source()
+		quick.Key, quick.Pace = "shell", 30*time.Millisecond
+		got = watch(ctx, h, quick, "")
+		for n := range 20 {
+			w.set(-n - 1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := len(*got); n < 10 {
+			t.Errorf("a page that answers to keys changed %d times in two seconds", n)
+		}
 		cancel()
 		time.Sleep(time.Minute)
 		synctest.Wait()
