@@ -214,6 +214,7 @@ func TestPagesShareTheirTime(t *testing.T) {
 			w.set(n + 1)
 			time.Sleep(100 * time.Millisecond)
 		}
+		synctest.Wait()
 		if n := len(*got); n < 2 || n > 4 { // every 20 seconds
 			t.Errorf("in a minute the viewer got %d changes", n)
 		}
@@ -224,6 +225,7 @@ func TestPagesShareTheirTime(t *testing.T) {
 			w.set(-n - 1)
 			time.Sleep(100 * time.Millisecond)
 		}
+		synctest.Wait()
 		if n := len(*got); n < 10 {
 			t.Errorf("a page that answers to keys changed %d times in two seconds", n)
 		}
