@@ -51,7 +51,7 @@ type Source struct {
 	Arm func() (wait func(context.Context) error)
 	// Every is how often the page is rendered at least, for what changes without anybody's telling.
 	Every time.Duration
-	// Pace is the least time between two renderings; 0 means a third of a second.
+	// Pace is the least time between two renderings; 0 means a third of a second, or longer where other pages are dear.
 	Pace time.Duration
 }
 
@@ -373,6 +373,9 @@ func (p *page) run(ctx context.Context) {
 			p.render(ctx) //nolint:errcheck // its viewers load it anew, which says why
 		})
 		all := time.Duration(p.hub.took.Add(int64(took - before)))
+		if p.source.Pace > 0 {
+			all = took // it answers to keys, whatever else somebody looks at
+		}
 		rest(ctx, max(cmp.Or(p.source.Pace, pace), share*all))
 		limit, cancel := context.WithTimeout(ctx, p.source.Every)
 		wait(limit) //nolint:errcheck // either way it's time to look again

@@ -298,3 +298,39 @@ func TestWhatMayNotBeSeenAnyMore(t *testing.T) {
 		}
 	})
 }
+
+// TestPagesShareTheirTime: where others are dear, a page that isn't is rendered seldom, too; and what a page took is forgotten with its last viewer.
+func TestPagesShareTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, w := New(), newWorld()
+		const others = time.Second
+		h.took.Store(int64(others))
+		ctx, cancel := context.WithCancel(t.Context())
+		got := watch(ctx, h, w.source(), "")
+		for n := range 600 {
+			w.set(n + 1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := len(*got); n < 2 || n > 4 { // every 20 seconds
+			t.Errorf("in a minute the viewer got %d changes", n)
+		}
+		quick := w.source()
+		quick.Key, quick.Pace = "shell", 30*time.Millisecond
+		got = watch(ctx, h, quick, "")
+		for n := range 20 {
+			w.set(-n - 1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := len(*got); n < 10 {
+			t.Errorf("a page that answers to keys changed %d times in two seconds", n)
+		}
+		cancel()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if left := h.took.Load(); left != int64(others) {
+			t.Errorf("%v are left of a page that nobody looks at", time.Duration(left)-others)
+		}
+	})
+}
