@@ -84,7 +84,7 @@ func withNodes(t testing.TB, nodes int, f *fleet) *Pages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{Now: time.Now, Store: store, Link: f, Services: f, Sessions: login.New(login.Options{Now: time.Now})})
+	return New(Options{MayList: everybody, Now: time.Now, Store: store, Link: f, Services: f, Sessions: login.New(login.Options{Now: time.Now})})
 }
 
 // TestCluster: the page has 512 nodes and counts all of them. What their GPUs do is told when it's asked for.

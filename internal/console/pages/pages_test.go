@@ -37,6 +37,9 @@ func (s *services) Call(_ context.Context, in any) (any, error) {
 	return &cloudformation.DescribeStacksOutput{}, nil
 }
 
+// everybody may list what is in clusters.
+func everybody(context.Context, string) error { return nil }
+
 const secret = "the secret of the key"
 
 // console returns pages for which one must log in, unless they're open.
@@ -51,7 +54,7 @@ func console(open, readOnly bool) (*Pages, *services) {
 			return sign.Credential{SecretAccessKey: secret, Identity: call.Identity{Principal: "arn:aws:iam::0:user/alice"}}, nil
 		}
 	}
-	return New(Options{Now: time.Now, Services: s, Sessions: login.New(o), ReadOnly: readOnly}), s
+	return New(Options{MayList: everybody, Now: time.Now, Services: s, Sessions: login.New(o), ReadOnly: readOnly}), s
 }
 
 // send sends a request and returns the answer.
@@ -194,7 +197,7 @@ func (whence) Call(ctx context.Context, in any) (any, error) {
 
 // TestPagesAreOfAPlace: policies may depend on where somebody is and on TLS, so nobody gets a page that was made for somebody elsewhere.
 func TestPagesAreOfAPlace(t *testing.T) {
-	p := New(Options{Now: time.Now, Services: whence{}, Sessions: login.New(login.Options{Now: time.Now})})
+	p := New(Options{MayList: everybody, Now: time.Now, Services: whence{}, Sessions: login.New(login.Options{Now: time.Now})})
 	for _, address := range []string{"127.0.0.1", "10.0.0.9"} {
 		for _, scheme := range []string{"http", "https"} {
 			r := httptest.NewRequest("GET", scheme+"://x/console/queues", nil) // with TLS, for https
