@@ -722,7 +722,7 @@ refused("ValidationError", cw.get_metric_data, MetricDataQueries=[queries[0], {"
 listed = [m for p in cw.get_paginator("list_metrics").paginate() for m in p["Metrics"]]
 # the nodes' own, and the queues'
 listed = [m for m in listed if m["Namespace"] not in ("AWS/EC2", "AWS/ECS", "AWS/ECS/ManagedScaling", "AWS/SQS", "ECS/ContainerInsights",
-    "ECS/ContainerInsights/Prometheus", "Pintle/ECS")]
+    "ECS/ContainerInsights/Prometheus", "Pintle/ECS", "Pintle/Usage")]
 assert len(listed) == 1003, len(listed)
 assert [m["MetricName"] for m in cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName"}])["Metrics"]] == ["util"]
 assert cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName", "Value": "t"}])["Metrics"] == []
