@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,20 +94,19 @@ const maxPiece = 256
 
 // route owes events to targets, in pieces. check may refuse them in the first transaction, and done is called in the last one.
 func (s *Service) route(ctx context.Context, all []match, check func(*state.Tx) error, done func(*state.Tx)) error {
-	for isFirst := true; isFirst || len(all) > 0; isFirst = false {
-		piece := all[:min(len(all), maxPiece)]
-		all = all[len(piece):]
-		if len(piece) == 0 && done == nil {
-			return nil
-		}
+	pieces := slices.Collect(slices.Chunk(all, maxPiece))
+	if len(pieces) == 0 && done != nil {
+		pieces = [][]match{nil}
+	}
+	for i, piece := range pieces {
 		err := s.store.Update(ctx, func(tx *state.Tx) error {
-			if isFirst && check != nil {
+			if i == 0 && check != nil {
 				if err := check(tx); err != nil {
 					return err
 				}
 			}
 			s.owe(tx, piece)
-			if len(all) == 0 && done != nil {
+			if i == len(pieces)-1 && done != nil {
 				done(tx)
 			}
 			return nil

@@ -112,26 +112,31 @@ func (t *Tracer) flush(ctx context.Context, batch []Span) {
 		return
 	}
 	body, err := json.Marshal(t.export(batch))
-	again := true
+	if err == nil {
+		err = t.sendPatiently(ctx, body)
+	}
+	if err != nil {
+		t.dropped.Add(uint64(len(batch)))
+		t.opts.Log.Warn("the collector took no spans", "spans", len(batch), "error", err)
+		return
+	}
+	t.sent.Add(uint64(len(batch)))
+}
+
+func (t *Tracer) sendPatiently(ctx context.Context, body []byte) error {
 	pause := firstPause
-	for try := 1; err == nil && again; try++ {
-		if again, err = t.send(ctx, body); err == nil {
-			t.sent.Add(uint64(len(batch)))
-			return
+	for try := 1; ; try++ {
+		again, err := t.send(ctx, body)
+		if err == nil || !again || try == tries {
+			return err
 		}
-		if !again || try == tries {
-			break
-		}
-		err = nil
 		select {
 		case <-time.After(pause):
 			pause *= 2
 		case <-ctx.Done():
-			err = ctx.Err()
+			return ctx.Err()
 		}
 	}
-	t.dropped.Add(uint64(len(batch)))
-	t.opts.Log.Warn("the collector took no spans", "spans", len(batch), "error", err)
 }
 
 // send sends a request. again is whether it may be sent once more: https://opentelemetry.io/docs/specs/otlp/#otlphttp-response

@@ -115,6 +115,12 @@ func failure(text string) markup.Node {
 	return markup.E("p", markup.Class("failure"), markup.A("role", "alert"), text)
 }
 
+// failed is the failure of an error.
+func failed(err error) markup.Node {
+	_, text := sayOf(err)
+	return failure(text)
+}
+
 // serveAsset answers with one of the console's own files.
 func (p *Pages) serveAsset(w http.ResponseWriter, r *http.Request) {
 	b, err := assets.ReadFile("assets/" + r.PathValue("name"))

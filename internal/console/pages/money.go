@@ -163,7 +163,7 @@ func (p *Pages) bill(v *visit, id, title string, types []string, s stretch) (liv
 	}
 	var rows []markup.Node
 	for _, i := range b.Items {
-		rows = append(rows, row(i.Type, hours(i.Hours), numeric(short(i.Most)), priceOf(p.opts.Prices, i.Type), amount(i.Cost), amount(i.AtPeak)))
+		rows = append(rows, row(i.Type, amount(i.Hours), numeric(short(i.Most)), priceOf(p.opts.Prices, i.Type), amount(i.Cost), amount(i.AtPeak)))
 	}
 	more := ""
 	if len(b.Unpriced) > 0 && len(p.opts.Prices) > 0 {
@@ -197,10 +197,8 @@ func highest(l plot.Line) (most float64) {
 	return most
 }
 
-// amount writes a sum of money, in whatever currency prices are.
+// amount writes hours, or a sum of money in whatever currency prices are.
 func amount(sum float64) numeric { return numeric(strconv.FormatFloat(sum, 'f', 2, 64)) }
-
-func hours(n float64) numeric { return numeric(strconv.FormatFloat(n, 'f', 2, 64)) }
 
 func priceOf(prices map[string]float64, name string) numeric {
 	if price, has := prices[name]; has {

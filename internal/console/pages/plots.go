@@ -118,8 +118,7 @@ type drawing struct {
 // plots is a part of a page with plots. One that can't be shown says why.
 func plots(id, title string, all []drawing, err error, more ...any) live.Fragment {
 	if err != nil {
-		_, text := sayOf(err)
-		return section(id, title, failure(text))
+		return section(id, title, failed(err))
 	}
 	var parts []markup.Node
 	for _, d := range all {
@@ -176,25 +175,25 @@ func (d drawing) svg() markup.Node {
 	}
 	path := func(class, d string) { parts = append(parts, markup.E("path", markup.Class(class), markup.A("d", d))) }
 	text := func(x, y float64, anchor, s string) {
-		parts = append(parts, markup.E("text", markup.A("x", decimal(x)), markup.A("y", decimal(y)), markup.A("text-anchor", anchor), s))
+		parts = append(parts, markup.E("text", markup.A("x", plot.Decimal(x)), markup.A("y", plot.Decimal(y)), markup.A("text-anchor", anchor), s))
 	}
 	for _, t := range looks.Y {
-		path("grid", fmt.Sprintf("M%d %sH%d", plot.Left, decimal(t.At), plot.Right))
+		path("grid", fmt.Sprintf("M%d %sH%d", plot.Left, plot.Decimal(t.At), plot.Right))
 		text(plot.Left-6, t.At+4, "end", t.Text)
 	}
 	for _, t := range looks.X {
-		path("grid", fmt.Sprintf("M%s %dV%d", decimal(t.At), plot.Bottom, plot.Bottom+4))
+		path("grid", fmt.Sprintf("M%s %dV%d", plot.Decimal(t.At), plot.Bottom, plot.Bottom+4))
 		text(t.At, plot.Height-6, "middle", t.Text)
 	}
 	for _, b := range looks.Spans {
-		parts = append(parts, markup.E("rect", markup.Class("span"), markup.A("x", decimal(b.X)), markup.A("y", decimal(b.Y)),
-			markup.A("width", decimal(b.Width)), markup.A("height", decimal(b.Height))))
+		parts = append(parts, markup.E("rect", markup.Class("span"), markup.A("x", plot.Decimal(b.X)), markup.A("y", plot.Decimal(b.Y)),
+			markup.A("width", plot.Decimal(b.Width)), markup.A("height", plot.Decimal(b.Height))))
 	}
 	for _, x := range looks.Marks {
-		path("mark", fmt.Sprintf("M%s %dV%d", decimal(x), plot.Top, plot.Bottom))
+		path("mark", fmt.Sprintf("M%s %dV%d", plot.Decimal(x), plot.Top, plot.Bottom))
 	}
 	for _, y := range looks.Levels {
-		path("threshold s2", fmt.Sprintf("M%d %sH%d", plot.Left, decimal(y), plot.Right))
+		path("threshold s2", fmt.Sprintf("M%d %sH%d", plot.Left, plot.Decimal(y), plot.Right))
 	}
 	for i, l := range looks.Lines {
 		path("line s"+strconv.Itoa(i%4+1), l)
@@ -256,8 +255,6 @@ func short(v float64) string {
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
-
-func decimal(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
 // gpuPlots are the plots of GPUs' load over time, of whatever the dimensions say.
 func (v *visit) gpuPlots(by ...string) live.Fragment {

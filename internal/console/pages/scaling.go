@@ -39,8 +39,7 @@ func scalingBody(v *visit) ([]live.Fragment, error) {
 	targets, err := ask[applicationautoscaling.DescribeScalableTargetsOutput](v, &applicationautoscaling.DescribeScalableTargetsInput{ServiceNamespace: scalingtypes.ServiceNamespaceEcs})
 	services := []any{}
 	if err != nil {
-		_, text := sayOf(err)
-		services = append(services, failure(text))
+		services = append(services, failed(err))
 	} else {
 		var rows []markup.Node
 		for _, t := range targets.ScalableTargets {
@@ -53,8 +52,7 @@ func scalingBody(v *visit) ([]live.Fragment, error) {
 	groups, err := ask[autoscaling.DescribeAutoScalingGroupsOutput](v, &autoscaling.DescribeAutoScalingGroupsInput{})
 	all := []any{}
 	if err != nil {
-		_, text := sayOf(err)
-		all = append(all, failure(text))
+		all = append(all, failed(err))
 	} else {
 		var rows []markup.Node
 		for _, g := range groups.AutoScalingGroups {

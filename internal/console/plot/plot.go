@@ -170,9 +170,12 @@ func write(b *strings.Builder, command byte, at ...float64) {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64))
+		b.WriteString(Decimal(v))
 	}
 }
+
+// Decimal writes a number of an SVG, which needs no more than a tenth.
+func Decimal(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
 // stepOf returns the distance between an axis's numbers: 1, 2 or 5 times a power of ten, so that there are no more steps than most.
 func stepOf(length float64, most int) float64 {

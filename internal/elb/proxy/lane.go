@@ -280,8 +280,7 @@ func (c *laneConn) isQuiet() bool {
 	}
 	quiet := false
 	err := c.raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		_, err := peek(fd)
 		quiet = errors.Is(err, syscall.EAGAIN)
 		return true
 	})

@@ -171,11 +171,7 @@ func (p *porter) whenGone(f func()) (stop func() bool) {
 // isGone waits until the client goes or sends more, and reports whether it's gone.
 func (p *porter) isGone() (gone bool) {
 	err := p.raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		for errors.Is(err, unix.EINTR) {
-			n, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		}
+		n, err := peek(fd)
 		gone = err != nil || n == 0
 		return !errors.Is(err, unix.EAGAIN)
 	})
@@ -183,4 +179,14 @@ func (p *porter) isGone() (gone bool) {
 		return !errors.Is(err, os.ErrDeadlineExceeded) // the connection was cut
 	}
 	return gone
+}
+
+// peek says how much of a byte there is to be read from a socket, and takes it not: none is its end, and EAGAIN that nothing has come.
+func peek(fd uintptr) (n int, err error) {
+	var b [1]byte
+	for {
+		if n, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
 }

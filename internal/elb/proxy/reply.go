@@ -78,12 +78,7 @@ func writeStatus(out *bufio.Writer, code int) {
 	if text == "" {
 		text = "status code " + strconv.Itoa(code)
 	}
-	var digits [3]byte
-	out.WriteString("HTTP/1.1 ")                              //nolint:errcheck // the next write tells
-	out.Write(strconv.AppendInt(digits[:0], int64(code), 10)) //nolint:errcheck // as above
-	out.WriteByte(' ')                                        //nolint:errcheck // as above
-	out.WriteString(text)                                     //nolint:errcheck // as above
-	out.WriteString("\r\n")                                   //nolint:errcheck // as above
+	out.WriteString("HTTP/1.1 " + strconv.Itoa(code) + " " + text + "\r\n") //nolint:errcheck // the next write tells
 }
 
 // Write implements http.ResponseWriter.
