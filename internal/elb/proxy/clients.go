@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"container/list"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -147,6 +148,9 @@ type clientConn struct {
 	caller
 	door   *door
 	unread []byte // what a porter has read, and not served
+
+	mu        sync.Mutex
+	isLimited bool // somebody else has said until when there may be writes
 }
 
 func newClientConn(c net.Conn, d *door) *clientConn {
@@ -185,6 +189,30 @@ func (c *clientConn) Read(b []byte) (int, error) {
 		c.unread = nil // so that the porter's buffer can go
 	}
 	return n, nil
+}
+
+// Write implements net.Conn. A client who takes nothing for as long as a connection may be idle is cut, also after a request's handler has returned:
+// net/http's server would wait for ever.
+func (c *clientConn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	if idle := c.door.route.Load().idle(); idle > 0 && !c.isLimited {
+		c.Conn.SetWriteDeadline(time.Now().Add(idle)) //nolint:errcheck // the write tells
+	}
+	c.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *clientConn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isLimited = !t.IsZero()
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *clientConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // Close implements net.Conn.

@@ -125,8 +125,8 @@ func (p *porter) head() ([]byte, error) {
 func (p *porter) handOn() {
 	p.conn.unread, _ = p.in.Peek(p.in.Buffered()) //nolint:errcheck // it's there
 	p.conn.SetReadDeadline(time.Time{})           //nolint:errcheck // the server tells
-	p.door.setPorter(p.conn, nil)
 	p.door.enter(p.conn)
+	p.door.setPorter(p.conn, nil) // not before, or a door that closes wouldn't wait for it
 }
 
 // answer answers a request. It reports whether another may follow.
