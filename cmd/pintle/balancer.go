@@ -79,7 +79,7 @@ func (c *balancerCmd) Run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := newLogger(os.Stderr, slog.LevelInfo)
-	runtime.GOMAXPROCS(c.Threads) // a thread that the kernel stops after a write, to let the target read it, then holds up few requests
+	runtime.GOMAXPROCS(c.Threads)    // a thread that the kernel stops after a write, to let the target read it, then holds up few requests
 	ballast := make([]byte, 128<<20) // never touched, so it takes no memory; but garbage isn't collected before there is as much of it
 	defer runtime.KeepAlive(ballast)
 	if c.Endpoint != "" {
