@@ -137,7 +137,7 @@ func (p *porter) answer() (mayFollow bool) {
 	}
 	r.RemoteAddr = p.from
 	p.served = true
-	w := &reply{porter: p, isHead: r.Method == http.MethodHead, header: http.Header{}}
+	w := &reply{porter: p, isHead: r.Method == http.MethodHead, last: r.Close, header: http.Header{}}
 	defer func() {
 		if problem := recover(); problem != nil {
 			mayFollow = false

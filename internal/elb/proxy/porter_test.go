@@ -23,6 +23,7 @@ var plainHeads = []string{
 	"HEAD /a%20b?c=%zz HTTP/1.1\r\nhost: [::1]:80\r\n\r\n",
 	"DELETE //a HTTP/1.1\r\nHost: a.example\r\nContent-Typo: 0\r\nConnection: Keep-Alive\r\n\r\n",
 	"OPTIONS /\"<>?? HTTP/1.1\r\nX: \xff \r\nHOST:\ta\r\nX:\r\nCookie: a=b; c\r\nTe: trailers\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\nconnection: Close\r\n\r\n",
 }
 
 var oddHeads = []string{
@@ -52,7 +53,6 @@ var oddHeads = []string{
 	"GET / HTTP/1.1\r\nHost: a\r\nTransfer-encoding: chunked\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
-	"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nConnection: X-A\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nTrailer: X\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nHTTP2-Settings: X\r\n\r\n",
@@ -98,16 +98,19 @@ func FuzzIsPlain(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if resp.StatusCode != http.StatusOK || resp.Close {
+			seen := <-requests
+			if resp.StatusCode != http.StatusOK || resp.Close != seen.Close {
 				t.Fatal(resp.Status, resp.Close)
 			}
-			seen := <-requests
 			line := fmt.Sprintf("%s %s %s\r\n", seen.Method, seen.RequestURI, seen.Proto)
 			switch {
-			case seen.Close || seen.Body != http.NoBody || seen.ContentLength != 0 || seen.Host == "" || !strings.HasPrefix(seen.RequestURI, "/"):
+			case seen.Body != http.NoBody || seen.ContentLength != 0 || seen.Host == "" || !strings.HasPrefix(seen.RequestURI, "/"):
 				t.Errorf("%+v", seen)
 			case !bytes.HasPrefix(head, []byte(line)) || !takes(&routing.Group{}, seen):
 				t.Errorf("%q, and no lane or another: %v", line, seen.Header)
+			}
+			if seen.Close {
+				return
 			}
 		}
 	})
@@ -138,6 +141,28 @@ func TestPorterHandsOn(t *testing.T) {
 		if text, err := io.ReadAll(resp.Body); string(text) != want || err != nil {
 			t.Errorf("%q, %v, and not %q", text, err, want)
 		}
+	}
+}
+
+// TestPorterCloses: who asks for that gets an answer and then the end, whatever was sent behind the request.
+func TestPorterCloses(t *testing.T) {
+	c := behind(t, func(c net.Conn, r *http.Request) {
+		fmt.Fprintf(c, ok+"Content-Length: %d\r\n\r\n%v", len("false"), r.Close) //nolint:errcheck // a test
+	})
+	request := "GET / HTTP/1.1\r\nHost: a\r\n"
+	io.WriteString(c, request+"\r\n"+request+"Connection: close\r\n\r\n"+request+"\r\n") //nolint:errcheck // the answers tell
+	in := bufio.NewReader(c)
+	for _, last := range []bool{false, true} {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(resp.Body); string(text) != "false" || err != nil || resp.Close != last {
+			t.Errorf("%q, %v, the last: %t", text, err, resp.Close)
+		}
+	}
+	if n, err := in.Read(make([]byte, 1)); err == nil {
+		t.Error("more follows: ", n)
 	}
 }
 

@@ -60,7 +60,7 @@ func (w *reply) frame() {
 		}
 	case hasLength:
 		n, err := strconv.ParseInt(length[0], 10, 64)
-		w.left, w.last = n, err != nil // a length that no one can read comes from no target: net/http has read it
+		w.left, w.last = n, w.last || err != nil // a length that no one can read comes from no target: net/http has read it
 	case !w.isHead:
 		w.chunked = true
 		h["Transfer-Encoding"] = []string{"chunked"}
