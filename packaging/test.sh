@@ -66,6 +66,11 @@ kill "$server"
 wait "$server" || true
 server=
 
+say "installed again, without the settings that somebody has deleted"
+rm "$root/etc/pintle/pintle.env" "$root/etc/pintle/agent.env"
+within dpkg -i /tmp/pintle.deb
+[ ! -e "$root/etc/pintle/pintle.env" ] && [ ! -e "$root/etc/pintle/agent.env" ]
+
 say remove
 within dpkg --purge pintle
 left=$(cd "$root" && find usr etc -name '*pintle*' -not -path 'usr/share/doc/*')

@@ -191,11 +191,11 @@ func TestPutEvents(t *testing.T) {
 
 // TestInput has what localstack recorded of AWS, in other words.
 func TestInput(t *testing.T) {
-	const event = `{"id": "1", "detail-type": "a thing", "detail": {"command": "go", "n": 3, "list": ["A", "B"], "o": {"k": "v"}, "ok": true, "q": "a\"b"}}`
+	const event = `{"id": "1", "detail-type": "a thing", "detail": {"command": "go", "n": 3, "list": ["A", "B"], "o": {"k": "v"}, "ok": true, "q": "a\"b", "said": "it says \"no\"", "quotes": ["\"x\"", "c:\\"]}}`
 	r := &state.EventRule{Rule: types.Rule{Arn: aws.String("arn:aws:events:us-east-1:000000000000:rule/r"), Name: aws.String("r")}}
 	paths := map[string]string{
 		"type": "$.detail-type", "command": "$.detail.command", "list": "$.detail.list", "o": "$.detail.o", "n": "$.detail.n", "ok": "$.detail['ok']",
-		"second": "$.detail.list[1]", "nothing": "$.detail.nothing", "q": "$.detail.q",
+		"second": "$.detail.list[1]", "nothing": "$.detail.nothing", "q": "$.detail.q", "said": "$.detail.said", "quotes": "$.detail.quotes",
 	}
 	for template, want := range map[string]string{
 		`"Event of <type>: <command>!"`:           `"Event of a thing: go!"`,
@@ -210,6 +210,8 @@ func TestInput(t *testing.T) {
 		`"<aws.events.rule-arn> <aws.events.rule-name> <aws.events.event.ingestion-time>"`: `"arn:aws:events:us-east-1:000000000000:rule/r r now"`,
 		`{"e": <aws.events.event>}`: `{"e": {"detailType":"a thing","id":"1"}}`,
 		`{"q": "<q>"}`:              `{"q": "a\"b"}`,
+		`{"said": "<said>"}`:        `{"said": "it says \"no\""}`,
+		`"<said>: <quotes>"`:        `"it says \"no\": [x,c:\\]"`,
 	} {
 		target := &types.Target{Id: aws.String("t"), InputTransformer: &types.InputTransformer{InputPathsMap: paths, InputTemplate: &template}}
 		if err := checkInput(target); err != nil {

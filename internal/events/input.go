@@ -189,11 +189,29 @@ func insertion(value any, found, quoted, isText bool) string {
 	case !quoted:
 		return string(encoded(value))
 	case isString:
-		return strings.Trim(string(encoded(text)), `"`)
+		b := encoded(text)
+		return string(b[1 : len(b)-1])
 	case isText:
-		return strings.ReplaceAll(string(encoded(value)), `"`, "")
+		return unquoted(encoded(value))
 	}
 	return string(encoded(value))
+}
+
+// unquoted returns JSON without quotation marks, those in texts included: what stands in a text must leave it one.
+func unquoted(b []byte) string {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		switch {
+		case b[i] == '\\' && b[i+1] == '"':
+			i++
+		case b[i] == '\\':
+			out = append(out, b[i], b[i+1])
+			i++
+		case b[i] != '"':
+			out = append(out, b[i])
+		}
+	}
+	return string(out)
 }
 
 // encoded returns a value as JSON, without escapes that only web pages need.

@@ -49,6 +49,14 @@ func (s *Service) bring(ctx context.Context, c code, kind types.PackageType) (fo
 	if c.image != nil {
 		return found{}, invalid("Please don't provide ImageUri when updating a function with packageType Zip.")
 	}
+	if c.bucket != nil {
+		select {
+		case s.large <- struct{}{}:
+			defer func() { <-s.large }()
+		case <-ctx.Done():
+			return found{}, ctx.Err()
+		}
+	}
 	content, err := s.read(ctx, c)
 	if err != nil {
 		return found{}, err

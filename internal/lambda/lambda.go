@@ -69,7 +69,11 @@ type Options struct {
 type Service struct {
 	store *state.Store
 	opts  Options
+	large chan struct{} // has as many places as there may be zip files of buckets in memory
 }
+
+// maxLarge is how many zip files of buckets are in memory at once. Each may have 250 MB, and those in calls have their requests' budget.
+const maxLarge = 2
 
 // New returns the service over the store.
 func New(store *state.Store, opts Options) *Service {
@@ -79,7 +83,7 @@ func New(store *state.Store, opts Options) *Service {
 	if opts.Storage == 0 {
 		opts.Storage = maxStored
 	}
-	return &Service{store, opts}
+	return &Service{store, opts, make(chan struct{}, maxLarge)}
 }
 
 func invalid(format string, args ...any) error {

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -584,22 +586,31 @@ func TestCodeThatNothingUsesGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, _ := z.Put([]byte("used"))     //nolint:errcheck // Get tells
+	used, _ := z.Put([]byte("used"))     //nolint:errcheck // reading tells
 	unused, _ := z.Put([]byte("unused")) //nolint:errcheck // likewise
 	isUsed := func(sha string) bool { return sha == used }
 	if err := z.Remove(isUsed, time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := z.Get(unused); err != nil {
+	read := func(sha string) (string, error) {
+		f, err := z.Open(sha)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		text, err := io.ReadAll(f)
+		return string(text), err
+	}
+	if _, err := read(unused); err != nil {
 		t.Errorf("a new file is gone: %v", err)
 	}
 	if err := z.Remove(isUsed, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := z.Get(unused); err == nil {
+	if _, err := read(unused); err == nil {
 		t.Error("an unused file stays")
 	}
-	if got, err := z.Get(used); err != nil || string(got) != "used" {
+	if got, err := read(used); err != nil || got != "used" {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
@@ -650,4 +661,45 @@ func TestSizes(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// crowd counts who reads of a bucket at once.
+type crowd struct {
+	mu        sync.Mutex
+	now, most int
+}
+
+func (c *crowd) GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
+	c.count(1)
+	defer c.count(-1)
+	time.Sleep(time.Second) // of the test's own clock
+	return nil, errors.New("nothing is there")
+}
+
+func (c *crowd) count(more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += more
+	c.most = max(c.most, c.now)
+}
+
+// TestLargeCodeWaits: zip files of buckets, which may be large, are read a few at a time, however many calls bring some.
+func TestLargeCodeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bucket := &crowd{}
+		s := New(nil, Options{Buckets: bucket})
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				c := code{bucket: aws.String("b"), key: aws.String("k")}
+				if _, err := s.bring(t.Context(), c, types.PackageTypeZip); err == nil || !strings.Contains(err.Error(), "nothing is there") {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if bucket.most != maxLarge {
+			t.Errorf("%d were read at once", bucket.most)
+		}
+	})
 }

@@ -273,6 +273,7 @@ func TestMetricFiltersAreChecked(t *testing.T) {
 		{"[a]", types.MetricTransformation{Dimensions: map[string]string{"a": "$a", "b": "$a", "c": "$a", "d": "$a"}}, "at most 3"},
 		{"[a]", types.MetricTransformation{Dimensions: map[string]string{"a": "$a"}, DefaultValue: aws.Float64(0)}, "mutually exclusive"},
 		{"x", types.MetricTransformation{MetricNamespace: aws.String("AWS/X")}, "reserved"},
+		{"x", types.MetricTransformation{MetricNamespace: aws.String("Pintle/Usage")}, "alone"},
 		{"x", types.MetricTransformation{MetricName: aws.String("")}, "metricName"},
 	}
 	for _, c := range cases {

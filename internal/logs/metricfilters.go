@@ -73,6 +73,8 @@ func checkTransformation(t types.MetricTransformation) error {
 		return invalidParameter("Invalid metric transformation: metricNamespace is empty.")
 	case strings.HasPrefix(*t.MetricNamespace, "AWS/"):
 		return invalidParameter("Invalid metric transformation: namespaces that begin with AWS/ are reserved for AWS.")
+	case *t.MetricNamespace == "Pintle/Usage" || *t.MetricNamespace == "Pintle/ECS": // PutMetricData would refuse them
+		return invalidParameter("Invalid metric transformation: the control plane alone puts metrics into the namespace " + *t.MetricNamespace + ".")
 	case t.DefaultValue != nil && len(t.Dimensions) > 0:
 		return invalidParameter("Invalid metric transformation: dimensions and default value are mutually exclusive properties.")
 	case t.DefaultValue != nil && !isFinite(*t.DefaultValue):

@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -219,7 +220,7 @@ func (p *Plane) buildFunctions() {
 		Account: p.account(),
 		ECS:     p.ecs(),
 		Logs:    p.logs(),
-		Code:    func(sha string) ([]byte, error) { return p.zips.Get(sha) },
+		Code:    func(sha string) (io.ReadCloser, error) { return p.zips.Open(sha) },
 		Images:  p.options.FunctionImages,
 		Suits:   scheduler.Suits,
 		Measure: p.measureFunctions,

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,7 +102,9 @@ func (d *door) set(r *route) {
 	d.route.Store(r)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.servers); n > 0 && d.servers[n-1].IdleTimeout == r.idle() {
+	if i := slices.IndexFunc(d.servers, func(s *server) bool { return s.IdleTimeout == r.idle() }); i >= 0 {
+		of := d.servers[i]
+		d.servers = append(slices.Delete(slices.Clone(d.servers), i, i+1), of)
 		return
 	}
 	s := &server{inbox: newInbox(d.listener.Addr())}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -61,7 +62,27 @@ func (p *porter) serve() {
 			break
 		}
 	}
+	p.linger()
 	p.conn.Close() //nolint:errcheck // it's gone either way
+}
+
+// lingering is how long a connection stays for what its client has sent too much, as with net/http.
+const lingering = 500 * time.Millisecond
+
+// linger reads away what came behind the last request, if anything did: of a connection that's closed with something unread, the kernel drops what it
+// has yet to send.
+func (p *porter) linger() {
+	p.conn.SetReadDeadline(time.Now().Add(lingering)) //nolint:errcheck // the reads tell
+	unread := false
+	err := p.raw.Read(func(fd uintptr) bool {
+		n, err := peek(fd)
+		unread = n > 0 && err == nil
+		return true
+	})
+	if err != nil || !unread || p.conn.CloseWrite() != nil {
+		return
+	}
+	io.Copy(io.Discard, p.conn) //nolint:errcheck // it ends either way
 }
 
 // wait waits for the first byte of a request. It reports false if there will be none.

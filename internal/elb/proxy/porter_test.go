@@ -166,6 +166,25 @@ func TestPorterCloses(t *testing.T) {
 	}
 }
 
+// TestPorterClosesGently: who asks for the end and has sent more, which nobody reads, gets all of the answer. The kernel drops what it has yet to send
+// of a connection that's closed with something unread.
+func TestPorterClosesGently(t *testing.T) {
+	const length = 1 << 20
+	c := behind(t, func(c net.Conn, _ *http.Request) {
+		fmt.Fprintf(c, ok+"Content-Length: %d\r\n\r\n%s", length, strings.Repeat("a", length)) //nolint:errcheck // a test
+	})
+	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"+strings.Repeat("b", 9000)) //nolint:errcheck // the answer tells
+	in := bufio.NewReader(c)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // the proxy is done by then, and most of the answer in the kernel
+	if n, err := io.Copy(io.Discard, resp.Body); n != length || err != nil {
+		t.Error(n, err)
+	}
+}
+
 // TestPorterLeaves: a door that closes ends connections between requests, answers what has begun, and waits a little for who has yet to ask.
 func TestPorterLeaves(t *testing.T) {
 	port := freePort(t)

@@ -968,3 +968,28 @@ func TestCrowds(t *testing.T) {
 		t.Error("two of two places are no crowd")
 	}
 }
+
+// TestServersStayFew: a door has a server for each idle time-out that it had, however often that changes, and uses the one for the time-out that it has.
+func TestServersStayFew(t *testing.T) {
+	p := New(Config{Observer: &seen{}})
+	d := &door{entry: entry{proxy: p}, listener: noListener{}}
+	for i := range 10 {
+		b := routing.Balancer{Type: routing.Application}
+		b.Attributes.IdleTimeoutSeconds = 1 + i%2
+		d.set(newRoute(&b, &routing.Listener{Protocol: routing.HTTP}, nil, nil))
+		if last := d.servers[len(d.servers)-1]; last.IdleTimeout != d.current().idle() {
+			t.Errorf("the idle time-out is %v", last.IdleTimeout)
+		}
+	}
+	if len(d.servers) != 2 {
+		t.Errorf("there are %d servers", len(d.servers))
+	}
+	for _, s := range d.servers {
+		s.inbox.Close()
+	}
+}
+
+// noListener has an address, and nothing else.
+type noListener struct{ net.Listener }
+
+func (noListener) Addr() net.Addr { return &net.TCPAddr{} }

@@ -7,6 +7,7 @@ package environments
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -52,7 +53,7 @@ type Options struct {
 	account.Account
 	ECS  ECS
 	Logs Logs
-	Code func(sha string) ([]byte, error) // returns a zip file
+	Code func(sha string) (io.ReadCloser, error) // opens a zip file
 	// Images are those in which functions of runtimes run, by the runtimes' names; AWS's base images for all others.
 	Images map[string]string
 	// Suits reports whether a container instance has what a definition's tasks and such constraints ask for besides room; nil finds that each does.

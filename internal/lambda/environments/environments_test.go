@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -599,5 +601,52 @@ func TestConcurrencyIsMeasured(t *testing.T) {
 	want := "f  1,  1, Unreserved 1,f  2,  2, Unreserved 2,g  1,  3, Unreserved 2,f  2,  3, Unreserved 2"
 	if strings.Join(got, ",") != want {
 		t.Errorf("got %s", strings.Join(got, ","))
+	}
+}
+
+// zeros is a file of nothing but zeros.
+type zeros struct{ left int }
+
+func (z *zeros) Read(b []byte) (int, error) {
+	n := min(len(b), z.left)
+	clear(b[:n])
+	if z.left -= n; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (*zeros) Close() error { return nil }
+
+// discard is an answer that is read by nobody.
+type discard struct {
+	http.ResponseWriter
+	length int
+}
+
+func (d *discard) Write(b []byte) (int, error) {
+	d.length += len(b)
+	return len(b), nil
+}
+
+// TestCodePasses: a zip file goes to its node bit by bit. Many environments may start at once, and each one's may have 250 MB.
+func TestCodePasses(t *testing.T) {
+	const size = 256 << 20
+	m := New(statetest.Open(t), Options{
+		Account: account.New("000000000000", "us-east-1", time.Now),
+		Code:    func(string) (io.ReadCloser, error) { return &zeros{size}, nil },
+	})
+	v := &state.FunctionVersion{Code: state.FunctionCode{SHA256: "s"}}
+	m.tasks["t"] = &environment{task: "t", group: &group{version: v}}
+	d := &discard{ResponseWriter: httptest.NewRecorder()}
+	r := httptest.NewRequest(http.MethodGet, acs.FunctionPath+"code?task=t&sha256=s", nil)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := m.serveCode(d, r, "t", nil); err != nil || d.length != size {
+		t.Fatal(d.length, err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > size/8 {
+		t.Errorf("it took %d bytes", took)
 	}
 }

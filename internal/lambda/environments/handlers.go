@@ -159,13 +159,14 @@ func (m *Manager) serveCode(w http.ResponseWriter, r *http.Request, task string,
 	if e == nil || !m.has(e.group.version, sha) {
 		return ErrNoEnvironment
 	}
-	content, err := m.opts.Code(sha)
+	code, err := m.opts.Code(sha)
 	if err != nil {
 		m.opts.Log.Error("a function's code can't be read", "function", *e.group.version.FunctionName, "error", err)
 		return err
 	}
+	defer code.Close() //nolint:errcheck // it's only read
 	w.Header().Set("Content-Type", "application/zip")
-	w.Write(content) //nolint:errcheck // the node checks what it got
+	io.Copy(w, code) //nolint:errcheck // the node checks what it got
 	return nil
 }
 

@@ -44,21 +44,6 @@ func (s *Store) Put(content []byte) (sha string, err error) {
 	return sha, file.Replace(s.path(sha), content, true)
 }
 
-// Get returns a file. Damage is an error.
-func (s *Store) Get(sha string) ([]byte, error) {
-	if !name.MatchString(sha) {
-		return nil, fmt.Errorf("%q is no SHA-256", sha)
-	}
-	content, err := os.ReadFile(s.path(sha))
-	if err != nil {
-		return nil, err
-	}
-	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != sha {
-		return nil, fmt.Errorf("%s is damaged: its bytes don't have the SHA-256 that is its name", s.path(sha))
-	}
-	return content, nil
-}
-
 // Open opens a file. Whether it's damaged is for the reader to find out.
 func (s *Store) Open(sha string) (*os.File, error) {
 	if !name.MatchString(sha) {
