@@ -36,8 +36,8 @@ type Type interface {
 	// Check checks a resource's properties. The error is worded as CloudFormation's.
 	Check(resource string, properties map[string]any) error
 	// CheckDesired names what is wrong with a desired state. Cloud Control doesn't take a Boolean for text, or the other way round, as
-	// CloudFormation does.
-	CheckDesired(properties map[string]any) (faults []string)
+	// CloudFormation does. Of a resource that exists, what is only written needn't be said again.
+	CheckDesired(properties map[string]any, exists bool) (faults []string)
 	// Attributes are the names that Fn::GetAtt gets. One such as Outputs.* stands for all that begin so.
 	Attributes() []string
 	// After are the types whose resources are made before this type's, and deleted after them, though no reference may lead to them.
@@ -239,8 +239,8 @@ func (k *resource) Check(resource string, properties map[string]any) error {
 	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
 }
 
-func (k *resource) CheckDesired(properties map[string]any) []string {
-	return k.faults(&decoder{strict: true}, properties)
+func (k *resource) CheckDesired(properties map[string]any, exists bool) []string {
+	return k.faults(&decoder{strict: true, exists: exists}, properties)
 }
 
 func (k *resource) faults(d *decoder, properties map[string]any) []string {

@@ -1,0 +1,105 @@
+package cloudformation
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// oneZip is S3 with the same zip file wherever one looks for it.
+type oneZip struct{}
+
+func (oneZip) GetObject(context.Context, *awss3.GetObjectInput, ...func(*awss3.Options)) (*awss3.GetObjectOutput, error) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	if _, err := z.Create("index.py"); err != nil {
+		return nil, err
+	}
+	err := z.Close()
+	return &awss3.GetObjectOutput{Body: io.NopCloser(&b), ContentLength: aws.Int64(int64(b.Len()))}, err
+}
+
+const called = `
+Resources:
+  F:
+    Type: AWS::Lambda::Function
+    Properties:
+      Code: {ZipFile: 'def handler(event, context): pass'}
+      Handler: index.handler
+      Runtime: python3.12
+      Role: arn:aws:iam::000000000000:role/r
+      Description: d
+      Environment: {Variables: {MODE: '1'}}
+      Layers: [!Ref L]
+      LoggingConfig: {LogFormat: JSON}
+      MemorySize: '256'
+      ReservedConcurrentExecutions: 5
+      Timeout: 7
+      TracingConfig: {Mode: PassThrough}
+      DeadLetterConfig: {TargetArn: !GetAtt D.Arn}
+      Tags: [{Key: a, Value: b}]
+  I: {Type: AWS::Lambda::Function, Properties: {Code: {ImageUri: 'example.com/i@sha256:1111111111111111111111111111111111111111111111111111111111111111'}, PackageType: Image, ImageConfig: {Command: [x, y]}, Role: 'arn:aws:iam::000000000000:role/r'}}
+  L: {Type: AWS::Lambda::LayerVersion, Properties: {Content: {S3Bucket: code, S3Key: k}, CompatibleRuntimes: [python3.12], Description: d, LicenseInfo: MIT}}
+  V: {Type: AWS::Lambda::Version, Properties: {FunctionName: !GetAtt F.Arn, Description: first}}
+  O: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref I}}
+  A: {Type: AWS::Lambda::Alias, Properties: {FunctionName: !Ref F, FunctionVersion: !GetAtt V.Version, Name: live, Description: d}}
+  P:
+    Type: AWS::Lambda::Permission
+    Properties:
+      {FunctionName: !GetAtt F.Arn, Action: 'lambda:InvokeFunction', Principal: s3.amazonaws.com, SourceAccount: '000000000000', SourceArn: 'arn:aws:s3:::b'}
+  R: {Type: AWS::Lambda::Permission, Properties: {FunctionName: !Ref A, Action: 'lambda:InvokeFunction', Principal: '111111111111'}}
+  E: {Type: AWS::Lambda::EventInvokeConfig, Properties: {FunctionName: !Ref F, Qualifier: $LATEST, MaximumRetryAttempts: 0, DestinationConfig: {OnFailure: {Destination: !GetAtt D.Arn}}}}
+  M:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties:
+      {FunctionName: !Ref A, EventSourceArn: !GetAtt Q.Arn, BatchSize: 5, Enabled: false, FunctionResponseTypes: [ReportBatchItemFailures], ScalingConfig: {MaximumConcurrency: 3}, Tags: [{Key: a, Value: b}]}
+  Q: {Type: AWS::SQS::Queue}
+  D: {Type: AWS::SQS::Queue}
+`
+
+// TestDriftOfFunctions: what is changed behind a stack's back is found, what the function's code is isn't looked at, as on AWS.
+func TestDriftOfFunctions(t *testing.T) {
+	w := withStores(t)
+	w.create("s", called)
+	ids := physicalIDs(w.store.View())
+	call1[awslambda.UpdateFunctionCodeOutput](w, &awslambda.UpdateFunctionCodeInput{FunctionName: new(ids["F"]), S3Bucket: aws.String("code"), S3Key: aws.String("k")})
+	call1[awslambda.UpdateFunctionConfigurationOutput](w, &awslambda.UpdateFunctionConfigurationInput{FunctionName: new(ids["F"]), Timeout: aws.Int32(8)})
+	call1[awslambda.PutFunctionConcurrencyOutput](w, &awslambda.PutFunctionConcurrencyInput{FunctionName: new(ids["F"]), ReservedConcurrentExecutions: aws.Int32(6)})
+	call1[awslambda.UpdateAliasOutput](w, &awslambda.UpdateAliasInput{FunctionName: new(ids["F"]), Name: aws.String("live"), Description: aws.String("e")})
+	call1[awslambda.UpdateEventSourceMappingOutput](w, &awslambda.UpdateEventSourceMappingInput{UUID: new(ids["M"]), BatchSize: aws.Int32(6), Enabled: aws.Bool(true)})
+	call1[awslambda.RemovePermissionOutput](w, &awslambda.RemovePermissionInput{FunctionName: new(ids["F"]), StatementId: new(ids["P"])})
+	call1[awslambda.UpdateFunctionEventInvokeConfigOutput](w, &awslambda.UpdateFunctionEventInvokeConfigInput{FunctionName: new(ids["F"]), MaximumRetryAttempts: aws.Int32(1)})
+	call1[awslambda.DeleteFunctionOutput](w, &awslambda.DeleteFunctionInput{FunctionName: new(ids["O"])})
+	var found []string
+	for _, line := range w.drifts() {
+		if !strings.HasSuffix(line, " IN_SYNC") {
+			found = append(found, line)
+		}
+	}
+	want := `A MODIFIED
+/Description NOT_EQUAL d -> e
+E MODIFIED
+/MaximumRetryAttempts NOT_EQUAL 0 -> 1
+F MODIFIED
+/ReservedConcurrentExecutions NOT_EQUAL 5 -> 6
+/Timeout NOT_EQUAL 7 -> 8
+M MODIFIED
+/BatchSize NOT_EQUAL 5 -> 6
+/Enabled NOT_EQUAL false -> true
+O DELETED
+P DELETED`
+	if got := strings.Join(found, "\n"); got != want {
+		t.Errorf("found\n%s", got)
+	}
+	w.remove("s")
+	if left := w.failures(); left != "" {
+		t.Error(left)
+	}
+}
