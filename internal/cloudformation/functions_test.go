@@ -5,12 +5,17 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/lambda"
 )
 
 // oneZip is S3 with the same zip file wherever one looks for it.
@@ -24,6 +29,13 @@ func (oneZip) GetObject(context.Context, *awss3.GetObjectInput, ...func(*awss3.O
 	}
 	err := z.Close()
 	return &awss3.GetObjectOutput{Body: io.NopCloser(&b), ContentLength: aws.Int64(int64(b.Len()))}, err
+}
+
+// invoker is functions as S3 sees them.
+type invoker struct{ *lambda.Service }
+
+func (i invoker) Invoke(ctx context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error) {
+	return i.Service.Invoke(ctx, in)
 }
 
 const called = `
@@ -60,9 +72,44 @@ Resources:
     Type: AWS::Lambda::EventSourceMapping
     Properties:
       {FunctionName: !Ref A, EventSourceArn: !GetAtt Q.Arn, BatchSize: 5, Enabled: false, FunctionResponseTypes: [ReportBatchItemFailures], ScalingConfig: {MaximumConcurrency: 3}, Tags: [{Key: a, Value: b}]}
+  B:
+    Type: AWS::S3::Bucket
+    DependsOn: P
+    Properties:
+      NotificationConfiguration:
+        EventBridgeConfiguration: {EventBridgeEnabled: true}
+        LambdaConfigurations:
+          - {Event: 's3:ObjectCreated:*', Function: !GetAtt F.Arn, Filter: {S3Key: {Rules: [{Name: prefix, Value: in/}, {Name: suffix, Value: .csv}]}}}
+          - {Event: 's3:ObjectRemoved:*', Function: !GetAtt F.Arn}
+        QueueConfigurations: [{Event: 's3:ObjectCreated:*', Queue: !GetAtt Q.Arn, Filter: {S3Key: {Rules: [{Name: prefix, Value: out/}]}}}]
   Q: {Type: AWS::SQS::Queue}
   D: {Type: AWS::SQS::Queue}
 `
+
+// TestBucketNotifiesFunctions: a template's notifications are S3's, and go with it.
+func TestBucketNotifiesFunctions(t *testing.T) {
+	w := withStores(t)
+	w.create("s", called)
+	w.expect(types.StackStatusCreateComplete)
+	bucket := physicalIDs(w.store.View())["B"]
+	is := func() *awss3.GetBucketNotificationConfigurationOutput {
+		return call1[awss3.GetBucketNotificationConfigurationOutput](w, &awss3.GetBucketNotificationConfigurationInput{Bucket: &bucket})
+	}
+	got := is().LambdaFunctionConfigurations
+	if len(got) != 2 || !slices.Equal(got[0].Events, []s3types.Event{"s3:ObjectCreated:*"}) || *got[0].Filter.Key.FilterRules[1].Value != ".csv" || got[1].Filter != nil {
+		t.Errorf("it has %+v", got)
+	}
+	w.become("s", strings.Replace(called, "          - {Event: 's3:ObjectRemoved:*', Function: !GetAtt F.Arn}\n", "", 1))
+	w.expect(types.StackStatusUpdateComplete)
+	if got := is(); len(got.LambdaFunctionConfigurations) != 1 || len(got.QueueConfigurations) != 1 || got.EventBridgeConfiguration == nil {
+		t.Errorf("with one less it has %+v", got)
+	}
+	w.become("s", strings.Replace(called, "Function: !GetAtt F.Arn}", "Function: 'arn:aws:lambda:us-east-1:000000000000:function:none'}", 1))
+	w.expect(types.StackStatusUpdateRollbackComplete)
+	if got := w.failures(); !strings.Contains(got, "Unable to validate the following destination configurations") {
+		t.Errorf("a function that isn't there: %s", got)
+	}
+}
 
 // TestDriftOfFunctions: what is changed behind a stack's back is found, what the function's code is isn't looked at, as on AWS.
 func TestDriftOfFunctions(t *testing.T) {
