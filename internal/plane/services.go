@@ -168,9 +168,10 @@ func (p *Plane) buildEvents() {
 		Services: p,
 		QueueURL: p.queueURL,
 		Trusts:   p.IAM.Trusts,
+		Count:    p.meter.Count,
 		Log:      p.log,
 	})
-	p.Events = events.New(p.State, events.Options{Account: p.account(), Targets: sender, Log: p.log})
+	p.Events = events.New(p.State, events.Options{Account: p.account(), Targets: sender, Count: p.meter.Count, Log: p.log})
 	p.Schedules = schedules.New(p.State, schedules.Options{Account: p.account(), Targets: sender, Chance: rand.Float64})
 	if p.State != nil {
 		p.State.Listeners.Describe = ecs.DescribeInstance
