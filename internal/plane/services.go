@@ -237,6 +237,7 @@ func (p *Plane) buildFunctions() {
 		Endpoint: p.Endpoint(),
 		MAC:      p.issuer.FunctionCodeMAC,
 		Trusts:   func(role string) bool { return p.IAM.Trusts(role, "lambda.amazonaws.com") },
+		Measure:  p.meter.Measure,
 		Log:      p.log,
 	})
 }
