@@ -111,6 +111,22 @@ func TestBucketNotifiesFunctions(t *testing.T) {
 	}
 }
 
+// TestFunctionGetsItsNewImage: a deployment with another image, as the CDK makes one of a DockerImageFunction whose files have changed.
+func TestFunctionGetsItsNewImage(t *testing.T) {
+	w := withStores(t)
+	w.create("s", called)
+	id := physicalIDs(w.store.View())["I"]
+	w.become("s", strings.ReplaceAll(called, "i@sha256:1111", "i@sha256:2222"))
+	w.expect(types.StackStatusUpdateComplete)
+	got := call1[awslambda.GetFunctionOutput](w, &awslambda.GetFunctionInput{FunctionName: &id})
+	if !strings.HasPrefix(*got.Configuration.CodeSha256, "2222") || !strings.HasPrefix(*got.Code.ImageUri, "example.com/i@sha256:2222") {
+		t.Errorf("its image is %s, %+v", *got.Configuration.CodeSha256, got.Code)
+	}
+	if again := physicalIDs(w.store.View())["I"]; again != id {
+		t.Errorf("it is another function: %s", again)
+	}
+}
+
 // TestDriftOfFunctions: what is changed behind a stack's back is found, what the function's code is isn't looked at, as on AWS.
 func TestDriftOfFunctions(t *testing.T) {
 	w := withStores(t)
