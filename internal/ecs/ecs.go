@@ -27,6 +27,8 @@ type Options struct {
 	Started func(*state.Task)
 	// Failed is told of each task that has ended before it ran, as its node says; nil tells nobody.
 	Failed func(*state.Task)
+	// NoGPU is told of a cluster in which a call has found no room for a task with GPUs; nil tells nobody.
+	NoGPU  func(cluster string)
 	Tracer *trace.Tracer // nil traces nothing
 	Log    *slog.Logger
 }
@@ -48,6 +50,9 @@ func New(store *state.Store, scheduler *scheduler.Scheduler, opts Options) *Serv
 	}
 	if opts.Failed == nil {
 		opts.Failed = func(*state.Task) {}
+	}
+	if opts.NoGPU == nil {
+		opts.NoGPU = func(string) {}
 	}
 	return &Service{store: store, scheduler: scheduler, opts: opts}
 }

@@ -118,6 +118,7 @@ func (p *Plane) buildServices() {
 		Sessions:  p.sessions,
 		Started:   p.started,
 		Failed:    p.traceTask,
+		NoGPU:     func(cluster string) { p.environments.FreeGPUs(cluster) },
 		Tracer:    p.tracer,
 		Log:       p.log,
 	})

@@ -94,6 +94,9 @@ type Manager struct {
 	endWork context.CancelFunc
 	working sync.WaitGroup
 
+	wish    sync.Mutex      // of its own, so that calls to ECS needn't wait for mu
+	wanting map[string]bool // clusters in which a GPU was asked for in vain
+
 	mu          sync.Mutex
 	closed      bool // Run has ended: nothing is started or stopped any more
 	groups      map[string]*group
@@ -179,6 +182,7 @@ func New(store *state.Store, opts Options) *Manager {
 	return &Manager{
 		work: work, endWork: endWork, store: store, opts: opts, lines: make(chan line, maxLines), figures: make(chan Figure, maxFigures), news: make(chan struct{}, 1),
 		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]known{},
+		wanting: map[string]bool{},
 	}
 }
 

@@ -7,10 +7,31 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
+// FreeGPUs ends a cluster's environments that have GPUs and nothing to do at the moment: somebody has been refused a task with GPUs, and will perhaps ask
+// again.
+func (m *Manager) FreeGPUs(cluster string) {
+	m.wish.Lock()
+	m.wanting[cluster] = true
+	m.wish.Unlock()
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+// takeWanting returns the clusters in which GPUs were asked for in vain since the last time.
+func (m *Manager) takeWanting() map[string]bool {
+	m.wish.Lock()
+	defer m.wish.Unlock()
+	wanting := m.wanting
+	m.wanting = map[string]bool{}
+	return wanting
+}
+
 // giveWay ends the environments that have GPUs and nothing to do, in clusters in which something waits for a GPU: being warm is no reason to keep others
 // from working. The caller holds mu.
 func (m *Manager) giveWay(v *state.View) {
-	lacks := map[string]bool{} // what clusters are known to lack a GPU, or not to
+	lacks := m.takeWanting() // what clusters are known to lack a GPU, or not to
 	for arn, e := range m.tasks {
 		t := v.Tasks.Get(arn)
 		if e.phase != idle || t == nil || !e.hasGPU() {
