@@ -136,6 +136,8 @@ type kind[P any] struct {
 	// the physical ID, unless physical says which one is.
 	identifier []string
 	physical   string
+	// ofARN returns the physical ID of the resource with an ARN, which identifies it, where the two aren't the same.
+	ofARN func(arn string) string
 	// settled reports whether a resource that was created or updated has become what it is to be. Without it, it has at once.
 	settled func(ctx context.Context, s Step, id string, p P) (bool, error)
 }
@@ -158,7 +160,7 @@ func add[P any](k *kind[P]) Type {
 
 func declared[P any](k *kind[P]) *resource {
 	r := &resource{properties: reflect.TypeFor[P]().Elem(), kind: kind[any]{
-		name: k.name, attributes: k.attributes, after: k.after, identifier: k.identifier, physical: k.physical,
+		name: k.name, attributes: k.attributes, after: k.after, identifier: k.identifier, physical: k.physical, ofARN: k.ofARN,
 		create: func(ctx context.Context, s Step, p any) (string, error) { return k.create(ctx, s, p.(P)) },
 		delete: func(ctx context.Context, s Step, id string, p any) error { return k.delete(ctx, s, id, p.(P)) },
 	}}
