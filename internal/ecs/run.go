@@ -84,14 +84,14 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	if err != nil {
 		return nil, err
 	}
-	s.tellOfGPUs(l.clusterArn, out.Failures)
+	s.tellOfGPUs(&l, out.Failures)
 	return out, nil
 }
 
-// tellOfGPUs tells of a cluster that some tasks have found no GPUs there.
-func (s *Service) tellOfGPUs(cluster string, failures []types.Failure) {
+// tellOfGPUs tells of a launch that some of its tasks have found no GPUs.
+func (s *Service) tellOfGPUs(l *launch, failures []types.Failure) {
 	if slices.ContainsFunc(failures, func(f types.Failure) bool { return aws.ToString(f.Reason) == placement.NoGPU }) {
-		s.opts.NoGPU(cluster)
+		s.opts.NoGPU(l.clusterArn, *l.td.TaskDefinitionArn, l.constraints)
 	}
 }
 
@@ -199,7 +199,7 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 	if err != nil {
 		return nil, err
 	}
-	s.tellOfGPUs(l.clusterArn, out.Failures)
+	s.tellOfGPUs(&l, out.Failures)
 	return out, nil
 }
 

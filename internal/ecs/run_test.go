@@ -92,9 +92,9 @@ func TestCallsForGPUsAreTold(t *testing.T) {
 	s, _ := newTestService(t)
 	node := registerNode(t, s)
 	told := 0
-	s.opts.NoGPU = func(cluster string) {
-		if told++; !strings.HasSuffix(cluster, ":cluster/default") {
-			t.Errorf("told of %s", cluster)
+	s.opts.NoGPU = func(cluster, definition string, _ []types.PlacementConstraint) {
+		if told++; !strings.HasSuffix(cluster, ":cluster/default") || !strings.Contains(definition, "task-definition/d:") {
+			t.Errorf("told of %s in %s", definition, cluster)
 		}
 	}
 	for lack, change := range map[string]func(*types.ContainerDefinition){

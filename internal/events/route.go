@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -140,8 +141,8 @@ func (s *Service) countMatches(all []match) {
 
 // dimensions returns those by which what a rule does is counted: "Metrics that specify only the RuleName dimension refer to the default event bus".
 func dimensions(r *state.EventRule) targets.Dimensions {
-	bus, name := aws.ToString(r.EventBusName), []string{"RuleName", *r.Name}
-	if bus != state.DefaultBus && bus != "" {
+	bus, name := cmp.Or(aws.ToString(r.EventBusName), state.DefaultBus), []string{"RuleName", *r.Name}
+	if bus != state.DefaultBus {
 		name = []string{"EventBusName", bus, "RuleName", *r.Name}
 	}
 	return targets.Dimensions{name, nil, {"EventBusName", bus}}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acm"
 	"github.com/pintle/pintle/internal/acs"
@@ -31,6 +33,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/efs"
@@ -118,9 +121,11 @@ func (p *Plane) buildServices() {
 		Sessions:  p.sessions,
 		Started:   p.started,
 		Failed:    p.traceTask,
-		NoGPU:     func(cluster string) { p.environments.FreeGPUs(cluster) },
-		Tracer:    p.tracer,
-		Log:       p.log,
+		NoGPU: func(cluster, definition string, constraints []ecstypes.PlacementConstraint) {
+			p.environments.FreeGPUs(cluster, definition, constraints)
+		},
+		Tracer: p.tracer,
+		Log:    p.log,
 	})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
@@ -222,6 +227,7 @@ func (p *Plane) buildFunctions() {
 		Logs:    p.logs(),
 		Code:    func(sha string) ([]byte, error) { return p.zips.Get(sha) },
 		Images:  p.options.FunctionImages,
+		Suits:   scheduler.Suits,
 		Measure: p.measureFunctions,
 		Log:     p.log,
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/pintle/pintle/internal/account"
@@ -54,6 +55,8 @@ type Options struct {
 	Code func(sha string) ([]byte, error) // returns a zip file
 	// Images are those in which functions of runtimes run, by the runtimes' names; AWS's base images for all others.
 	Images map[string]string
+	// Suits reports whether a container instance has what a definition's tasks and such constraints ask for besides room; nil finds that each does.
+	Suits func(*state.View, *state.ContainerInstance, *state.TaskDefinition, []ecstypes.PlacementConstraint) bool
 	// Measure puts values of functions' metrics; nil drops them. It may wait for the disk.
 	Measure func([]Figure)
 	Keep    time.Duration // of environments with nothing to do; 0 means five minutes
@@ -94,8 +97,8 @@ type Manager struct {
 	endWork context.CancelFunc
 	working sync.WaitGroup
 
-	wish    sync.Mutex      // of its own, so that calls to ECS needn't wait for mu
-	wanting map[string]bool // clusters in which a GPU was asked for in vain
+	wishing sync.Mutex // of its own, so that calls to ECS needn't wait for mu
+	wishes  map[wish][]ecstypes.PlacementConstraint
 
 	mu          sync.Mutex
 	closed      bool // Run has ended: nothing is started or stopped any more
@@ -182,7 +185,7 @@ func New(store *state.Store, opts Options) *Manager {
 	return &Manager{
 		work: work, endWork: endWork, store: store, opts: opts, lines: make(chan line, maxLines), figures: make(chan Figure, maxFigures), news: make(chan struct{}, 1),
 		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]known{},
-		wanting: map[string]bool{},
+		wishes: map[wish][]ecstypes.PlacementConstraint{},
 	}
 }
 
