@@ -108,6 +108,8 @@ func TestCloudControl(t *testing.T) {
 		{"AWS::EC2::LaunchTemplate", `{"LaunchTemplateData": {"ImageId": "ami-1"}}`, `[{"op": "replace", "path": "/LaunchTemplateData/ImageId", "value": "ami-2"}]`, "LaunchTemplateData", `{"ImageId":"ami-2"}`},
 		{"AWS::EC2::EIP", `{}`, `[{"op": "add", "path": "/Tags", "value": [{"Key": "a", "Value": "c"}]}]`, "Tags", `[{"Key":"a","Value":"c"}]`},
 		{"AWS::CloudWatch::Alarm", `{"MetricName": "m", "Namespace": "n", "Statistic": "Sum", "Period": 60, "EvaluationPeriods": 1, "Threshold": 5, "ComparisonOperator": "GreaterThanThreshold"}`, `[{"op": "replace", "path": "/Threshold", "value": 6.5}]`, "Threshold", `6.5`},
+		{"AWS::Events::Rule", `{"ScheduleExpression": "rate(1 day)", "Tags": [{"Key": "a", "Value": "b"}]}`, `[{"op": "replace", "path": "/ScheduleExpression", "value": "rate(2 days)"}]`, "ScheduleExpression", `"rate(2 days)"`},
+		{"AWS::Lambda::Function", `{"Code": {"ZipFile": "x"}, "Handler": "index.handler", "Runtime": "python3.12", "Role": "arn:aws:iam::000000000000:role/r"}`, `[{"op": "replace", "path": "/Timeout", "value": 9}]`, "Timeout", `9`},
 		{"AWS::AutoScaling::LaunchConfiguration", `{"ImageId": "ami-1", "InstanceType": "p3.2xlarge"}`, "", "", ""},
 	} {
 		t.Run(r.kind, func(t *testing.T) {

@@ -23,6 +23,8 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/events"
 	"github.com/pintle/pintle/internal/events/targets"
+	"github.com/pintle/pintle/internal/lambda"
+	"github.com/pintle/pintle/internal/lambda/zips"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3"
@@ -78,16 +80,25 @@ func withStores(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lines.Close() })
+	code, err := zips.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	kept := statetest.Open(t)
 	sender := targets.New(targets.Options{Account: owner, Trusts: func(string, string) bool { return true }})
 	queueing := sqs.New(messages, sqs.Options{Account: owner})
+	functions := lambda.New(kept, lambda.Options{
+		Account: owner, Zips: code, Buckets: oneZip{}, Queues: mailbox{queueing}, Sources: mailbox{queueing}, QueueURL: urlOf,
+		MAC: func(text string) []byte { return []byte(text) },
+	})
 	w = newWorld(t, nil,
-		s3.API(s3.New(files, s3.Options{Account: owner})),
+		s3.API(s3.New(files, s3.Options{Account: owner, Queues: mailbox{queueing}, QueueURL: urlOf, Functions: invoker{functions}})),
 		sqs.API(queueing),
 		events.API(events.New(kept, events.Options{Account: owner, Targets: sender})),
 		schedules.API(schedules.New(kept, schedules.Options{Account: owner, Targets: sender})),
 		sns.API(sns.New(kept, sns.Options{Account: owner, Queues: mailbox{queueing}, QueueURL: urlOf, Vault: vaulttest.New(t, 7)})),
 		logs.API(logs.New(lines, logs.Options{Account: owner, State: kept, Queues: mailbox{queueing}, QueueURL: urlOf, Log: slog.New(slog.DiscardHandler)})),
+		lambda.API(functions),
 		secretsmanager.API(secretsmanager.New(kept, secretsmanager.Options{Account: owner, Vault: vaulttest.New(t, 7)})))
 	return w
 }

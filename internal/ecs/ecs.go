@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/sessions"
@@ -27,6 +29,8 @@ type Options struct {
 	Started func(*state.Task)
 	// Failed is told of each task that has ended before it ran, as its node says; nil tells nobody.
 	Failed func(*state.Task)
+	// NoGPU is told of a task with GPUs for which a call has found no room in a cluster; nil tells nobody.
+	NoGPU  func(cluster, definition string, constraints []types.PlacementConstraint)
 	Tracer *trace.Tracer // nil traces nothing
 	Log    *slog.Logger
 }
@@ -48,6 +52,9 @@ func New(store *state.Store, scheduler *scheduler.Scheduler, opts Options) *Serv
 	}
 	if opts.Failed == nil {
 		opts.Failed = func(*state.Task) {}
+	}
+	if opts.NoGPU == nil {
+		opts.NoGPU = func(string, string, []types.PlacementConstraint) {}
 	}
 	return &Service{store: store, scheduler: scheduler, opts: opts}
 }

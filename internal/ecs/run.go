@@ -13,6 +13,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/capacity"
+	"github.com/pintle/pintle/internal/ecs/placement"
 	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/taskvolume"
@@ -83,7 +84,15 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	if err != nil {
 		return nil, err
 	}
+	s.tellOfGPUs(&l, out.Failures)
 	return out, nil
+}
+
+// tellOfGPUs tells of a launch that some of its tasks have found no GPUs.
+func (s *Service) tellOfGPUs(l *launch, failures []types.Failure) {
+	if slices.ContainsFunc(failures, func(f types.Failure) bool { return aws.ToString(f.Reason) == placement.NoGPU }) {
+		s.opts.NoGPU(l.clusterArn, *l.td.TaskDefinitionArn, l.constraints)
+	}
 }
 
 // runOnce runs tasks, or returns those of an earlier call with the same client token.
@@ -190,6 +199,7 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 	if err != nil {
 		return nil, err
 	}
+	s.tellOfGPUs(&l, out.Failures)
 	return out, nil
 }
 

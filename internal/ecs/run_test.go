@@ -86,3 +86,36 @@ func TestStorageThatIsNotThere(t *testing.T) {
 		t.Errorf("%s runs", *task.TaskArn)
 	}
 }
+
+// TestCallsForGPUsAreTold: of a call that finds no GPU its cluster is told, so that idle functions give theirs up, and of one that lacks memory it isn't.
+func TestCallsForGPUsAreTold(t *testing.T) {
+	s, _ := newTestService(t)
+	node := registerNode(t, s)
+	told := 0
+	s.opts.NoGPU = func(cluster, definition string, _ []types.PlacementConstraint) {
+		if told++; !strings.HasSuffix(cluster, ":cluster/default") || !strings.Contains(definition, "task-definition/d:") {
+			t.Errorf("told of %s in %s", definition, cluster)
+		}
+	}
+	for lack, change := range map[string]func(*types.ContainerDefinition){
+		"RESOURCE:GPU": func(c *types.ContainerDefinition) {
+			c.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("90")}}
+		},
+		"RESOURCE:MEMORY": func(c *types.ContainerDefinition) { c.Memory = aws.Int32(1 << 24) },
+	} {
+		before := told
+		if _, err := s.RegisterTaskDefinition(t.Context(), definition(ofContainer(change))); err != nil {
+			t.Fatal(err)
+		}
+		run, err := s.RunTask(t.Context(), &ecs.RunTaskInput{TaskDefinition: aws.String("d")})
+		if err != nil || len(run.Failures) != 1 || *run.Failures[0].Reason != lack {
+			t.Fatalf("%+v, %v", run, err)
+		}
+		if _, err := s.StartTask(t.Context(), &ecs.StartTaskInput{TaskDefinition: aws.String("d"), ContainerInstances: []string{node}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := told - before; got != map[string]int{"RESOURCE:GPU": 2}[lack] {
+			t.Errorf("%s is told %d times", lack, got)
+		}
+	}
+}

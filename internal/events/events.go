@@ -22,8 +22,9 @@ import (
 type Options struct {
 	account.Account
 	Targets *targets.Sender
-	Log     *slog.Logger // told of events that are lost
-	Room    int          // how many bytes of events of Pintle's services may wait for a target; 0 means maxOwn
+	Count   targets.Count // nil counts nothing
+	Log     *slog.Logger  // told of events that are lost
+	Room    int           // how many bytes of events of Pintle's services may wait for a target; 0 means maxOwn
 }
 
 // Service is Amazon EventBridge for one account in one region.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,13 @@ type world struct {
 	as         []string         // whose they were
 	fail       map[string]error // what queues answer, by name
 	untrusting map[string]bool  // roles
+	counted    map[string]int   // metrics, with their dimensions
+}
+
+func (w *world) count(_, metric string, by ...[]string) {
+	for _, d := range by {
+		w.counted[strings.Join(append([]string{metric}, d...), " ")]++
+	}
 }
 
 func newWorld(t *testing.T) *world {
@@ -50,6 +58,7 @@ func newWorld(t *testing.T) *world {
 		now:        func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) },
 		fail:       map[string]error{},
 		untrusting: map[string]bool{},
+		counted:    map[string]int{},
 	}
 	w.open(t)
 	return w
@@ -62,12 +71,14 @@ func (w *world) open(t *testing.T) {
 	owner := accounttest.New(now)
 	w.Service = New(w.store, Options{
 		Account: owner,
+		Count:   w.count,
 		Log:     slog.New(slog.DiscardHandler),
 		Targets: targets.New(targets.Options{
 			Account:  owner,
 			Services: w,
 			QueueURL: func(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] },
 			Trusts:   func(role, service string) bool { return !w.untrusting[role] && service == targets.Events },
+			Count:    w.count,
 			Log:      slog.New(slog.DiscardHandler),
 		}),
 	})
@@ -394,6 +405,47 @@ func TestTries(t *testing.T) {
 	w.put(t, "{}")
 	if w.deliver(t); len(w.calls) != 1 {
 		t.Errorf("%d dead letters of a queue that is gone", len(w.calls))
+	}
+}
+
+// TestMetrics: what rules do is counted by rule, by bus and for all, as far as EventBridge's guide lists each.
+func TestMetrics(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.CreateEventBus(t.Context(), &eventbridge.CreateEventBusInput{Name: aws.String("b")}); err != nil {
+		t.Fatal(err)
+	}
+	dead := &types.DeadLetterConfig{Arn: aws.String(queue + "-dead")}
+	to := func(name string) types.Target { return types.Target{Id: &name, Arn: aws.String(queue + name)} }
+	lost, buried, unburied := to("-lost"), to("-buried"), to("-unburied")
+	buried.DeadLetterConfig, unburied.DeadLetterConfig = dead, &types.DeadLetterConfig{Arn: aws.String(queue + "-gone")}
+	for _, name := range []string{"q-lost", "q-buried", "q-unburied", "q-gone"} {
+		w.fail[name] = account.Refuse("AWS.SimpleQueueService.NonExistentQueue", "gone")
+	}
+	w.fail["q-slow"] = account.RefuseWith(500, "InternalError", "not now")
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { return now }
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("r"), EventPattern: mine},
+		lost, buried, unburied, to("-slow"), types.Target{Id: aws.String("bus"), Arn: aws.String("arn:aws:events:us-east-1:000000000000:event-bus/b")})
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("s"), EventPattern: mine, EventBusName: aws.String("b")})
+	w.put(t, "{}")
+	w.deliver(t)
+	delete(w.fail, "q-slow")
+	now = now.Add(time.Hour)
+	w.deliver(t)
+	want := map[string]int{
+		"MatchedEvents": 2, "MatchedEvents EventBusName default": 1, "MatchedEvents EventBusName b": 1,
+		"TriggeredRules": 2, "TriggeredRules RuleName r": 1, "TriggeredRules EventBusName default": 1,
+		"TriggeredRules EventBusName b RuleName s": 1, "TriggeredRules EventBusName b": 1,
+		"InvocationAttempts": 7, "InvocationAttempts RuleName r": 6, "InvocationAttempts EventBusName default": 6,
+		"InvocationAttempts EventBusName b RuleName s": 1, "InvocationAttempts EventBusName b": 1,
+		"RetryInvocationAttempts": 1, "RetryInvocationAttempts RuleName r": 1, "RetryInvocationAttempts EventBusName default": 1,
+		"SuccessfulInvocationAttempts": 3, "SuccessfulInvocationAttempts RuleName r": 2, "SuccessfulInvocationAttempts EventBusName default": 2,
+		"SuccessfulInvocationAttempts EventBusName b RuleName s": 1, "SuccessfulInvocationAttempts EventBusName b": 1,
+		"Invocations": 6, "Invocations RuleName r": 5, "Invocations EventBusName b RuleName s": 1,
+		"FailedInvocations RuleName r": 3, "InvocationsSentToDlq RuleName r": 1, "InvocationsFailedToBeSentToDlq RuleName r": 1,
+	}
+	if !maps.Equal(w.counted, want) {
+		t.Errorf("counted %v", w.counted)
 	}
 }
 

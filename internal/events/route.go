@@ -1,15 +1,18 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/events/targets"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -115,7 +118,34 @@ func (s *Service) route(ctx context.Context, all []match, check func(*state.Tx) 
 			return err
 		}
 	}
+	s.countMatches(all)
 	return nil
+}
+
+// countMatches counts events that matched, and the rules that they did. Those of one event follow each other, and of a rule in it.
+func (s *Service) countMatches(all []match) {
+	count := s.opts.Count
+	if count == nil {
+		return
+	}
+	for i, m := range all {
+		of := dimensions(m.rule)
+		if i == 0 || all[i-1].event != m.event {
+			count("AWS/Events", "MatchedEvents", of[1:]...)
+		}
+		if i == 0 || all[i-1].event != m.event || all[i-1].rule != m.rule {
+			count("AWS/Events", "TriggeredRules", of...)
+		}
+	}
+}
+
+// dimensions returns those by which what a rule does is counted: "Metrics that specify only the RuleName dimension refer to the default event bus".
+func dimensions(r *state.EventRule) targets.Dimensions {
+	bus, name := cmp.Or(aws.ToString(r.EventBusName), state.DefaultBus), []string{"RuleName", *r.Name}
+	if bus != state.DefaultBus {
+		name = []string{"EventBusName", bus, "RuleName", *r.Name}
+	}
+	return targets.Dimensions{name, nil, {"EventBusName", bus}}
 }
 
 // owe owes events to targets. Those of one event, which follow each other, share its text.
@@ -168,6 +198,7 @@ func (s *Service) makeRoom(tx *state.Tx, m match, d *state.Delivery) {
 			tx.Owe(dead, now)
 		} else {
 			s.noteLost(m)
+			s.opts.Targets.Lost(targets.Letter{Service: targets.Events, By: dimensions(m.rule)})
 		}
 		tx.SettleDelivery(oldest.ID, errNoRoom, now)
 	}

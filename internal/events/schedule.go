@@ -33,6 +33,7 @@ func (s *Service) fire(tx *state.Tx, now time.Time) {
 		all = append(all, match{due, r, &r.Targets[i]})
 	}
 	s.owe(tx, all)
+	s.countMatches(all)
 	row := *r
 	row.Next = nextOf(r, now)
 	tx.EventRules.Put(&row)

@@ -45,6 +45,7 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 		Most:    maxTries,
 		Until:   d.Until,
 		Names:   targets.Names{Source: "RULE_ARN", Target: "TARGET_ARN"},
+		By:      dimensions(r),
 	}
 	if p := t.RetryPolicy; p != nil && p.MaximumRetryAttempts != nil {
 		letter.Most = int(*p.MaximumRetryAttempts)
@@ -75,5 +76,7 @@ func (s *Service) forward(ctx context.Context, l targets.Letter, bus string, d d
 	if bus != state.DefaultBus && v.EventBuses.Get(bus) == nil {
 		return s.opts.Targets.GiveUp(ctx, l, "NO_RESOURCE", noBus(bus).Error())
 	}
-	return s.route(ctx, s.matches(v, bus, &event{text: d.Body, subject: forwarded}), s.isFull, nil)
+	err := s.route(ctx, s.matches(v, bus, &event{text: d.Body, subject: forwarded}), s.isFull, nil)
+	s.opts.Targets.Tried(l, err)
+	return err
 }

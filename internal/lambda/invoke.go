@@ -124,6 +124,7 @@ func (s *Service) accept(ctx context.Context, name, qualifier string, payload []
 	if err != nil {
 		return nil, err
 	}
+	s.measure(row, "AsyncEventsReceived", "Count", 1)
 	return &lambda.InvokeOutput{StatusCode: 202}, nil
 }
 

@@ -62,7 +62,9 @@ type Options struct {
 	Endpoint string                   // the control plane's URL
 	MAC      func(text string) []byte // seals the URLs of code
 	Trusts   func(role string) bool   // whether Lambda may assume a role; nil if it may assume any
-	Log      *slog.Logger
+	// Measure adds a value to a metric by each list of dimensions, in which names and values take turns; nil measures nothing.
+	Measure func(namespace, metric, unit string, value float64, by ...[]string)
+	Log     *slog.Logger
 }
 
 // Service is AWS Lambda for one account in one region.

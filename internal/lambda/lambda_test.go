@@ -41,6 +41,18 @@ type fake struct {
 	answer func(environments.Work) (environments.Result, error)
 	asked  []time.Time
 	dead   []*sqs.SendMessageInput
+	values map[string]float64 // sums of metrics, with their dimensions
+}
+
+func (f *fake) measure(_, metric, _ string, value float64, by ...[]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.values == nil {
+		f.values = map[string]float64{}
+	}
+	for _, d := range by {
+		f.values[strings.Join(append([]string{metric}, d...), " ")] += value
+	}
 }
 
 func (f *fake) Do(_ context.Context, w environments.Work) (environments.Result, error) {
@@ -77,7 +89,7 @@ func newService(t *testing.T, store *state.Store, dir string, f *fake) *Service 
 	}
 	return New(store, Options{
 		Account: account.New("000000000000", "us-east-1", time.Now), Zips: z, Queues: f, Topics: f, Runner: f,
-		QueueURL: func(arn string) string { return arn }, Log: slog.New(slog.DiscardHandler),
+		QueueURL: func(arn string) string { return arn }, Log: slog.New(slog.DiscardHandler), Measure: f.measure,
 		Endpoint: "http://here", MAC: func(text string) []byte { sum := sha256.Sum256([]byte("key" + text)); return sum[:] },
 	})
 }
@@ -460,6 +472,11 @@ func TestAsynchronousInvocationsAreRetried(t *testing.T) {
 		}
 		if len(f.dead) != 1 || *f.dead[0].MessageBody != `{"n": 1}` || *f.dead[0].MessageAttributes["ErrorMessage"].StringValue != "as asked" {
 			t.Errorf("dead letters: %+v", f.dead)
+		}
+		for metric, want := range map[string]float64{"AsyncEventsReceived": 1, "AsyncEventsDropped": 1, "AsyncEventAge": 240_000} {
+			if of, all := f.values[metric+" FunctionName f"], f.values[metric]; of != want || all != want {
+				t.Errorf("%s is %v, and %v of all, want %v", metric, of, all, want)
+			}
 		}
 		if n := store.View().Invocations.Len(); n != 0 {
 			t.Errorf("%d invocations are left", n)

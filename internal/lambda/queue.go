@@ -111,6 +111,8 @@ func (s *Service) beginDue(v *state.View, function string, t *tries, begin func(
 		case t.isBusy(i):
 		case !t.begin(i):
 			return time.Time{} // one that ends makes room
+		case s.store.View().Invocations.Get(i.ID) != i: // it has ended since the view
+			t.end(i)
 		default:
 			begin(i)
 		}
@@ -155,6 +157,7 @@ func (s *Service) try(ctx context.Context, i *state.Invocation) {
 		s.over(ctx, i, row, policy, "ZeroReservedConcurrency", r)
 		return
 	}
+	s.measure(i, "AsyncEventAge", "Milliseconds", float64(s.opts.Now().Sub(i.At).Milliseconds()))
 	r, err = s.opts.Runner.Do(ctx, s.work(v, f, row, i.Version, i.ID, i.Payload))
 	switch {
 	case ctx.Err() != nil: // it's tried again by the next process
@@ -166,6 +169,13 @@ func (s *Service) try(ctx context.Context, i *state.Invocation) {
 		s.over(ctx, i, row, policy, "RetriesExhausted", r)
 	default:
 		s.postpone(ctx, i, retryPause<<i.Tries, func(row *state.Invocation) { row.Tries++ })
+	}
+}
+
+// measure adds a value to a metric of asynchronous invocations, of the function and of all together.
+func (s *Service) measure(i *state.Invocation, metric, unit string, value float64) {
+	if s.opts.Measure != nil {
+		s.opts.Measure("AWS/Lambda", metric, unit, value, []string{"FunctionName", i.Function}, nil)
 	}
 }
 
@@ -254,6 +264,7 @@ func (s *Service) over(
 	if condition != "Success" {
 		to = p.onFailure
 		s.toDeadLetters(ctx, i, v, condition, r)
+		s.measure(i, "AsyncEventsDropped", "Count", 1)
 	}
 	if to == "" {
 		s.end(ctx, i, nil)
@@ -319,6 +330,7 @@ func (s *Service) toDeadLetters(ctx context.Context, i *state.Invocation, v *sta
 		return
 	}
 	if _, refused := errors.AsType[smithy.APIError](err); refused {
+		s.measure(i, "DeadLetterErrors", "Count", 1)
 		s.opts.Log.Error("a function's dead letter is lost: where it should go refuses it", "function", i.Function, "to", arn, "error", err)
 		return
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acm"
 	"github.com/pintle/pintle/internal/acs"
@@ -120,8 +122,11 @@ func (p *Plane) buildServices() {
 		Sessions:  p.sessions,
 		Started:   p.started,
 		Failed:    p.traceTask,
-		Tracer:    p.tracer,
-		Log:       p.log,
+		NoGPU: func(cluster, definition string, constraints []ecstypes.PlacementConstraint) {
+			p.environments.FreeGPUs(cluster, definition, constraints)
+		},
+		Tracer: p.tracer,
+		Log:    p.log,
 	})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
@@ -170,9 +175,10 @@ func (p *Plane) buildEvents() {
 		Services: p,
 		QueueURL: p.queueURL,
 		Trusts:   p.IAM.Trusts,
+		Count:    p.meter.Count,
 		Log:      p.log,
 	})
-	p.Events = events.New(p.State, events.Options{Account: p.account(), Targets: sender, Log: p.log})
+	p.Events = events.New(p.State, events.Options{Account: p.account(), Targets: sender, Count: p.meter.Count, Log: p.log})
 	p.Schedules = schedules.New(p.State, schedules.Options{Account: p.account(), Targets: sender, Chance: rand.Float64})
 	if p.State != nil {
 		p.State.Listeners.Describe = ecs.DescribeInstance
@@ -239,6 +245,7 @@ func (p *Plane) buildFunctions() {
 		Endpoint: p.Endpoint(),
 		MAC:      p.issuer.FunctionCodeMAC,
 		Trusts:   func(role string) bool { return p.IAM.Trusts(role, "lambda.amazonaws.com") },
+		Measure:  p.meter.Measure,
 		Log:      p.log,
 	})
 }

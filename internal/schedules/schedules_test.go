@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/events/targets"
@@ -28,10 +30,12 @@ type world struct {
 	store *state.Store
 	loop  *delivery.Loop
 	got   []string
+	fail  error          // what the queue answers
+	count map[string]int // metrics, with their dimensions
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{store: statetest.Open(t)}
+	w := &world{store: statetest.Open(t), count: map[string]int{}}
 	owner := accounttest.New(time.Now)
 	sender := targets.New(targets.Options{
 		Account:  owner,
@@ -39,6 +43,11 @@ func newWorld(t *testing.T) *world {
 		QueueURL: func(arn string) string { return arn },
 		Trusts: func(role, service string) bool {
 			return service == targets.Scheduler && !strings.HasSuffix(role, "/closed")
+		},
+		Count: func(_, metric string, by ...[]string) {
+			for _, d := range by {
+				w.count[strings.Join(append([]string{metric}, d...), " ")]++
+			}
 		},
 		Log: slog.New(slog.DiscardHandler),
 	})
@@ -52,6 +61,9 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) Call(_ context.Context, in any) (any, error) {
+	if w.fail != nil {
+		return nil, w.fail
+	}
 	w.got = append(w.got, *in.(*sqs.SendMessageInput).MessageBody)
 	return nil, nil
 }
@@ -82,6 +94,25 @@ func in(expression string) *scheduler.CreateScheduleInput {
 			Input:   aws.String(`{"at": "<aws.scheduler.scheduled-time>", "try": <aws.scheduler.attempt-number>}`),
 		},
 	}
+}
+
+// TestMetrics: invocations are counted by group of schedules.
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if _, err := w.CreateSchedule(t.Context(), in("rate(1 hour)")); err != nil {
+			t.Fatal(err)
+		}
+		w.run(t, 90*time.Minute)
+		w.fail = account.Refuse("AWS.SimpleQueueService.NonExistentQueue", "gone")
+		w.run(t, time.Hour)
+		of := " ScheduleGroup default"
+		want := map[string]int{"InvocationAttemptCount" + of: 3, "TargetErrorCount" + of: 1, "InvocationDroppedCount" + of: 1}
+		if !maps.Equal(w.count, want) {
+			t.Errorf("counted %v", w.count)
+		}
+		w.store.Close() //nolint:errcheck // the bubble ends
+	})
 }
 
 // TestOccurrences: the time in a bubble begins at midnight, UTC, of the first of January 2000, a Saturday.

@@ -84,11 +84,18 @@ func (s *Service) Tell(ctx context.Context, d delivery.Debt) error {
 		Most:    int(*o.Target.RetryPolicy.MaximumRetryAttempts),
 		Until:   d.Until,
 		Names:   targets.Names{Source: "SCHEDULE_ARN", Target: "TARGET_ARN"},
+		By:      targets.Dimensions{{"ScheduleGroup", groupIn(d.Destination)}},
 	}
 	if o.Target.DeadLetterConfig != nil {
 		letter.DeadLetters = aws.ToString(o.Target.DeadLetterConfig.Arn)
 	}
 	return s.opts.Targets.Send(ctx, letter)
+}
+
+// groupIn returns the group in a schedule's ARN.
+func groupIn(arn string) string {
+	parts := strings.Split(arn, "/")
+	return parts[min(1, len(parts)-1)]
 }
 
 // defaultEvent is what a target without an input gets:

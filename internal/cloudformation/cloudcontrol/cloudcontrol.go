@@ -258,8 +258,8 @@ func object(text string) (map[string]any, error) {
 }
 
 // check checks properties by a type's schema.
-func check(kind resources.Type, properties map[string]any) error {
-	faults := kind.CheckDesired(properties)
+func check(kind resources.Type, properties map[string]any, exists bool) error {
+	faults := kind.CheckDesired(properties, exists)
 	if len(faults) == 0 {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (s *Service) CreateResource(ctx context.Context, in *cloudcontrol.CreateRes
 	if err != nil {
 		return nil, err
 	}
-	if err := check(kind, desired); err != nil {
+	if err := check(kind, desired, false); err != nil {
 		return nil, err
 	}
 	r := s.request(ctx, types.OperationCreate, in.TypeName, in.ClientToken, *in.DesiredState)
@@ -98,7 +98,7 @@ func (f *found) patched(document string) (map[string]any, error) {
 	if !isObject {
 		return nil, &types.InvalidRequestException{Message: account.Message("The patch leaves no JSON object")}
 	}
-	return after, check(f.kind, after)
+	return after, check(f.kind, after, true)
 }
 
 // refuseReplacement refuses to change what only a new resource can have.

@@ -118,7 +118,7 @@ func (c *custom) Check(resource string, properties map[string]any) error {
 }
 
 // CheckDesired implements Type.
-func (c *custom) CheckDesired(map[string]any) []string {
+func (c *custom) CheckDesired(map[string]any, bool) []string {
 	return []string{"#: custom resources belong to stacks"}
 }
 

@@ -19,6 +19,7 @@ type decoder struct {
 	faults  []string
 	lenient bool // whether objects may lack what is required of them elsewhere
 	strict  bool // whether text and Booleans must be just that
+	exists  bool // whether the resource is there, so that what is only written needn't be said again
 }
 
 // decode puts properties into a struct; those that aren't known yet stay empty. The faults are worded as those of CloudFormation's schemas.
@@ -96,7 +97,7 @@ func (d *decoder) object(path string, from map[string]any, to reflect.Value) {
 		d.lenient = was
 	}
 	for _, p := range list {
-		if _, there := from[p.name]; p.required && !there && !d.lenient {
+		if _, there := from[p.name]; p.required && !there && !d.lenient && !(d.exists && p.writeOnly) {
 			d.fault(path, "required key [%s] not found", p.name)
 		}
 	}

@@ -132,6 +132,9 @@ func ruleTargetOf(t types.Target) ruleTarget {
 var _ = add(&kind[*eventRule]{
 	name:       "AWS::Events::Rule",
 	live:       liveEventRule,
+	list:       listEventRules,
+	identifier: []string{"Arn"},
+	ofARN:      eventRuleOf,
 	attributes: []string{"Arn"},
 	after:      []string{"AWS::SQS::QueuePolicy", "AWS::SNS::TopicPolicy", "AWS::Events::EventBusPolicy"},
 	id:         eventRuleID,
@@ -175,6 +178,26 @@ func eventRuleID(s Step, r *eventRule) string {
 		return bus + "|" + name
 	}
 	return name
+}
+
+// eventRuleOf returns the physical ID of the rule with an ARN, which ends in rule/NAME or rule/BUS/NAME.
+func eventRuleOf(arn string) string {
+	_, rest, _ := strings.Cut(arn, ":rule/")
+	return strings.Replace(rest, "/", "|", 1)
+}
+
+func listEventRules(ctx context.Context, s Step, asked *eventRule) ([]string, error) {
+	return pages(func(token *string) (ids []string, next *string, err error) {
+		in := &eventbridge.ListRulesInput{EventBusName: asked.EventBusName, NextToken: token}
+		out, err := call.Do[eventbridge.ListRulesOutput](ctx, s.Services, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range out.Rules {
+			ids = append(ids, eventRuleOf(*r.Arn))
+		}
+		return ids, out.NextToken, nil
+	})
 }
 
 // busOf returns the name of a bus, which may be given by its ARN.

@@ -23,7 +23,7 @@ type lambdaFunction struct {
 	FunctionName                 *string `cfn:"create"`
 	PackageType                  *string `cfn:"create"`
 	Architectures                []types.Architecture
-	Code                         *lambdaCode `cfn:"required"`
+	Code                         *lambdaCode `cfn:"required,write"`
 	CodeSigningConfigArn         *string
 	DeadLetterConfig             *types.DeadLetterConfig
 	Description                  *string
@@ -41,7 +41,7 @@ type lambdaFunction struct {
 	Role                         *string `cfn:"required"`
 	Runtime                      *string
 	RuntimeManagementConfig      any
-	SnapStart                    *types.SnapStart
+	SnapStart                    *types.SnapStart `cfn:"write"`
 	Tags                         []Tag
 	Timeout                      *int32
 	TracingConfig                *types.TracingConfig
@@ -127,6 +127,9 @@ func checkLambdaFunction(f *lambdaFunction) (faults []string) {
 
 var _ = add(&kind[*lambdaFunction]{
 	name:       "AWS::Lambda::Function",
+	live:       liveLambdaFunction,
+	list:       listLambdaFunctions,
+	identifier: []string{"FunctionName"},
 	attributes: []string{"Arn", "SnapStartResponse", "SnapStartResponse.*"},
 	check:      checkLambdaFunction,
 	id:         func(s Step, f *lambdaFunction) string { return s.named(f.FunctionName, 64) },

@@ -25,7 +25,11 @@ type lambdaPermission struct {
 }
 
 var _ = add(&kind[*lambdaPermission]{
-	name: "AWS::Lambda::Permission",
+	name:       "AWS::Lambda::Permission",
+	live:       liveLambdaPermission,
+	identifier: []string{"FunctionName", "Id"},
+	physical:   "Id",
+	attributes: []string{"Id"},
 	find: func(ctx context.Context, s Step, p *lambdaPermission) (string, error) {
 		out, err := call.Do[lambda.GetPolicyOutput](ctx, s.Services, &lambda.GetPolicyInput{FunctionName: p.FunctionName})
 		if isMissing(err) {
@@ -48,6 +52,10 @@ var _ = add(&kind[*lambdaPermission]{
 	delete: func(ctx context.Context, s Step, id string, p *lambdaPermission) error {
 		return did[lambda.RemovePermissionOutput](ctx, s, &lambda.RemovePermissionInput{FunctionName: p.FunctionName, StatementId: &id})
 	},
+	read: func(ctx context.Context, s Step, id string, p *lambdaPermission) (Made, error) {
+		_, err := liveLambdaPermission(ctx, s, id, p)
+		return Made{Attributes: map[string]any{"Id": id}}, err
+	},
 })
 
 // lambdaVersion has the properties of AWS::Lambda::Version. Its physical ID is the version's ARN.
@@ -61,6 +69,9 @@ type lambdaVersion struct {
 
 var _ = add(&kind[*lambdaVersion]{
 	name:       "AWS::Lambda::Version",
+	live:       liveLambdaVersion,
+	list:       listLambdaVersions,
+	identifier: []string{"FunctionArn"},
 	attributes: []string{"FunctionArn", "Version"},
 	check: func(v *lambdaVersion) (faults []string) {
 		if v.ProvisionedConcurrencyConfig != nil {
@@ -103,10 +114,12 @@ type lambdaAlias struct {
 }
 
 type lambdaRouting struct {
-	AdditionalVersionWeights []struct {
-		FunctionVersion string  `cfn:"required"`
-		FunctionWeight  float64 `cfn:"required"`
-	}
+	AdditionalVersionWeights []lambdaWeight
+}
+
+type lambdaWeight struct {
+	FunctionVersion string  `cfn:"required"`
+	FunctionWeight  float64 `cfn:"required"`
 }
 
 func (a *lambdaAlias) routing() *types.AliasRoutingConfiguration {
@@ -121,12 +134,25 @@ func (a *lambdaAlias) routing() *types.AliasRoutingConfiguration {
 
 var _ = add(&kind[*lambdaAlias]{
 	name:       "AWS::Lambda::Alias",
+	live:       liveLambdaAlias,
+	list:       listLambdaAliases,
+	identifier: []string{"AliasArn"},
 	attributes: []string{"AliasArn"},
 	check: func(a *lambdaAlias) []string {
 		if a.ProvisionedConcurrencyConfig != nil {
 			return []string{"#/ProvisionedConcurrencyConfig: Pintle has no provisioned concurrency"}
 		}
 		return nil
+	},
+	find: func(ctx context.Context, s Step, a *lambdaAlias) (string, error) {
+		out, err := call.Do[lambda.GetAliasOutput](ctx, s.Services, &lambda.GetAliasInput{FunctionName: a.FunctionName, Name: a.Name})
+		if isMissing(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return *out.AliasArn, nil
 	},
 	create: func(ctx context.Context, s Step, a *lambdaAlias) (string, error) {
 		in := &lambda.CreateAliasInput{FunctionName: a.FunctionName, FunctionVersion: a.FunctionVersion, Name: a.Name, Description: a.Description}
@@ -148,8 +174,8 @@ var _ = add(&kind[*lambdaAlias]{
 	delete: func(ctx context.Context, s Step, _ string, a *lambdaAlias) error {
 		return did[lambda.DeleteAliasOutput](ctx, s, &lambda.DeleteAliasInput{FunctionName: a.FunctionName, Name: a.Name})
 	},
-	read: func(ctx context.Context, s Step, arn string, a *lambdaAlias) (Made, error) {
-		err := did[lambda.GetAliasOutput](ctx, s, &lambda.GetAliasInput{FunctionName: a.FunctionName, Name: a.Name})
+	read: func(ctx context.Context, s Step, arn string, _ *lambdaAlias) (Made, error) {
+		_, err := getLambdaAlias(ctx, s, arn)
 		return Made{Attributes: map[string]any{"AliasArn": arn}}, err
 	},
 })
@@ -171,9 +197,12 @@ func putLambdaInvokeConfig(ctx context.Context, s Step, c *lambdaInvokeConfig) e
 }
 
 var _ = add(&kind[*lambdaInvokeConfig]{
-	name: "AWS::Lambda::EventInvokeConfig",
+	name:       "AWS::Lambda::EventInvokeConfig",
+	live:       liveLambdaInvokeConfig,
+	identifier: []string{"FunctionName", "Qualifier"},
+	id:         func(_ Step, c *lambdaInvokeConfig) string { return invokeConfigID(c) },
 	create: func(ctx context.Context, s Step, c *lambdaInvokeConfig) (string, error) {
-		return s.generated(100), putLambdaInvokeConfig(ctx, s, c)
+		return invokeConfigID(c), putLambdaInvokeConfig(ctx, s, c)
 	},
 	update: func(ctx context.Context, s Step, _ string, _, after *lambdaInvokeConfig) error {
 		return putLambdaInvokeConfig(ctx, s, after)
@@ -183,13 +212,24 @@ var _ = add(&kind[*lambdaInvokeConfig]{
 			FunctionName: c.FunctionName, Qualifier: c.Qualifier,
 		})
 	},
+	read: func(ctx context.Context, s Step, id string, c *lambdaInvokeConfig) (Made, error) {
+		_, err := liveLambdaInvokeConfig(ctx, s, id, c)
+		return Made{}, err
+	},
 })
+
+func invokeConfigID(c *lambdaInvokeConfig) string {
+	if c.FunctionName == nil || c.Qualifier == nil {
+		return ""
+	}
+	return *c.FunctionName + "|" + *c.Qualifier
+}
 
 // lambdaLayer has the properties of AWS::Lambda::LayerVersion. Its physical ID is the version's ARN.
 type lambdaLayer struct {
 	CompatibleArchitectures []types.Architecture `cfn:"create"`
 	CompatibleRuntimes      []types.Runtime      `cfn:"create"`
-	Content                 *lambdaLayerContent  `cfn:"required,create"`
+	Content                 *lambdaLayerContent  `cfn:"required,create,write"`
 	Description             *string              `cfn:"create"`
 	LayerName               *string              `cfn:"create"`
 	LicenseInfo             *string              `cfn:"create"`
@@ -203,6 +243,8 @@ type lambdaLayerContent struct {
 
 var _ = add(&kind[*lambdaLayer]{
 	name:       "AWS::Lambda::LayerVersion",
+	live:       liveLambdaLayer,
+	identifier: []string{"LayerVersionArn"},
 	attributes: []string{"LayerVersionArn"},
 	create: func(ctx context.Context, s Step, l *lambdaLayer) (string, error) {
 		name := s.named(l.LayerName, 140)
@@ -270,6 +312,9 @@ func (m *lambdaMapping) settings() *lambda.UpdateEventSourceMappingInput {
 
 var _ = add(&kind[*lambdaMapping]{
 	name:       "AWS::Lambda::EventSourceMapping",
+	live:       liveLambdaMapping,
+	list:       listLambdaMappings,
+	identifier: []string{"Id"},
 	attributes: []string{"EventSourceMappingArn", "Id"},
 	find:       findLambdaMapping,
 	create: func(ctx context.Context, s Step, m *lambdaMapping) (string, error) {

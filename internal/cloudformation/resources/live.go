@@ -101,8 +101,11 @@ func (k *resource) PhysicalID(identifier map[string]string) string {
 		}
 		values = append(values, identifier[name])
 	}
-	if k.physical != "" {
+	switch {
+	case k.physical != "":
 		return identifier[k.physical]
+	case k.ofARN != nil:
+		return k.ofARN(values[0])
 	}
 	return strings.Join(values, "|")
 }
@@ -119,7 +122,7 @@ func (k *resource) Named(identifier map[string]string) map[string]any {
 
 func (k *resource) Identify(ctx context.Context, s Step, id string, live map[string]any) (map[string]string, error) {
 	values := map[string]string{}
-	if k.physical == "" {
+	if k.physical == "" && k.ofARN == nil {
 		for i, part := range strings.SplitN(id, "|", len(k.identifier)) {
 			values[k.identifier[i]] = part
 		}

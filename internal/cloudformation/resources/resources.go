@@ -36,8 +36,8 @@ type Type interface {
 	// Check checks a resource's properties. The error is worded as CloudFormation's.
 	Check(resource string, properties map[string]any) error
 	// CheckDesired names what is wrong with a desired state. Cloud Control doesn't take a Boolean for text, or the other way round, as
-	// CloudFormation does.
-	CheckDesired(properties map[string]any) (faults []string)
+	// CloudFormation does. Of a resource that exists, what is only written needn't be said again.
+	CheckDesired(properties map[string]any, exists bool) (faults []string)
 	// Attributes are the names that Fn::GetAtt gets. One such as Outputs.* stands for all that begin so.
 	Attributes() []string
 	// After are the types whose resources are made before this type's, and deleted after them, though no reference may lead to them.
@@ -136,6 +136,8 @@ type kind[P any] struct {
 	// the physical ID, unless physical says which one is.
 	identifier []string
 	physical   string
+	// ofARN returns the physical ID of the resource with an ARN, which identifies it, where the two aren't the same.
+	ofARN func(arn string) string
 	// settled reports whether a resource that was created or updated has become what it is to be. Without it, it has at once.
 	settled func(ctx context.Context, s Step, id string, p P) (bool, error)
 }
@@ -158,7 +160,7 @@ func add[P any](k *kind[P]) Type {
 
 func declared[P any](k *kind[P]) *resource {
 	r := &resource{properties: reflect.TypeFor[P]().Elem(), kind: kind[any]{
-		name: k.name, attributes: k.attributes, after: k.after, identifier: k.identifier, physical: k.physical,
+		name: k.name, attributes: k.attributes, after: k.after, identifier: k.identifier, physical: k.physical, ofARN: k.ofARN,
 		create: func(ctx context.Context, s Step, p any) (string, error) { return k.create(ctx, s, p.(P)) },
 		delete: func(ctx context.Context, s Step, id string, p any) error { return k.delete(ctx, s, id, p.(P)) },
 	}}
@@ -239,8 +241,8 @@ func (k *resource) Check(resource string, properties map[string]any) error {
 	return template.Errorf("Properties validation failed for resource %s with message:\n%s", resource, strings.Join(faults, "\n"))
 }
 
-func (k *resource) CheckDesired(properties map[string]any) []string {
-	return k.faults(&decoder{strict: true}, properties)
+func (k *resource) CheckDesired(properties map[string]any, exists bool) []string {
+	return k.faults(&decoder{strict: true, exists: exists}, properties)
 }
 
 func (k *resource) faults(d *decoder, properties map[string]any) []string {

@@ -68,37 +68,6 @@ func readCORS(ctx context.Context, s Step, name string, live *bucket) error {
 	return nil
 }
 
-func readNotifications(ctx context.Context, s Step, name string, live *bucket) error {
-	in := &s3.GetBucketNotificationConfigurationInput{Bucket: &name}
-	out, err := call.Do[s3.GetBucketNotificationConfigurationOutput](ctx, s.Services, in)
-	if err != nil || len(out.QueueConfigurations)+len(out.TopicConfigurations) == 0 && out.EventBridgeConfiguration == nil {
-		return err
-	}
-	live.NotificationConfiguration = &bucketNotifications{}
-	if out.EventBridgeConfiguration != nil {
-		live.NotificationConfiguration.EventBridgeConfiguration = &bucketEventBridge{new(true)}
-	}
-	for _, q := range out.QueueConfigurations {
-		for _, event := range q.Events {
-			one := bucketQueue{Event: event, Queue: q.QueueArn}
-			if q.Filter != nil && q.Filter.Key != nil {
-				one.Filter = &bucketFilter{&bucketKeyFilter{q.Filter.Key.FilterRules}}
-			}
-			live.NotificationConfiguration.QueueConfigurations = append(live.NotificationConfiguration.QueueConfigurations, one)
-		}
-	}
-	for _, t := range out.TopicConfigurations {
-		for _, event := range t.Events {
-			one := bucketTopic{Event: event, Topic: t.TopicArn}
-			if t.Filter != nil && t.Filter.Key != nil {
-				one.Filter = &bucketFilter{&bucketKeyFilter{t.Filter.Key.FilterRules}}
-			}
-			live.NotificationConfiguration.TopicConfigurations = append(live.NotificationConfiguration.TopicConfigurations, one)
-		}
-	}
-	return nil
-}
-
 func readBucketTags(ctx context.Context, s Step, name string, live *bucket) error {
 	out, err := call.Do[s3.GetBucketTaggingOutput](ctx, s.Services, &s3.GetBucketTaggingInput{Bucket: &name})
 	if err == nil {

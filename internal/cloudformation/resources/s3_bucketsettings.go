@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -34,36 +33,6 @@ type bucketCORSRule struct {
 	ExposedHeaders []string
 	Id             *string
 	MaxAge         *int32
-}
-
-type bucketNotifications struct {
-	EventBridgeConfiguration *bucketEventBridge
-	QueueConfigurations      []bucketQueue
-	TopicConfigurations      []bucketTopic
-}
-
-type bucketEventBridge struct {
-	EventBridgeEnabled *bool `cfn:"required"`
-}
-
-type bucketTopic struct {
-	Event  types.Event `cfn:"required"`
-	Topic  *string     `cfn:"required"`
-	Filter *bucketFilter
-}
-
-type bucketQueue struct {
-	Event  types.Event `cfn:"required"`
-	Queue  *string     `cfn:"required"`
-	Filter *bucketFilter
-}
-
-type bucketFilter struct {
-	S3Key *bucketKeyFilter `cfn:"required"`
-}
-
-type bucketKeyFilter struct {
-	Rules []types.FilterRule `cfn:"required"`
 }
 
 func setVersioning(ctx context.Context, s Step, name string, before, after *bucket) error {
@@ -138,35 +107,6 @@ func setCORS(ctx context.Context, s Step, name string, before, after *bucket) er
 		})
 	}
 	return did[s3.PutBucketCorsOutput](ctx, s, &s3.PutBucketCorsInput{Bucket: &name, CORSConfiguration: c})
-}
-
-// setNotifications sets whom a bucket notifies, if that changes: S3 tells each queue and topic of it by a message.
-func setNotifications(ctx context.Context, s Step, name string, before, after *bucket) error {
-	if reflect.DeepEqual(before.NotificationConfiguration, after.NotificationConfiguration) {
-		return nil
-	}
-	c := &types.NotificationConfiguration{}
-	if after.NotificationConfiguration != nil {
-		if b := after.NotificationConfiguration.EventBridgeConfiguration; b != nil && *b.EventBridgeEnabled {
-			c.EventBridgeConfiguration = &types.EventBridgeConfiguration{}
-		}
-		for _, q := range after.NotificationConfiguration.QueueConfigurations {
-			one := types.QueueConfiguration{Events: []types.Event{q.Event}, QueueArn: q.Queue}
-			if q.Filter != nil {
-				one.Filter = &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{FilterRules: q.Filter.S3Key.Rules}}
-			}
-			c.QueueConfigurations = append(c.QueueConfigurations, one)
-		}
-		for _, t := range after.NotificationConfiguration.TopicConfigurations {
-			one := types.TopicConfiguration{Events: []types.Event{t.Event}, TopicArn: t.Topic}
-			if t.Filter != nil {
-				one.Filter = &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{FilterRules: t.Filter.S3Key.Rules}}
-			}
-			c.TopicConfigurations = append(c.TopicConfigurations, one)
-		}
-	}
-	in := &s3.PutBucketNotificationConfigurationInput{Bucket: &name, NotificationConfiguration: c}
-	return did[s3.PutBucketNotificationConfigurationOutput](ctx, s, in)
 }
 
 func setBucketTags(ctx context.Context, s Step, name string, before, after *bucket) error {

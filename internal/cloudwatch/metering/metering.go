@@ -138,6 +138,24 @@ func (m *Meter) addSet(namespace, name, unit string, set metrics.Set, by ...dime
 	}
 }
 
+// Count adds one to a metric by each list of dimensions, in which names and values take turns.
+func (m *Meter) Count(namespace, name string, by ...[]string) {
+	m.Measure(namespace, name, "Count", 1, by...)
+}
+
+// Measure adds a value to a metric as Count does.
+func (m *Meter) Measure(namespace, name, unit string, value float64, by ...[]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, pairs := range by {
+		var d dimensions
+		for i := 0; i+1 < len(pairs); i += 2 {
+			d = append(d, metrics.Dimension{Name: pairs[i], Value: pairs[i+1]})
+		}
+		m.add(namespace, name, unit, value, d)
+	}
+}
+
 // Observe adds a node's report. It doesn't block.
 func (m *Meter) Observe(instanceArn string, message acs.Message) {
 	v := m.store.View()

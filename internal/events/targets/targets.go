@@ -44,6 +44,7 @@ type Options struct {
 	Services call.Caller
 	QueueURL func(arn string) string         // returns a queue's URL
 	Trusts   func(role, service string) bool // whether a service may assume a role
+	Count    Count                           // nil counts nothing
 	Log      *slog.Logger
 }
 
@@ -83,6 +84,7 @@ type Letter struct {
 	Until       time.Time
 	DeadLetters string // the ARN of a queue, or ""
 	Names       Names
+	By          Dimensions
 }
 
 // Names are what the attributes of dead letters are called that tell the source and the target.
@@ -142,9 +144,13 @@ func (s *Sender) CheckRole(service, role string) error {
 // Send sends a letter. Its error says what the outbox does with it: it's tried again, or it's over and, if that could be, with the dead letters.
 func (s *Sender) Send(ctx context.Context, l Letter) error {
 	err := s.send(ctx, l)
-	switch {
-	case err == nil || ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return err
+	}
+	s.Tried(l, err)
+	switch {
+	case err == nil:
+		return nil
 	case isLasting(err):
 		return s.GiveUp(ctx, l, codeOf(err), err.Error())
 	case l.Tries >= l.Most || !s.opts.Now().Before(l.Until):
@@ -261,6 +267,7 @@ func (s *Sender) log(ctx context.Context, l Letter) error {
 func (s *Sender) GiveUp(ctx context.Context, l Letter, code, why string) error {
 	cause := errors.New(why)
 	if l.DeadLetters == "" {
+		s.Lost(l)
 		s.opts.Log.Warn("an event is lost: its target doesn't take it, and has no dead-letter queue", "source", l.Source, "target", l.ARN, "error", why)
 		return fmt.Errorf("%w: %w", delivery.ErrGone, cause)
 	}
@@ -279,6 +286,12 @@ func (s *Sender) GiveUp(ctx context.Context, l Letter, code, why string) error {
 		MessageAttributes: attributes,
 	})
 	if err == nil || isLasting(err) {
+		s.Lost(l)
+		if err == nil {
+			s.count(l, buried)
+		} else {
+			s.count(l, unburied)
+		}
 		return fmt.Errorf("%w: %w", delivery.ErrGone, errors.Join(cause, err))
 	}
 	return &delivery.Retry{After: delay(l.Tries), Err: errors.Join(cause, err)}

@@ -98,6 +98,9 @@ type Manager struct {
 	endWork context.CancelFunc
 	working sync.WaitGroup
 
+	wishing sync.Mutex // of its own, so that calls to ECS needn't wait for mu
+	wishes  map[wish][]ecstypes.PlacementConstraint
+
 	mu          sync.Mutex
 	closed      bool // Run has ended: nothing is started or stopped any more
 	groups      map[string]*group
@@ -183,6 +186,7 @@ func New(store *state.Store, opts Options) *Manager {
 	return &Manager{
 		work: work, endWork: endWork, store: store, opts: opts, lines: make(chan line, maxLines), figures: make(chan Figure, maxFigures), news: make(chan struct{}, 1),
 		groups: map[string]*group{}, tasks: map[string]*environment{}, concurrency: map[string]int{}, known: map[string]known{},
+		wishes: map[wish][]ecstypes.PlacementConstraint{},
 	}
 }
 

@@ -219,17 +219,28 @@ func TestWarmEnvironmentsAreUsedAgain(t *testing.T) {
 // TestIdleGPUsGiveWay: a warm environment with a GPU ends as soon as something in its cluster waits for one, and not for what waits elsewhere, for
 // something else, or while it's busy.
 func TestIdleGPUsGiveWay(t *testing.T) {
+	for name, want := range map[string]func(*world){
+		"a task waits":       func(w *world) { w.waits("c", 1) },
+		"a call was refused": func(w *world) { w.FreeGPUs("c", "td", nil) },
+	} {
+		t.Run(name, func(t *testing.T) { givesWay(t, want) })
+	}
+}
+
+// waits puts a task that waits in a cluster.
+func (w *world) waits(cluster string, gpus int) {
+	statetest.Update(w.t, w.store, func(tx *state.Tx) {
+		tx.Tasks.Put(&state.Task{Waiting: &state.Waiting{GPUs: gpus}, Task: ecstypes.Task{
+			TaskArn: aws.String(cluster + fmt.Sprint(gpus)), ClusterArn: &cluster, LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"),
+		}})
+	})
+}
+
+func givesWay(t *testing.T, want func(*world)) {
 	in(t, func(w *world, v *state.FunctionVersion) {
 		isThere := func() bool {
 			synctest.Wait()
 			return *w.store.View().Tasks.Get(w.tasks()[0]).DesiredStatus == "RUNNING"
-		}
-		waits := func(cluster string, gpus int) {
-			statetest.Update(t, w.store, func(tx *state.Tx) {
-				tx.Tasks.Put(&state.Task{Waiting: &state.Waiting{GPUs: gpus}, Task: ecstypes.Task{
-					TaskArn: aws.String(cluster + fmt.Sprint(gpus)), ClusterArn: &cluster, LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"),
-				}})
-			})
 		}
 		got := make(chan told, 1)
 		go func() {
@@ -244,8 +255,8 @@ func TestIdleGPUsGiveWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-got
-		waits("other", 1)
-		waits("c", 0)
+		w.waits("other", 1)
+		w.waits("c", 0)
 		next := make(chan error, 1)
 		go func() {
 			_, err := w.Next(w.t.Context(), w.tasks()[0])
@@ -254,8 +265,10 @@ func TestIdleGPUsGiveWay(t *testing.T) {
 		if !isThere() {
 			t.Error("it gave way to what needs no GPU of its cluster")
 		}
-		waits("c", 1)
-		if isThere() {
+		if w.FreeGPUs("other", "td", nil); !isThere() {
+			t.Error("it gave way to a call for another cluster")
+		}
+		if want(w); isThere() {
 			t.Error("it has nothing to do, and keeps its GPU")
 		}
 		if err := <-next; !errors.Is(err, ErrNoEnvironment) {

@@ -12,10 +12,38 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
+// wish is a task with GPUs that a call was refused.
+type wish struct{ cluster, definition string }
+
+// FreeGPUs has the environments give way for once that have GPUs and nothing to do at the moment: somebody has been refused a task of a definition with
+// GPUs, and will perhaps ask again.
+func (m *Manager) FreeGPUs(cluster, definition string, constraints []ecstypes.PlacementConstraint) {
+	m.wishing.Lock()
+	m.wishes[wish{cluster, definition}] = constraints
+	m.wishing.Unlock()
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+// takeWishes returns what was refused since the last time, by cluster.
+func (m *Manager) takeWishes(v *state.View) map[string][]want {
+	m.wishing.Lock()
+	defer m.wishing.Unlock()
+	all := map[string][]want{}
+	for w, constraints := range m.wishes {
+		td := v.TaskDefinitions.Get(w.definition)
+		all[w.cluster] = append(all[w.cluster], want{td, constraints, gpusOf(td)})
+	}
+	clear(m.wishes)
+	return all
+}
+
 // giveWay ends the environments that have GPUs and nothing to do, in clusters in which something waits for a GPU that could then have theirs: being warm
 // is no reason to keep others from working, and what no machine here will ever have room for is no reason to end them. The caller holds mu.
 func (m *Manager) giveWay(v *state.View) {
-	wanted := map[string][]want{} // by cluster
+	wishes, wanted := m.takeWishes(v), map[string][]want{} // by cluster
 	var over []*environment
 	for arn, e := range m.tasks {
 		t := v.Tasks.Get(arn)
@@ -24,7 +52,7 @@ func (m *Manager) giveWay(v *state.View) {
 		}
 		cluster := aws.ToString(t.ClusterArn)
 		if _, known := wanted[cluster]; !known {
-			wanted[cluster] = wants(v, cluster)
+			wanted[cluster] = append(wants(v, cluster), wishes[cluster]...)
 		}
 		if slices.ContainsFunc(wanted[cluster], func(w want) bool { return m.wouldHelp(v, t, w) }) {
 			over = append(over, e)

@@ -261,7 +261,7 @@ type server struct {
 func (f *Functions) serve(l net.Listener, task string) {
 	s := server{&http.Server{Handler: f.Handler(task), ReadHeaderTimeout: headerTimeout}, l.Addr().String()}
 	f.servers[idOf(task)] = s
-	f.serving.Go(func() { s.Serve(l) }) //nolint:errcheck // it ends as it's closed
+	f.serving.Go(func() { s.Serve(newGuarded(l, f.opts.Log)) }) //nolint:errcheck // it ends as it's closed
 }
 
 // Run waits until ctx ends, and ends what serves the environments.
