@@ -130,6 +130,9 @@ func TestConsole(t *testing.T) {
 	b.redrives()
 	b.plots()
 	b.replays(p)
+	if cost, err := p.Command(bin(t, "pintle"), "cost").Output(); err != nil || !strings.Contains(string(cost), "p3.16xlarge") || !strings.Contains(string(cost), " of ") {
+		t.Errorf("pintle cost: %v, %s", err, cost)
+	}
 	for _, path := range []string{
 		"", "?by=owner", b.aNode(), "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
 		"scaling", "scaling/services/default/talk", "scaling/services/default/talk/replay", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks",

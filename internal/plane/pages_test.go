@@ -270,6 +270,22 @@ func TestConsoleTellsNoOthersNames(t *testing.T) {
 	}
 }
 
+// TestWhoIsToldOfCosts: those who may read CloudWatch's metrics, as on the page.
+func TestWhoIsToldOfCosts(t *testing.T) {
+	p := serve(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret", Prices: map[string]float64{"p3.2xlarge": 3}})
+	ann, annSecret := newUser(t, p, "ann", `{"Effect": "Allow", "Action": ["cloudwatch:ListMetrics", "cloudwatch:GetMetricData"], "Resource": "*"}`)
+	bob, bobSecret := newUser(t, p, "bob", `{"Effect": "Allow", "Action": "cloudwatch:ListMetrics", "Resource": "*"}`)
+	for key, c := range map[string]struct{ secret, want string }{
+		"AKID": {"secret", `"hasPrices":true`},
+		ann:    {annSecret, `"hasPrices":true`},
+		bob:    {bobSecret, "is not authorized to perform: cloudwatch:GetMetricData"},
+	} {
+		if got := p.pintle(t, key, c.secret, "cost", ""); !strings.Contains(got, c.want) {
+			t.Errorf("%s gets %s", key, got)
+		}
+	}
+}
+
 // pintle calls one of Pintle's own paths with a key.
 func (p *Plane) pintle(t *testing.T, id, secret, name, body string) string {
 	t.Helper()
