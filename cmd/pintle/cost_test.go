@@ -40,7 +40,7 @@ func TestCost(t *testing.T) {
 	got := ask(false)
 	for _, want := range []string{
 		"now    p3.2xlarge   1          -      3.00   3.00/h  -\n", "today  p3.2xlarge   4 at most  5.00   3.00   15.00   24.00\n",
-		`month  own\x1b[31m  1 at most  2.00   -      -       -`+"\n",
+		`month  own\x1b[31m  1 at most  2.00   -      -       -` + "\n",
 		"now    3.00 an hour\n", "today  15.00, 9.00 saved by scaling; tasks held 1.00 of 5.00 GPU-hours (20 %); counted since 2026-03-01T00:00:00Z\n", "doesn't have own",
 	} {
 		if !strings.Contains(got, want) {
