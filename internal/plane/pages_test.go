@@ -216,7 +216,7 @@ func TestConsoleOfARole(t *testing.T) {
 	if status, where, _ := ann.get("/console/queues"); status != http.StatusSeeOther || !strings.HasPrefix(where, "/console/login") {
 		t.Errorf("without the role: %d %s", status, where)
 	}
-	if status, _, body := ann.post("/console/login", login); status != http.StatusForbidden || !strings.Contains(body, "The security token included in the request is expired.") {
+	if status, _, body := ann.post("/console/login", login); status != http.StatusForbidden || !strings.Contains(body, "security token included in the request is expired") {
 		t.Errorf("logging in without the role: %d %s", status, body)
 	}
 	c := p.issuer.Issue("arn:aws:ecs:us-east-1:000000000000:task/default/1", "arn:aws:iam::000000000000:role/ops", "", "TaskApplication")

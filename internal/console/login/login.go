@@ -34,8 +34,8 @@ const (
 // The errors of logging in.
 var (
 	ErrRefused = errors.New("there is no such access key, or the secret or the session token is another")
-	// ErrExpired has AWS's words.
-	ErrExpired = errors.New("The security token included in the request is expired.") //nolint:staticcheck // they are a sentence
+	// ErrExpired has AWS's words, which pages write as a sentence.
+	ErrExpired = errors.New("the security token included in the request is expired")
 	ErrTooMany = errors.New("too many failed attempts; try again in a minute")
 )
 
