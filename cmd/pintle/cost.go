@@ -83,6 +83,10 @@ func printCosts(r costs.Report) error {
 	}
 	fmt.Fprintf(w, "\nnow    %s an hour\n", money(r.Now.Cost))
 	for _, t := range times {
+		if len(t.Items) == 0 {
+			fmt.Fprintf(w, "%s  nothing was counted yet\n", t.name)
+			continue
+		}
 		fmt.Fprintf(w, "%s  %s, %s saved by scaling; tasks held %s of %s GPU-hours%s; counted since %s\n",
 			t.name, money(t.Cost), money(t.Saved), money(t.GPUHoursHeld), money(t.GPUHours), share(t.GPUHoursHeld, t.GPUHours), t.Since.Format(time.RFC3339))
 	}
