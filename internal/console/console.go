@@ -5,10 +5,13 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
@@ -110,7 +113,11 @@ func (c *Console) health(w http.ResponseWriter, r *http.Request) {
 func (c *Console) serveCosts(ctx context.Context, w http.ResponseWriter, _ []byte) {
 	report, err := c.opts.Costs(ctx)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusForbidden)
+		status := http.StatusInternalServerError
+		if api := smithy.APIError(nil); errors.As(err, &api) && strings.Contains(api.ErrorCode(), "AccessDenied") {
+			status = http.StatusForbidden
+		}
+		http.Error(w, err.Error(), status)
 		return
 	}
 	writeJSON(w, report)

@@ -192,11 +192,11 @@ func (s *Sessions) add(from netip.Prefix, one *Session) {
 	s.failures[from] = max(0, s.failures[from]-1)
 	s.failed = max(0, s.failed-1)
 	s.all[one.cookieHash] = one
-	s.makeRoomLocked(most, func(*Session) bool { return true })
 	s.makeRoomLocked(mostOfKey, func(other *Session) bool { return other.AccessKeyID == one.AccessKeyID })
 	if one.Role != "" {
 		s.makeRoomLocked(mostOfRole, func(other *Session) bool { return other.Role == one.Role })
 	}
+	s.makeRoomLocked(most, func(*Session) bool { return true }) // after the above, which may have made it
 }
 
 // makeRoomLocked forgets sessions of a kind that there are too many of, those first that were used longest ago.

@@ -217,9 +217,11 @@ func (v *visit) past(r *replaying) (*past, error) {
 func (v *visit) stretchOfReplay(hours int, queries []types.MetricDataQuery) stretch {
 	s := stretch{length: time.Duration(hours) * time.Hour, period: time.Second}
 	for _, q := range queries {
+		seconds := aws.ToInt32(q.Period)
 		if q.MetricStat != nil {
-			s.period = max(s.period, time.Duration(aws.ToInt32(q.MetricStat.Period))*time.Second)
+			seconds = max(seconds, aws.ToInt32(q.MetricStat.Period))
 		}
+		s.period = max(s.period, time.Duration(seconds)*time.Second)
 	}
 	s.to = v.pages.opts.Now().UTC().Truncate(s.period)
 	s.from = s.to.Add(-s.length)
