@@ -344,10 +344,10 @@ func (p *past) replayed(r *replaying) live.Fragment {
 		return row(name, amount(f.TaskHours), numeric(short(f.Least)), numeric(short(f.Most)), numeric(fmt.Sprintf("%.0f %%", 100*f.Above)), scalings)
 	}
 	return plots("replay", "Replay", []drawing{tasks, load}, nil,
-		table("What was and what would have been", columns("", "#Hours of running tasks", "#Least", "#Most", "#Time above "+short(r.typed.TargetValue), "#Changes of the desired count"),
+		table("What was and what would have been", columns("Tasks", "#Hours", "#Least", "#Most", "#Above "+short(r.typed.TargetValue), "#Changes"),
 			said("As it was", p.Running, p.Metric, numeric("–")),
-			said("Replayed with the policy as it is", asIs.Running, asIs.Metric, asIs.Scalings),
-			said("Replayed with the one above", typed.Running, typed.Metric, typed.Scalings)))
+			said("Policy as it is", asIs.Running, asIs.Metric, asIs.Scalings),
+			said("Policy above", typed.Running, typed.Metric, typed.Scalings)))
 }
 
 // assumptions says what a replay doesn't know.
@@ -357,7 +357,7 @@ func (p *past) assumptions() markup.Node {
 		"Tasks always find a place, and stop at once. How long they take to start is what the form says.",
 		"The policy is alone: other policies, scheduled actions, deployments and counts that were set by hand are left out.",
 		"It begins with as many tasks as there were, and with alarms that have seen nothing yet.",
-		"How near \"with the policy as it is\" comes to \"as it was\" says how far to trust the rest.",
+		"How near \"policy as it is\" comes to \"as it was\" says how far to trust the rest. Hours are of running tasks, changes of the desired count.",
 	}
 	if p.saturated > 0 {
 		all = append(all, fmt.Sprintf("The metric was at 100 percent in %d of %d periods. The load may have been larger then than it says.", p.saturated, len(p.Metric)))

@@ -79,8 +79,8 @@ func TestReplayPage(t *testing.T) {
 	_, page := day.page("?hours=2&target=100&out=60&in=60&min=1&max=8")
 	for _, want := range []string{
 		"<td>As it was</td><td class=\"number\">8.00</td><td class=\"number\">4</td><td class=\"number\">4</td><td class=\"number\">0 %</td>",
-		"<td>Replayed with the policy as it is</td><td class=\"number\">8.00</td>",
-		"<td>Replayed with the one above</td><td class=\"number\">4.50</td><td class=\"number\">2</td><td class=\"number\">4</td><td class=\"number\">0 %</td><td class=\"number\">1</td>",
+		"<td>Policy as it is</td><td class=\"number\">8.00</td>",
+		"<td>Policy above</td><td class=\"number\">4.50</td><td class=\"number\">2</td><td class=\"number\">4</td><td class=\"number\">0 %</td><td class=\"number\">1</td>",
 		"target: 100", "replayed: 2<", "as it was: 4<", "a minimum of 0 is replayed as 1", `name="target" type="number" value="100"`,
 	} {
 		if !strings.Contains(page, want) {
