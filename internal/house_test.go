@@ -70,7 +70,7 @@ var noAPI = map[string]string{
 // above is what puts streets together, and otherSide what runs on nodes and in containers.
 var above = map[string]rule{
 	"bootstrap": {[]string{"cloudformation/cfninit"}, "it runs on machines that aren't nodes yet"},
-	"console":   {[]string{"console", "account", "certificate", "exposition", "histogram", "state", "acs", "datachannel", "wire", "ecs/nodelink", "ecs/enrollment", "ecs/explain"}, "it shows rows and what nodes tell, and asks no service's loops"},
+	"console":   {[]string{"console", "account", "certificate", "exposition", "histogram", "state", "acs", "datachannel", "wire", "ecs/nodelink", "ecs/enrollment", "ecs/explain", "scaling/hindsight"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":     {[]string{"*"}, "it puts everything together"},
 	"sim": {
 		[]string{

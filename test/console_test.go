@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,14 +129,19 @@ func TestConsole(t *testing.T) {
 	b.uploads()
 	b.redrives()
 	b.plots()
+	b.replays(p)
 	for _, path := range []string{
 		"", "?by=owner", b.aNode(), "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
-		"scaling", "scaling/services/default/talk", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks",
+		"scaling", "scaling/services/default/talk", "scaling/services/default/talk/replay", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks",
 	} {
 		b.open(path)
 		b.isAccessible(path, axe)
 	}
 	b.screenshot()
+	Eventually(t, "pintle cost to know of the machine, which is counted every ten seconds", func() bool {
+		cost, err := p.Command(bin(t, "pintle"), "cost").Output()
+		return err == nil && strings.Contains(string(cost), "p3.16xlarge") && strings.Contains(string(cost), "counted since")
+	})
 }
 
 // TestConsoleOnAPhone: one logs in by the keyboard, sees lists no wider than the screen, and logs out.
@@ -234,6 +240,26 @@ func (b *browser) redrives() {
 func (b *browser) plots() {
 	b.open("queues/work")
 	b.sees("the line of messages", `document.querySelector('#over path.line')?.getTotalLength() > 0 && document.querySelectorAll('#over td').length > 10`)
+}
+
+// replays sees an hour of four tasks at their policy's target with twice that target.
+func (b *browser) replays(p *Pintle) {
+	target := []string{"--service-namespace", "ecs", "--scalable-dimension", "ecs:service:DesiredCount", "--resource-id", "service/default/talk"}
+	p.AWS(append([]string{"application-autoscaling", "register-scalable-target", "--min-capacity", "2", "--max-capacity", "8"}, target...)...)
+	p.AWS(append([]string{
+		"application-autoscaling", "put-scaling-policy", "--policy-name", "load", "--policy-type", "TargetTrackingScaling", "--target-tracking-scaling-policy-configuration",
+		`{"TargetValue":50,"CustomizedMetricSpecification":{"Namespace":"app","MetricName":"Load","Statistic":"Average"}}`,
+	}, target...)...)
+	var load, tasks []string
+	for n := range 62 {
+		at := time.Now().Add(-time.Duration(n) * time.Minute).UTC().Format(time.RFC3339)
+		load = append(load, fmt.Sprintf(`{"MetricName":"Load","Timestamp":%q,"Value":50}`, at))
+		tasks = append(tasks, fmt.Sprintf(`{"MetricName":"RunningTaskCount","Timestamp":%q,"Value":4,"Dimensions":[{"Name":"ClusterName","Value":"default"},{"Name":"ServiceName","Value":"talk"}]}`, at))
+	}
+	p.AWS("cloudwatch", "put-metric-data", "--namespace", "app", "--metric-data", "["+strings.Join(load, ",")+"]")
+	p.AWS("cloudwatch", "put-metric-data", "--namespace", "ECS/ContainerInsights", "--metric-data", "["+strings.Join(tasks, ",")+"]")
+	b.open("scaling/services/default/talk/replay?target=100")
+	b.sees("two tasks instead of four", `document.querySelector('#replay figcaption').textContent.includes('as it was: 4replayed: 2')`)
 }
 
 // axePackage checks pages for what keeps people with disabilities out.

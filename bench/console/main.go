@@ -72,6 +72,11 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer server.Stop()
+	return server.Explain(measure(ctx, api, address, server, o))
+}
+
+// measure measures a control plane that runs.
+func measure(ctx context.Context, api *ecs.Client, address string, server *load.Process, o options) error {
 	if err := startNodes(ctx, api, address, o); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -58,24 +57,12 @@ func startNodes(ctx context.Context, api *ecs.Client, address string, o options)
 	slices.SortStableFunc(nodes, func(a, b *node) int { // who is busy tells first
 		return cmp.Compare(fmt.Sprint(!busy[a.arn]), fmt.Sprint(!busy[b.arn]))
 	})
-	telling := min(o.nodes, sockets()-o.nodes)
-	if err := each(telling, func(i int) error { return nodes[i].connectTCS(ctx, address, busy[nodes[i].arn], o.every) }); err != nil {
+	if err := each(o.nodes, func(i int) error { return nodes[i].connectTCS(ctx, address, busy[nodes[i].arn], o.every) }); err != nil {
 		return err
 	}
-	fmt.Printf("%d nodes with %d GPUs each are there after %.0f s, %d of them busy; %d tell of their GPUs every %s\n",
-		o.nodes, gpusOfANode, time.Since(began).Seconds(), len(busy), telling, o.every)
+	fmt.Printf("%d nodes with %d GPUs each are there after %.0f s, %d of them busy; they tell of their GPUs every %s\n",
+		o.nodes, gpusOfANode, time.Since(began).Seconds(), len(busy), o.every)
 	return nil
-}
-
-// sockets is how many sockets of nodes a control plane takes with the limit of open files that it has from here: what its internal/plane/front.go
-// leaves for them. Idle nodes beyond it tell nothing, which is no news either.
-func sockets() int {
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return 0
-	}
-	all := int(min(files.Max, 1<<20) / 2)
-	return all - min(all/2, 2048) - 100
 }
 
 // each calls a function for each number below n, some at a time.

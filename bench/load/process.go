@@ -17,6 +17,8 @@ type Process struct {
 	Cmd     *exec.Cmd
 	Startup time.Duration // until the first answer
 	dir     string
+	ended   chan struct{} // closed when it has ended
+	how     error         // set before that
 }
 
 // Start starts a server and waits until it answers. Stop removes dir, which the server may use.
@@ -25,19 +27,49 @@ func Start(cmd *exec.Cmd, dir string, answers func() error) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	for answers() != nil {
+	p := &Process{Cmd: cmd, dir: dir, ended: make(chan struct{})}
+	go func() {
+		p.how = cmd.Wait()
+		close(p.ended)
+	}()
+	for {
+		err := answers()
+		if p.hasEnded() { // what answers is another server, which was faster to take the address
+			return nil, fmt.Errorf("the server has ended: %w", errors.Join(p.how, err))
+		}
+		if err == nil {
+			p.Startup = time.Since(began)
+			return p, nil
+		}
 		if time.Since(began) > 30*time.Second {
-			return nil, errors.New("it does not answer")
+			p.Stop()
+			return nil, fmt.Errorf("it does not answer: %w", err)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	return &Process{cmd, time.Since(began), dir}, nil
+}
+
+func (p *Process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Explain adds to an error that the server has ended, if it has: its callers are told of nothing but refused connections then.
+func (p *Process) Explain(err error) error {
+	if err == nil || !p.hasEnded() {
+		return err
+	}
+	return fmt.Errorf("%w; the server has ended: %v", err, p.Cmd.ProcessState)
 }
 
 // Stop ends the server and removes its directory.
 func (p *Process) Stop() {
 	p.Cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
-	p.Cmd.Wait()                          //nolint:errcheck // it was told to
+	<-p.ended
 	os.RemoveAll(p.dir)
 }
 

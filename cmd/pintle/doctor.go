@@ -22,6 +22,7 @@ type doctorCmd struct {
 	Endpoint   string
 	Runtime    string
 	DockerHost string
+	Instances  int
 	JSON       bool
 }
 
@@ -36,6 +37,7 @@ func (c *doctorCmd) define(f flags) {
 	flag := f.Lookup("endpoint")
 	flag.DefValue, flag.Usage = "", "URL of a control plane that this machine must reach."
 	f.env("endpoint", "AWS_ENDPOINT_URL")
+	f.count(&c.Instances, "instances", "How many container instances a control plane here is to have.")
 	f.BoolVar(&c.JSON, "json", false, "Print the findings as JSON.")
 }
 
@@ -124,7 +126,7 @@ func printFindings(found []finding, asJSON bool) error {
 
 // examine makes the checks that a machine's role needs.
 func examine(ctx context.Context, c doctorCmd, s system) []finding {
-	found := []finding{kernelCheck(s), clockCheck(s), filesCheck(s), diskCheck(c, s), speedCheck(c, s), ownerCheck(c, s)}
+	found := []finding{kernelCheck(s), clockCheck(s), filesCheck(c, s), diskCheck(c, s), speedCheck(c, s), ownerCheck(c, s)}
 	if c.Role != "node" {
 		found = append(found, portCheck(ctx, c, s))
 	}
@@ -184,15 +186,30 @@ func clockCheck(s system) finding {
 	return finding{"clock", fine, "synchronised", ""}
 }
 
-// fewFiles is below what a control plane with some hundred nodes needs, half of it for connections.
-const fewFiles = 4096
+const (
+	// fewFiles is below what a control plane with some hundred nodes needs, half of it for connections.
+	fewFiles = 4096
+	// filesOfStores is room for what else a control plane has open, and unitFiles what its unit allows.
+	filesOfStores, unitFiles = 1000, 65536
+)
 
-func filesCheck(s system) finding {
+// filesFor returns how many files a control plane needs for container instances. Two web sockets of each share a half with the stores' files. The other
+// half, for callers' connections, has room for one of each then.
+func filesFor(instances int) uint64 { return 2 * (2*uint64(instances) + filesOfStores) }
+
+func filesCheck(c doctorCmd, s system) finding {
 	n := s.maxFiles()
-	if n < fewFiles {
-		return finding{"open files", warning, fmt.Sprintf("at most %d", n), "raise it: ulimit -n 65536, or LimitNOFILE=65536 in the unit; half of them are for connections"}
+	f := finding{Check: "open files", Verdict: fine, Found: fmt.Sprintf("at most %d", n)}
+	do := func(needs uint64) string {
+		return fmt.Sprintf("raise it: ulimit -n %[1]d, or LimitNOFILE=%[1]d in the unit; half of them are for connections", max(needs, unitFiles))
 	}
-	return finding{"open files", fine, fmt.Sprintf("at most %d", n), ""}
+	switch needs := filesFor(c.Instances); {
+	case c.Instances > 0 && c.Role != "node" && n < needs:
+		f.Verdict, f.Found, f.Do = unfit, fmt.Sprintf("at most %d, and %d container instances take %d", n, c.Instances, needs), do(needs)
+	case n < fewFiles:
+		f.Verdict, f.Do = warning, do(0)
+	}
+	return f
 }
 
 const (

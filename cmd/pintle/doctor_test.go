@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -94,6 +96,38 @@ func TestDoctor(t *testing.T) {
 				t.Errorf("found are %+v", wrong)
 			}
 		})
+	}
+}
+
+// TestDoctorOfFiles: the packages' units allow what 5,000 nodes take, and a limit that is too low for as many as asked for is found.
+func TestDoctorOfFiles(t *testing.T) {
+	for _, unit := range []string{"pintle.service", "pintle-agent.service"} {
+		b, err := os.ReadFile("../../packaging/" + unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("\nLimitNOFILE=%d\n", unitFiles); !strings.Contains(string(b), want) || filesFor(5000) > unitFiles {
+			t.Errorf("%s lacks %s, or that isn't enough", unit, want)
+		}
+	}
+	for _, c := range []struct {
+		role      string
+		instances int
+		files     uint64
+		want      verdict
+		do        string
+	}{
+		{"both", 5000, 20000, unfit, "LimitNOFILE=65536"},
+		{"both", 5000, 22000, fine, ""},
+		{"control-plane", 50000, 65536, unfit, "LimitNOFILE=202000"},
+		{"control-plane", 100, 2400, warning, "LimitNOFILE=65536"},
+		{"node", 5000, 4096, fine, ""},
+	} {
+		s := fit()
+		s.maxFiles = func() uint64 { return c.files }
+		if f := filesCheck(doctorCmd{Role: c.role, Instances: c.instances}, s); f.Verdict != c.want || !strings.Contains(f.Do, c.do) {
+			t.Errorf("%+v: found is %+v", c, f)
+		}
 	}
 }
 

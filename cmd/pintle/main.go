@@ -67,6 +67,7 @@ func newRoot() *cobra.Command {
 		new(cfnInitCmd).verb(),
 		new(cfnSignalCmd).verb(),
 		newGpus(),
+		new(costCmd).verb(),
 		new(metricsCmd).verb(),
 		new(workerCmd).verb(),
 		new(balancerCmd).verb(),

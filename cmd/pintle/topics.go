@@ -65,12 +65,12 @@ Callers (pintle ps, run, logs, stack, ...) and nodes:
   AWS_SECRET_ACCESS_KEY     its secret and
   AWS_SESSION_TOKEN         its token, if it has one
   AWS_REGION                the region; else AWS_DEFAULT_REGION
-  AWS_CA_BUNDLE             file with authorities to trust instead of the system's
+  AWS_CA_BUNDLE             file of authorities to trust, not the system's
   ECS_CLUSTER               the cluster
 
 The control plane:
 
-  PINTLE_ACCESS_KEY_ID      the owner's key; callers in the same shell use it, too,
+  PINTLE_ACCESS_KEY_ID      the owner's key, for callers in the same shell, too,
   PINTLE_SECRET_ACCESS_KEY  and its secret
   PINTLE_SECRETS_KEY        encrypts parameters and secrets on disk
   OTEL_EXPORTER_OTLP_ENDPOINT  an OpenTelemetry collector, for traces, and
@@ -79,9 +79,10 @@ The control plane:
 Nodes:
 
   PINTLE_JOIN_TOKEN         what pintle token has made, to join with
-  ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION  how long stopped tasks' containers are kept
+  ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION  how long stopped containers are kept
   ECS_IMAGE_PULL_BEHAVIOR   when images are pulled anew
-  ECS_AWSVPC_BLOCK_IMDS     whether tasks with addresses of their own can't reach the node's credentials
+  ECS_AWSVPC_BLOCK_IMDS     whether tasks with addresses of their own are kept
+                            from the node's credentials
   DOCKER_HOST               the Docker Engine
 
 pintle metrics:
@@ -102,7 +103,7 @@ More: docs/security.md, docs/nodes.md
 const filesText = `
 The control plane's data directory is --data, ~/.pintle unless given; the packages' unit has /var/lib/pintle. Keep it on a local disk, for one control plane at a time. In it:
 
-  state.db         everything that is neither bytes nor measured: tasks, services, stacks, roles
+  state.db         what isn't bytes or measured: tasks, services, stacks, roles
   objects          S3
   queues           SQS's messages
   logs, metrics    CloudWatch
@@ -137,7 +138,7 @@ Machines: an Auto Scaling group has instances; a capacity provider with managed 
 
 --reaction faithful is as slow as AWS (minutes). --reaction fast reacts to data of ten seconds, as it arrives.
 
-pintle sim replays a load against policies in simulated time, so that they can be compared before they are used. pintle why SERVICE says what a service waits for.
+pintle sim replays a load against policies in simulated time, so that they can be compared before they are used. pintle why SERVICE says what a service waits for. pintle cost says what the machines cost, and what scaling saved.
 
 More: docs/fleet.md, examples/3-queue-fleet, examples/sim
 `

@@ -5,14 +5,18 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/certificate"
+	"github.com/pintle/pintle/internal/console/costs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/state"
@@ -44,6 +48,8 @@ type Options struct {
 	Waiting    func() map[string]int         // changes that wait for a store, by its name
 	Enrollment *enrollment.Office
 	Authority  *certificate.Authority // the control plane's own; nil without one
+	// Costs tells the caller in the context what machines cost.
+	Costs func(ctx context.Context) (costs.Report, error)
 	// Backup writes an archive of all that is kept.
 	Backup func(to io.Writer) error
 	// Announce notes from where a node of a cluster serves layers of images.
@@ -71,6 +77,7 @@ func (c *Console) Handlers() map[string]http.Handler {
 		"/pintle/gpus":                 c.signed(refusing(isNode, c.serveGPUs)),
 		"/pintle/gpus/fault":           c.postedJSON(c.signed(ownersOnly(c.serveFault))),
 		"/pintle/why":                  c.postedJSON(c.signed(refusing(isMachine, c.serveWhy))),
+		costs.Path:                     c.signed(refusing(isMachine, c.serveCosts)),
 		BackupPath:                     c.postedJSON(c.signed(ownersOnly(c.serveBackup))),
 		"/pintle/tokens":               c.signed(ownersOnly(c.serveTokens)),
 		"/pintle/tokens/new":           c.postedJSON(c.signed(ownersOnly(c.serveNewToken))),
@@ -100,6 +107,20 @@ func (c *Console) health(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	writeJSON(w, health)
+}
+
+// serveCosts answers with a costs.Report.
+func (c *Console) serveCosts(ctx context.Context, w http.ResponseWriter, _ []byte) {
+	report, err := c.opts.Costs(ctx)
+	if err != nil {
+		status := http.StatusInternalServerError
+		if api := smithy.APIError(nil); errors.As(err, &api) && strings.Contains(api.ErrorCode(), "AccessDenied") {
+			status = http.StatusForbidden
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	writeJSON(w, report)
 }
 
 // InstanceCredentials is the body of /pintle/instance/credentials.

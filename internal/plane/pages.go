@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
+	"github.com/pintle/pintle/internal/console/costs"
 	"github.com/pintle/pintle/internal/console/login"
 	"github.com/pintle/pintle/internal/console/pages"
 	"github.com/pintle/pintle/internal/wire/sign"
@@ -49,6 +50,11 @@ func (p *Plane) mayList(ctx context.Context, cluster string) error {
 	}
 	_, err := p.Call(ctx, &awsecs.ListTasksInput{Cluster: &cluster, MaxResults: one})
 	return err
+}
+
+// costs tells what machines cost, as whoever asks may know.
+func (p *Plane) costs(ctx context.Context) (costs.Report, error) {
+	return costs.Of(ctx, p, p.options.Prices, p.now())
 }
 
 // home sends browsers that ask for the root on to the console. What S3's clients ask for there is a list of buckets.

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
@@ -178,6 +179,54 @@ func TestConsoleOfAUser(t *testing.T) {
 	redrive(bob, "mine-dead", http.StatusForbidden)
 }
 
+// TestConsoleOfARole: with an assumed role's temporary key one sees what the role and the session's own policy allow, until the role is gone. A task's
+// key doesn't log in.
+func TestConsoleOfARole(t *testing.T) {
+	p := serve(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret"})
+	putDeadLetterQueues(t, p)
+	createRole(t, p, "ops", `{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}`)
+	out, err := sts.NewFromConfig(p.config("AKID", "secret", "")).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+		RoleArn: aws.String("arn:aws:iam::000000000000:role/ops"), RoleSessionName: aws.String("ann"),
+		Policy: aws.String(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:ListQueues", "Resource": "*"},
+			{"Effect": "Allow", "Action": "sqs:*", "Resource": "` + queueARNs + `mine-*"}]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	login := url.Values{"id": {*out.Credentials.AccessKeyId}, "secret": {*out.Credentials.SecretAccessKey}}
+	ann := &visitor{t: t, plane: p}
+	if status, _, body := ann.post("/console/login", login); status != http.StatusForbidden || ann.cookie != "" {
+		t.Errorf("without the token: %d %s", status, body)
+	}
+	login.Set("session-token", *out.Credentials.SessionToken)
+	if status, _, body := ann.post("/console/login", login); status != http.StatusSeeOther {
+		t.Fatalf("logging in: %d %s", status, body)
+	}
+	if status, _, body := ann.get("/console/queues"); status != http.StatusOK || !strings.Contains(body, "mine-dead") || strings.Contains(body, "other-dead") {
+		t.Errorf("ann's queues: %d %s", status, body)
+	}
+	if status, _, body := ann.get("/console/"); status != http.StatusForbidden || !strings.Contains(body, "assumed-role/ops/ann is not authorized") {
+		t.Errorf("what the role may not: %d %s", status, body)
+	}
+	if _, err := p.IAM.DeleteRolePolicy(t.Context(), &iam.DeleteRolePolicyInput{RoleName: aws.String("ops"), PolicyName: aws.String("inline")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.IAM.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("ops")}); err != nil {
+		t.Fatal(err)
+	}
+	if status, where, _ := ann.get("/console/queues"); status != http.StatusSeeOther || !strings.HasPrefix(where, "/console/login") {
+		t.Errorf("without the role: %d %s", status, where)
+	}
+	if status, _, body := ann.post("/console/login", login); status != http.StatusForbidden || !strings.Contains(body, "security token included in the request is expired") {
+		t.Errorf("logging in without the role: %d %s", status, body)
+	}
+	c := p.issuer.Issue("arn:aws:ecs:us-east-1:000000000000:task/default/1", "arn:aws:iam::000000000000:role/ops", "", "TaskApplication")
+	task := url.Values{"id": {c.AccessKeyID}, "secret": {c.SecretAccessKey}, "session-token": {c.SessionToken}}
+	if status, _, body := ann.post("/console/login", task); status != http.StatusForbidden || !strings.Contains(body, "no such access key") {
+		t.Errorf("a task's key: %d %s", status, body)
+	}
+}
+
 // TestConsoleOnLoopback: browsers see the console at loopback's names alone, as they do the APIs, and are sent there from the root, where S3's clients
 // have their buckets.
 func TestConsoleOnLoopback(t *testing.T) {
@@ -268,6 +317,22 @@ func TestConsoleTellsNoOthersNames(t *testing.T) {
 	}
 	if got := p.pintle(t, mine, mineSecret, "why", `{"Cluster": "a-secret", "Name": "0123456789abcdef0123456789abcdef"}`); !strings.Contains(got, "not authorized") {
 		t.Errorf("why another's task waits: %s", got)
+	}
+}
+
+// TestWhoIsToldOfCosts: those who may read CloudWatch's metrics, as on the page.
+func TestWhoIsToldOfCosts(t *testing.T) {
+	p := serve(t, Options{AccessKeyID: "AKID", SecretAccessKey: "secret", Prices: map[string]float64{"p3.2xlarge": 3}})
+	ann, annSecret := newUser(t, p, "ann", `{"Effect": "Allow", "Action": ["cloudwatch:ListMetrics", "cloudwatch:GetMetricData"], "Resource": "*"}`)
+	bob, bobSecret := newUser(t, p, "bob", `{"Effect": "Allow", "Action": "cloudwatch:ListMetrics", "Resource": "*"}`)
+	for key, c := range map[string]struct{ secret, want string }{
+		"AKID": {"secret", `"hasPrices":true`},
+		ann:    {annSecret, `"hasPrices":true`},
+		bob:    {bobSecret, "is not authorized to perform: cloudwatch:GetMetricData"},
+	} {
+		if got := p.pintle(t, key, c.secret, "cost", ""); !strings.Contains(got, c.want) {
+			t.Errorf("%s gets %s", key, got)
+		}
 	}
 }
 

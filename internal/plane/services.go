@@ -396,6 +396,7 @@ func (p *Plane) mount() (err error) {
 		Spans:       p.tracer.Counts,
 		Queues:      p.queueDepths,
 		MayList:     p.mayList,
+		Costs:       p.costs,
 		Enrollment:  p.enrollment,
 		Authority:   p.authority,
 		Announce:    p.holders.Announce,

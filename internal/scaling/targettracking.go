@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -35,6 +36,30 @@ func (t TargetTracking) In(capacity int, metric float64) int {
 		return capacity
 	}
 	return min(capacity, t.need(capacity, metric))
+}
+
+// Want returns the capacity that the policy wants because its high or its low alarm is in ALARM, and the capacity that a scale-out
+// counts from. values are the metric's, newest first, and at least one.
+func (t TargetTracking) Want(low bool, values []float64, capacity int, past Past, now time.Time) (desired, base int) {
+	if !low {
+		base = past.Base(capacity, t.ScaleOutCooldown, now)
+		return max(capacity, t.Out(base, values[0])), base
+	}
+	if past.BlocksIn(t.ScaleInCooldown, now) {
+		return capacity, capacity
+	}
+	// Take the highest that the alarm saw: one quiet period among them is no reason to give up more.
+	return t.In(capacity, slices.Max(values)), capacity
+}
+
+// Since returns from when on the metric's values count for the high or the low alarm. The policy multiplies the metric by the
+// capacity at which it was measured, so values from before the last change don't count. But a scale-out during the cool-down of the
+// last one counts from the capacity before that one, so there they do.
+func (t TargetTracking) Since(low bool, past Past, now time.Time) time.Time {
+	if !low && past.Base(past.To, t.ScaleOutCooldown, now) != past.To {
+		return time.Time{}
+	}
+	return past.At
 }
 
 // need returns the capacity for the load, which is capacity times metric.

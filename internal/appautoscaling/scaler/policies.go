@@ -168,16 +168,13 @@ func wouldFlap(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, past scali
 	return !past.BlocksIn(scaling.TargetTrackingOf(c).ScaleInCooldown, now)
 }
 
-// usable returns the values that a policy can use. Target tracking multiplies the metric by the capacity at which it was
-// measured, so values from before the last change don't count. But a scale-out during the cool-down of the last one counts
-// from the capacity before that one, so there they do.
+// usable returns the values that a policy can use.
 func usable(
 	p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, points []triggers.Point, past scaling.Past, now time.Time,
 ) (values []float64) {
-	since := past.At
-	if c := p.TargetTrackingScalingPolicyConfiguration; c == nil ||
-		!isLowAlarm(a) && past.Base(past.To, scaling.TargetTrackingOf(c).ScaleOutCooldown, now) != past.To {
-		since = time.Time{}
+	since := time.Time{}
+	if c := p.TargetTrackingScalingPolicyConfiguration; c != nil {
+		since = scaling.TargetTrackingOf(c).Since(isLowAlarm(a), past, now)
 	}
 	for _, p := range points {
 		if !p.At.Before(since) {
@@ -201,12 +198,7 @@ func want(
 		return max(capacity, step.Desired(base, values[0], aws.ToFloat64(a.Threshold))), base
 	}
 	t := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration)
-	if isLowAlarm(a) {
-		// Take the highest that the alarm saw: one quiet period among them is no reason to give up more.
-		return held(t.In(capacity, slices.Max(values)), capacity, past, t.ScaleInCooldown, now), capacity
-	}
-	base = past.Base(capacity, t.ScaleOutCooldown, now)
-	return max(capacity, t.Out(base, values[0])), base
+	return t.Want(isLowAlarm(a), values, capacity, past, now)
 }
 
 // held returns the capacity for a scale-in: the current one while the last scale-in's cool-down lasts.

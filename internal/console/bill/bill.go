@@ -10,25 +10,25 @@ import (
 
 // Use is how long the machines of an instance type were there in a time.
 type Use struct {
-	Type  string
-	Hours float64 // of all of them together
-	Most  float64 // how many there were at once
+	Type  string  `json:"instanceType"`
+	Hours float64 `json:"hours"`      // of all of them together
+	Most  float64 `json:"mostAtOnce"` // how many there were
 }
 
 // Item is what the machines of an instance type cost.
 type Item struct {
 	Use
-	Price  float64 // of an hour; 0 if the list doesn't have the type
-	Cost   float64
-	AtPeak float64 // what the most of them would have cost all that time
+	Price  float64 `json:"pricePerHour"` // 0 if the list doesn't have the type
+	Cost   float64 `json:"cost"`
+	AtPeak float64 `json:"costAtPeak"` // what the most of them would have cost all that time
 }
 
 // Bill is what all machines cost.
 type Bill struct {
-	Items    []Item   // the dearest first
-	Cost     float64  // of those whose price is known
-	AtPeak   float64  // of those, too
-	Unpriced []string // types that the list of prices doesn't have
+	Items    []Item   `json:"machines"`      // the dearest first
+	Cost     float64  `json:"cost"`          // of those whose price is known
+	AtPeak   float64  `json:"costAtPeak"`    // of those, too
+	Unpriced []string `json:"withoutAPrice"` // types that the list of prices doesn't have
 }
 
 // Saved is what it cost less than having as many machines as at the busiest moment all the time.

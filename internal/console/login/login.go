@@ -1,8 +1,10 @@
-// Package login knows who looks at the console: sessions that begin with an access key and its secret, end after a while or with the key, and are few.
-// Where signatures aren't checked, everybody is the account's owner, as for the APIs. It asks whoever verifies signatures for keys, and keeps no secret.
+// Package login knows who looks at the console: sessions that begin with an access key and its secret, and a temporary key's token, end after a while or
+// with the key, and are few. Where signatures aren't checked, everybody is the account's owner, as for the APIs. It asks whoever verifies signatures for
+// keys, and keeps no secret.
 package login
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -21,8 +23,9 @@ import (
 const (
 	// lifetime is how long a session lasts, and idleness how long one that nobody uses.
 	lifetime, idleness = 12 * time.Hour, time.Hour
-	// most is how many sessions there may be at once, and mostOfKey those of one access key. The one that was used longest ago makes room.
-	most, mostOfKey = 1000, 20
+	// most is how many sessions there may be at once, mostOfKey those of one access key, and mostOfRole those of all who assumed one role: they make as
+	// many keys as they like. The one that was used longest ago makes room.
+	most, mostOfKey, mostOfRole = 1000, 20, 200
 	// tries is how often somebody at one place may fail in a while, and triesOfAll everybody together.
 	tries, triesOfAll, while = 10, 300, time.Minute
 	cookie                   = "pintle-console"
@@ -30,7 +33,9 @@ const (
 
 // The errors of logging in.
 var (
-	ErrRefused = errors.New("there is no such access key, or the secret is another")
+	ErrRefused = errors.New("there is no such access key, or the secret or the session token is another")
+	// ErrExpired has AWS's words, which pages write as a sentence.
+	ErrExpired = errors.New("the security token included in the request is expired")
 	ErrTooMany = errors.New("too many failed attempts; try again in a minute")
 )
 
@@ -48,10 +53,14 @@ type Session struct {
 	Token       string // that each POST must bring besides the cookie
 
 	secret     [32]byte // the hash of the access key's
+	ofKey      string   // a temporary key's token, without which nobody knows the key; no secret: it signs nothing by itself
 	began      time.Time
 	lastUsed   time.Time
 	cookieHash [32]byte
 }
+
+// Holder is whose a session is, for what somebody can have so much of: the role's that a temporary key is for, else the access key's.
+func (one *Session) Holder() string { return cmp.Or(one.Role, one.AccessKeyID) }
 
 // Sessions are all sessions.
 type Sessions struct {
@@ -106,46 +115,58 @@ func (s *Sessions) Lasts(ctx context.Context, one *Session) bool {
 		return true
 	}
 	now := s.opts.Now()
-	known, err := s.opts.Lookup(ctx, one.AccessKeyID, "")
+	known, err := s.opts.Lookup(ctx, one.AccessKeyID, one.ofKey)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.all[one.cookieHash] != one:
 		return false
 	case now.Sub(one.began) < lifetime && now.Sub(one.lastUsed) < idleness &&
-		err == nil && sha256.Sum256([]byte(known.SecretAccessKey)) == one.secret && known.Identity == one.Identity:
+		err == nil && !isOver(known, now) && sha256.Sum256([]byte(known.SecretAccessKey)) == one.secret && known.Identity == one.Identity:
 		return true
 	}
 	delete(s.all, one.cookieHash)
 	return false
 }
 
-// Begin begins a session for whoever knows an access key's secret, and sets its cookie.
-func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, accessKeyID, secret string) error {
+// isOver reports whether a temporary key has ended.
+func isOver(c sign.Credential, now time.Time) bool {
+	return !c.Expires.IsZero() && !now.Before(c.Expires)
+}
+
+// Begin begins a session for whoever knows an access key's secret, and sets its cookie. token is a temporary key's, with which the session ends at the
+// latest, else "".
+func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, accessKeyID, secret, token string) error {
 	from := connection.From(r.RemoteAddr)
 	if !s.mayTry(from) {
 		return ErrTooMany
 	}
-	c, err := s.opts.Lookup(r.Context(), accessKeyID, "")
+	c, err := s.opts.Lookup(r.Context(), accessKeyID, token)
 	want := sha256.Sum256([]byte(c.SecretAccessKey))
 	got := sha256.Sum256([]byte(secret))
-	if same := subtle.ConstantTimeCompare(want[:], got[:]); err != nil || same == 0 || c.SecretAccessKey == "" || !isPerson(c.Identity) {
+	same := subtle.ConstantTimeCompare(want[:], got[:]) & subtle.ConstantTimeCompare([]byte(c.SessionToken), []byte(token))
+	now := s.opts.Now()
+	switch {
+	case err != nil || same == 0 || c.SecretAccessKey == "" || !isPerson(c.Identity):
 		return ErrRefused
+	case isOver(c, now):
+		return ErrExpired
+	}
+	lasts := lifetime
+	if !c.Expires.IsZero() {
+		lasts = min(lasts, c.Expires.Sub(now))
 	}
 	value := rand.Text() + rand.Text()
-	now := s.opts.Now()
 	s.add(from, &Session{
 		Identity: c.Identity, AccessKeyID: accessKeyID, Token: rand.Text(),
-		secret: want, began: now, lastUsed: now, cookieHash: sha256.Sum256([]byte(value)),
+		secret: want, ofKey: token, began: now, lastUsed: now, cookieHash: sha256.Sum256([]byte(value)),
 	})
-	setCookie(w, r, value, int(lifetime.Seconds()))
+	setCookie(w, r, value, max(1, int(lasts.Seconds())))
 	return nil
 }
 
-// isPerson reports whether an access key is for somebody to use, and neither a node's nor one that ends with a session.
-func isPerson(i call.Identity) bool {
-	return !i.Node && i.Task == "" && i.Role == "" && i.Session == ""
-}
+// isPerson reports whether an access key is for somebody to use, and neither a node's nor a task's.
+func isPerson(i call.Identity) bool { return !i.Node && i.Task == "" }
 
 // mayTry counts a try as failed until it succeeds, and reports whether there were too many.
 func (s *Sessions) mayTry(from netip.Prefix) bool {
@@ -171,8 +192,11 @@ func (s *Sessions) add(from netip.Prefix, one *Session) {
 	s.failures[from] = max(0, s.failures[from]-1)
 	s.failed = max(0, s.failed-1)
 	s.all[one.cookieHash] = one
-	s.makeRoomLocked(most, func(*Session) bool { return true })
 	s.makeRoomLocked(mostOfKey, func(other *Session) bool { return other.AccessKeyID == one.AccessKeyID })
+	if one.Role != "" {
+		s.makeRoomLocked(mostOfRole, func(other *Session) bool { return other.Role == one.Role })
+	}
+	s.makeRoomLocked(most, func(*Session) bool { return true }) // after the above, which may have made it
 }
 
 // makeRoomLocked forgets sessions of a kind that there are too many of, those first that were used longest ago.

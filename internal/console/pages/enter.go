@@ -34,6 +34,7 @@ func (p *Pages) showLogin(w http.ResponseWriter, status int, next, problem strin
 		markup.E("input", markup.A("type", "hidden"), markup.A("name", "next"), markup.A("value", next)),
 		markup.E("label", "Access key ID", markup.E("input", markup.A("name", "id"), markup.A("autocomplete", "username"), markup.If("required", true), markup.A("spellcheck", "false"))),
 		markup.E("label", "Secret access key", markup.E("input", markup.A("name", "secret"), markup.A("type", "password"), markup.A("autocomplete", "current-password"), markup.If("required", true))),
+		markup.E("label", "Session token, of a temporary key (ASIA…)", markup.E("input", markup.A("name", "session-token"), markup.A("type", "password"), markup.A("autocomplete", "off"))),
 		markup.E("button", "Log in"),
 	))
 	p.show(w, nil, status, document{title: "Log in", content: content})
@@ -52,7 +53,8 @@ func (p *Pages) serveBegin(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/console/", http.StatusSeeOther)
 			return
 		}
-		switch err := p.opts.Sessions.Begin(w, r, strings.TrimSpace(r.PostFormValue("id")), strings.TrimSpace(r.PostFormValue("secret"))); {
+		typed := func(name string) string { return strings.TrimSpace(r.PostFormValue(name)) }
+		switch err := p.opts.Sessions.Begin(w, r, typed("id"), typed("secret"), typed("session-token")); {
 		case errors.Is(err, login.ErrTooMany):
 			p.showLogin(w, http.StatusTooManyRequests, next, err.Error())
 		case err != nil:

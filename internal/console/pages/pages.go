@@ -86,6 +86,7 @@ func (p *Pages) views() []view {
 		p.serviceView(),
 		p.scalingView(),
 		p.serviceScalingView(),
+		p.replayView(),
 		p.groupView(),
 		p.moneyView(),
 		p.logsView(),

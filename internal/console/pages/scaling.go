@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/console/live"
 	"github.com/pintle/pintle/internal/console/markup"
@@ -85,7 +86,16 @@ func (p *Pages) serviceScalingView() view {
 	}
 }
 
-func serviceScalingBody(v *visit) ([]live.Fragment, error) {
+// scaledService is a service and how it scales.
+type scaledService struct {
+	ecstypes.Service
+	resource string
+	targets  []scalingtypes.ScalableTarget
+	policies []scalingtypes.ScalingPolicy
+}
+
+// scaledService returns the service that the path names.
+func (v *visit) scaledService() (*scaledService, error) {
 	cluster, name := v.path("cluster"), v.path("service")
 	found, err := ask[ecs.DescribeServicesOutput](v, &ecs.DescribeServicesInput{Cluster: &cluster, Services: []string{name}})
 	if err != nil {
@@ -94,37 +104,50 @@ func serviceScalingBody(v *visit) ([]live.Fragment, error) {
 	if len(found.Services) == 0 {
 		return nil, errNotFound("The cluster " + cluster + " has no service " + name + ".")
 	}
-	resource := aws.String("service/" + cluster + "/" + name)
+	s := &scaledService{Service: found.Services[0], resource: "service/" + cluster + "/" + name}
 	targets, err := ask[applicationautoscaling.DescribeScalableTargetsOutput](v, &applicationautoscaling.DescribeScalableTargetsInput{
-		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceIds: []string{*resource},
+		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceIds: []string{s.resource},
 	})
 	if err != nil {
 		return nil, err
 	}
 	policies, err := ask[applicationautoscaling.DescribeScalingPoliciesOutput](v, &applicationautoscaling.DescribeScalingPoliciesInput{
-		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceId: resource,
+		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceId: &s.resource,
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.targets = targets.ScalableTargets
+	s.policies = policies.ScalingPolicies
+	return s, nil
+}
+
+func serviceScalingBody(v *visit) ([]live.Fragment, error) {
+	service, err := v.scaledService()
+	if err != nil {
+		return nil, err
+	}
 	acts, err := ask[applicationautoscaling.DescribeScalingActivitiesOutput](v, &applicationautoscaling.DescribeScalingActivitiesInput{
-		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceId: resource, IncludeNotScaledActivities: aws.Bool(true), MaxResults: aws.Int32(50),
+		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceId: &service.resource, IncludeNotScaledActivities: aws.Bool(true), MaxResults: aws.Int32(50),
 	})
 	if err != nil {
 		return nil, err
 	}
 	s := v.stretch()
-	service := found.Services[0]
+	cluster, name := v.path("cluster"), v.path("service")
 	bounds := []fact{{"Service", link(to("services", cluster, name), name)}, {"Desired", int(service.DesiredCount)}, {"Running", int(service.RunningCount)}}
-	if len(targets.ScalableTargets) == 0 {
+	if len(service.targets) == 0 {
 		bounds = append(bounds, fact{"Scales", "no: it isn't a scalable target of Application Auto Scaling"})
 	}
-	for _, t := range targets.ScalableTargets {
+	for _, t := range service.targets {
 		bounds = append(bounds, fact{"Minimum", int(aws.ToInt32(t.MinCapacity))}, fact{"Maximum", int(aws.ToInt32(t.MaxCapacity))})
 	}
 	var all []policy
-	for _, p := range policies.ScalingPolicies {
+	for _, p := range service.policies {
 		all = append(all, policyOfService(p))
+	}
+	if len(service.targets) > 0 && slices.ContainsFunc(service.policies, tracks) {
+		bounds = append(bounds, fact{"Replay", link(to("scaling", "services", cluster, name, "replay"), "the last hours with another policy")})
 	}
 	parts := []live.Fragment{section("facts", "Now", facts(bounds...)), v.serviceCounts(s, service.DesiredCount, acts.ScalingActivities)}
 	return append(append(parts, v.policies(s, all)...), section("activities", "What was done, and why", serviceActivities(acts.ScalingActivities))), nil

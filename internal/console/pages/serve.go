@@ -40,7 +40,7 @@ func (p *Pages) source(v *visit, of view) live.Source {
 	}
 	return live.Source{
 		Key:   v.key(),
-		Of:    v.session.AccessKeyID,
+		Of:    v.session.Holder(),
 		Pace:  pace,
 		Every: every,
 		Render: func(context.Context) (live.Fragment, error) {
