@@ -220,6 +220,7 @@ func (p *Plane) buildFunctions() {
 		Logs:    p.logs(),
 		Code:    func(sha string) ([]byte, error) { return p.zips.Get(sha) },
 		Images:  p.options.FunctionImages,
+		Cluster: p.options.ServerlessCluster,
 		Measure: p.measureFunctions,
 		Log:     p.log,
 	})

@@ -53,7 +53,8 @@ type Options struct {
 	Logs Logs
 	Code func(sha string) ([]byte, error) // returns a zip file
 	// Images are those in which functions of runtimes run, by the runtimes' names; AWS's base images for all others.
-	Images map[string]string
+	Images  map[string]string
+	Cluster string // in which functions run whose tags name none
 	// Measure puts values of functions' metrics; nil drops them. It may wait for the disk.
 	Measure func([]Figure)
 	Keep    time.Duration // of environments with nothing to do; 0 means five minutes
