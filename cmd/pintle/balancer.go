@@ -29,6 +29,7 @@ type balancerCmd struct {
 	LockFD      int
 	Listen      string
 	Connections int
+	Threads     int
 	DrainTime   time.Duration
 }
 
@@ -45,6 +46,7 @@ func (c *balancerCmd) define(f flags) {
 	f.file(&c.Config, "config", "The balancers, as JSON: docs/balancer.md. Changes are taken up within a second, or at once with SIGHUP.")
 	f.StringVar(&c.Listen, "listen", "127.0.0.1", "Address that listeners have; their ports are in the file.")
 	f.IntVar(&c.Connections, "connections", 10_000, "The most connections of clients.")
+	f.IntVar(&c.Threads, "threads", max(8, runtime.GOMAXPROCS(0)), "The most threads that carry traffic at once; more than there are processors help where others keep those busy.")
 	f.DurationVar(&c.DrainTime, "drain-time", 30*time.Second, "How long requests may take to end after SIGTERM.")
 }
 
@@ -63,6 +65,8 @@ func (c *balancerCmd) Validate() error {
 		return errors.New("give either --endpoint or --config")
 	case c.Connections < 1:
 		return fmt.Errorf("--connections %d: it must be 1 or more", c.Connections)
+	case c.Threads < 1:
+		return fmt.Errorf("--threads %d: it must be 1 or more", c.Threads)
 	case c.DrainTime <= 0:
 		return fmt.Errorf("--drain-time %s: it must be more than 0", c.DrainTime)
 	}
@@ -75,7 +79,8 @@ func (c *balancerCmd) Run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := newLogger(os.Stderr, slog.LevelInfo)
-	ballast := make([]byte, 64<<20) // never touched, so it takes no memory; but garbage isn't collected before there is as much of it
+	runtime.GOMAXPROCS(c.Threads) // a thread that the kernel stops after a write, to let the target read it, then holds up few requests
+	ballast := make([]byte, 128<<20) // never touched, so it takes no memory; but garbage isn't collected before there is as much of it
 	defer runtime.KeepAlive(ballast)
 	if c.Endpoint != "" {
 		return c.carry(ctx, log)

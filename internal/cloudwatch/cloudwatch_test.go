@@ -357,6 +357,10 @@ func TestPutMetricDataForLoadBalancer(t *testing.T) {
 		t.Error(err)
 	}
 	checkError(t, put("AWS/ECS"), "InvalidParameterValueException", "Namespace")
+	checkError(t, put("Pintle/Usage"), "InvalidParameterValueException", "Namespace") // what machines cost
+	if err := put("Pintle/Worker"); err != nil {
+		t.Error(err)
+	}
 }
 
 // The next page of the history starts after the last item even if that item was deleted meanwhile, in either order.

@@ -38,6 +38,9 @@ func (s *Service) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataI
 	if strings.HasPrefix(*in.Namespace, "AWS/") && *in.Namespace != namespaceELB {
 		return nil, invalid("The value AWS/ for parameter Namespace is invalid: these namespaces are reserved for AWS.")
 	}
+	if *in.Namespace == "Pintle/Usage" || *in.Namespace == "Pintle/ECS" { // of package metering: what is paid for, and who may put metrics, aren't the same people's
+		return nil, invalid("The value %s for parameter Namespace is invalid: the control plane alone puts these metrics.", *in.Namespace)
+	}
 	if len(in.MetricData) == 0 && len(in.EntityMetricData) == 0 {
 		return nil, &types.MissingRequiredParameterException{
 			Message: aws.String("At least one of the parameters MetricData and EntityMetricData must be specified."),

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -307,7 +308,7 @@ func TestObjectsArentTheConsoles(t *testing.T) {
 	put := func(bucket, kind string) string {
 		t.Helper()
 		client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) //nolint:errcheck // it's there the second time
-		key := aws.String(path.Base(kind))
+		key := aws.String(path.Base(kind) + strconv.Itoa(len(kind)))
 		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: key, Body: strings.NewReader("<script>"), ContentType: &kind})
 		if err != nil {
 			t.Fatal(err)
@@ -325,8 +326,10 @@ func TestObjectsArentTheConsoles(t *testing.T) {
 		{put("console", "text/html"), "en", "sandbox allow-scripts"},
 		{put("data", "image/svg+xml"), "en", "sandbox allow-scripts"},
 		{put("data", "application/pdf"), "en", ""},
+		{put("data", "application/pdf,text/html"), "en", "sandbox allow-scripts"}, // the last of a list is what browsers take
+		{put("data", "application/pdf; a=b, text/html"), "en", "sandbox allow-scripts"},
 		{put("data", "text/html"), "", ""},
-		{p.Endpoint() + "/data/html", "en", "sandbox"}, // refused
+		{p.Endpoint() + "/data/html9", "en", "sandbox"}, // refused
 		{p.Endpoint() + "/console/login", "en", "default-src 'none'"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)

@@ -2,7 +2,6 @@ package plane
 
 import (
 	"net/http"
-	"strings"
 )
 
 // sandboxed has browsers give pages that are no part of the console an origin of their own: objects are HTML, too, and who may put one into a bucket
@@ -31,7 +30,7 @@ func (s *sandbox) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 func (s *sandbox) WriteHeader(status int) {
 	s.begun = true
 	h := s.Header()
-	if h.Get(policyHeader) == "" && !strings.HasPrefix(h.Get("Content-Type"), "application/pdf") {
+	if h.Get(policyHeader) == "" && h.Get("Content-Type") != "application/pdf" { // of a list, browsers take the last
 		h.Set(policyHeader, "sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads")
 	}
 	s.ResponseWriter.WriteHeader(status)

@@ -31,6 +31,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/enrollment"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/efs"
@@ -221,6 +222,7 @@ func (p *Plane) buildFunctions() {
 		Code:    func(sha string) ([]byte, error) { return p.zips.Get(sha) },
 		Images:  p.options.FunctionImages,
 		Cluster: p.options.ServerlessCluster,
+		Suits:   scheduler.Suits,
 		Measure: p.measureFunctions,
 		Log:     p.log,
 	})

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -44,10 +45,16 @@ type Tracer struct {
 	dropped atomic.Uint64
 }
 
+// maxError is the most bytes of a span's error, which may quote what somebody sent.
+const maxError = 1 << 10
+
 // Add takes a span, if its trace is one. It never waits.
 func (t *Tracer) Add(s Span) {
 	if t == nil || s.Under == "" {
 		return
+	}
+	if len(s.Error) > maxError {
+		s.Error = strings.Clone(strings.ToValidUTF8(s.Error[:maxError], ""))
 	}
 	select {
 	case t.spans <- s:
@@ -75,17 +82,15 @@ func (t *Tracer) Begin(name, traceparent string, attributes ...Attribute) *Reque
 	if t == nil {
 		return nil
 	}
-	under, sampled := traceparent, true
-	if _, id, flags, ok := parse(traceparent); ok && id != (ID{}) {
-		sampled = flags&1 == 1
-	} else {
-		var of [16]byte
+	of, id, flags, ok := parse(traceparent)
+	switch {
+	case !ok || id == (ID{}):
 		rand.Read(of[:]) //nolint:errcheck // it never fails
-		under = join(of, ID{})
-	}
-	if !sampled {
+		id = ID{}
+	case flags&1 == 0: // it isn't sampled
 		return nil
 	}
+	under := join(of, id) // a caller's header may be far longer than what counts of it
 	return &Request{t, Span{Name: name, Under: under, ID: newID(), Server: true, Start: time.Now(), Attributes: attributes}}
 }
 

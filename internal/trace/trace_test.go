@@ -242,3 +242,18 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestSpansAreSmall: what a caller sends makes no span large, for thousands of them may wait.
+func TestSpansAreSmall(t *testing.T) {
+	tracer := newCollector(t).tracer()
+	const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	caller := "01" + traceparent[2:] + "-" + strings.Repeat("a", 1<<20)
+	tracer.Begin("RunTask", caller).End(errors.New(strings.Repeat("ä", 1<<20)))
+	s := <-tracer.spans
+	if s.Under != traceparent {
+		t.Errorf("it's under %.99q, of %d bytes", s.Under, len(s.Under))
+	}
+	if s.Error != strings.Repeat("ä", maxError/2) {
+		t.Errorf("its error has %d bytes", len(s.Error))
+	}
+}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"container/list"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -147,6 +148,10 @@ type clientConn struct {
 	caller
 	door   *door
 	unread []byte // what a porter has read, and not served
+
+	mu        sync.Mutex
+	isLimited bool      // somebody else has said until when there may be writes
+	until     time.Time // when there may be writes, unless it's limited
 }
 
 func newClientConn(c net.Conn, d *door) *clientConn {
@@ -185,6 +190,32 @@ func (c *clientConn) Read(b []byte) (int, error) {
 		c.unread = nil // so that the porter's buffer can go
 	}
 	return n, nil
+}
+
+// Write implements net.Conn. A client who takes nothing for as long as a connection may be idle, or up to twice that, is cut, also after a request's
+// handler has returned: net/http's server would wait for ever. A deadline costs too much to be set for each write.
+func (c *clientConn) Write(b []byte) (int, error) {
+	now := time.Now()
+	c.mu.Lock()
+	if idle := c.door.route.Load().idle(); idle > 0 && !c.isLimited && c.until.Sub(now) < idle {
+		c.until = now.Add(2 * idle)
+		c.Conn.SetWriteDeadline(c.until) //nolint:errcheck // the write tells
+	}
+	c.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *clientConn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isLimited, c.until = !t.IsZero(), time.Time{}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *clientConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // Close implements net.Conn.

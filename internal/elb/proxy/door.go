@@ -219,16 +219,13 @@ func (d *door) drain() {
 	}
 	d.mu.Unlock()
 	for _, s := range servers {
+		s.SetKeepAlivesEnabled(false)
+	}
+	until(ctx, func() bool { return d.porters() == 0 }) // until then a server may get connections of theirs
+	for _, s := range servers {
 		s.Shutdown(ctx) //nolint:errcheck // what is late is cut below
 	}
-	look := time.NewTicker(50 * time.Millisecond) // web sockets and flows are no server's
-	defer look.Stop()
-	for ctx.Err() == nil && d.open() > 0 {
-		select {
-		case <-ctx.Done():
-		case <-look.C:
-		}
-	}
+	until(ctx, func() bool { return d.open() == 0 }) // web sockets and flows are no server's
 	d.mu.Lock()
 	d.closed = true
 	late := make([]*clientConn, 0, len(d.conns))
@@ -244,10 +241,34 @@ func (d *door) drain() {
 	}
 }
 
+// until waits for something that changes seldom.
+func until(ctx context.Context, is func() bool) {
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for ctx.Err() == nil && !is() {
+		select {
+		case <-ctx.Done():
+		case <-look.C:
+		}
+	}
+}
+
 func (d *door) open() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.conns)
+}
+
+// porters returns how many connections have one.
+func (d *door) porters() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.conns {
+		if p != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // inbox is a listener that gets its connections from a door.

@@ -312,6 +312,10 @@ func (x *exchange) send(t *target, r *http.Request) (*http.Response, error) {
 	} else {
 		resp, err = t.transport.RoundTrip(r)
 	}
+	if err == nil && resp.StatusCode < 100 {
+		resp.Body.Close() //nolint:errcheck // nobody wants it
+		err = errNoCode
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -209,6 +209,9 @@ func (r *call) isSent() bool {
 	}
 }
 
+// errNoCode is what becomes of an answer with a code such as 042, which no client could read.
+var errNoCode = errors.New("the target's answer has a status code below 100")
+
 // readAnswer reads an answer's header.
 func readAnswer(in *bufio.Reader, r *call) (*http.Response, error) {
 	for range maxInformational + 1 {
@@ -219,6 +222,8 @@ func readAnswer(in *bufio.Reader, r *call) (*http.Response, error) {
 		switch {
 		case resp.StatusCode == http.StatusSwitchingProtocols:
 			return nil, errors.New("the target switches to another protocol, which nobody has asked it to")
+		case resp.StatusCode < 100:
+			return nil, errNoCode
 		case resp.StatusCode >= 200:
 			return resp, nil
 		}

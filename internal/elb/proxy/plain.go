@@ -6,7 +6,7 @@ import (
 )
 
 // isPlain reports whether a request's head, up to its empty line, is a plain one: HTTP/1.1 for a path, by a method and with headers that leave no
-// doubt that it has no body and wants nothing of its connection. What it takes net/http takes too, and reads alike; it takes little of that.
+// doubt that it has no body and wants no more of its connection than that it be kept or closed. What it takes net/http takes too, and reads alike; it takes little of that.
 func isPlain(head []byte) bool {
 	line, rest, ok := bytes.Cut(head, []byte("\r\n"))
 	if !ok || !isPlainLine(line) {
@@ -68,7 +68,7 @@ func isPlainHeader(name, value []byte) bool {
 	case len("Upgrade"):
 		return !is(name, "Upgrade") && !is(name, "Trailer")
 	case len("Connection"):
-		return !is(name, "Connection") || is(value, "keep-alive")
+		return !is(name, "Connection") || is(value, "keep-alive") || is(value, "close")
 	case len("Content-Length"):
 		return !is(name, "Content-Length") && !is(name, "HTTP2-Settings")
 	case len("Transfer-Encoding"):

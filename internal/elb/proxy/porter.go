@@ -125,8 +125,8 @@ func (p *porter) head() ([]byte, error) {
 func (p *porter) handOn() {
 	p.conn.unread, _ = p.in.Peek(p.in.Buffered()) //nolint:errcheck // it's there
 	p.conn.SetReadDeadline(time.Time{})           //nolint:errcheck // the server tells
-	p.door.setPorter(p.conn, nil)
 	p.door.enter(p.conn)
+	p.door.setPorter(p.conn, nil) // not before, or a door that closes wouldn't wait for it
 }
 
 // answer answers a request. It reports whether another may follow.
@@ -137,7 +137,7 @@ func (p *porter) answer() (mayFollow bool) {
 	}
 	r.RemoteAddr = p.from
 	p.served = true
-	w := &reply{porter: p, isHead: r.Method == http.MethodHead, header: http.Header{}}
+	w := &reply{porter: p, isHead: r.Method == http.MethodHead, last: r.Close, header: http.Header{}}
 	defer func() {
 		if problem := recover(); problem != nil {
 			mayFollow = false

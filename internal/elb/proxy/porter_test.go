@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -22,6 +23,7 @@ var plainHeads = []string{
 	"HEAD /a%20b?c=%zz HTTP/1.1\r\nhost: [::1]:80\r\n\r\n",
 	"DELETE //a HTTP/1.1\r\nHost: a.example\r\nContent-Typo: 0\r\nConnection: Keep-Alive\r\n\r\n",
 	"OPTIONS /\"<>?? HTTP/1.1\r\nX: \xff \r\nHOST:\ta\r\nX:\r\nCookie: a=b; c\r\nTe: trailers\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\nconnection: Close\r\n\r\n",
 }
 
 var oddHeads = []string{
@@ -51,7 +53,6 @@ var oddHeads = []string{
 	"GET / HTTP/1.1\r\nHost: a\r\nTransfer-encoding: chunked\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
-	"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nConnection: X-A\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nTrailer: X\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nHTTP2-Settings: X\r\n\r\n",
@@ -97,16 +98,19 @@ func FuzzIsPlain(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if resp.StatusCode != http.StatusOK || resp.Close {
+			seen := <-requests
+			if resp.StatusCode != http.StatusOK || resp.Close != seen.Close {
 				t.Fatal(resp.Status, resp.Close)
 			}
-			seen := <-requests
 			line := fmt.Sprintf("%s %s %s\r\n", seen.Method, seen.RequestURI, seen.Proto)
 			switch {
-			case seen.Close || seen.Body != http.NoBody || seen.ContentLength != 0 || seen.Host == "" || !strings.HasPrefix(seen.RequestURI, "/"):
+			case seen.Body != http.NoBody || seen.ContentLength != 0 || seen.Host == "" || !strings.HasPrefix(seen.RequestURI, "/"):
 				t.Errorf("%+v", seen)
 			case !bytes.HasPrefix(head, []byte(line)) || !takes(&routing.Group{}, seen):
 				t.Errorf("%q, and no lane or another: %v", line, seen.Header)
+			}
+			if seen.Close {
+				return
 			}
 		}
 	})
@@ -137,6 +141,28 @@ func TestPorterHandsOn(t *testing.T) {
 		if text, err := io.ReadAll(resp.Body); string(text) != want || err != nil {
 			t.Errorf("%q, %v, and not %q", text, err, want)
 		}
+	}
+}
+
+// TestPorterCloses: who asks for that gets an answer and then the end, whatever was sent behind the request.
+func TestPorterCloses(t *testing.T) {
+	c := behind(t, func(c net.Conn, r *http.Request) {
+		fmt.Fprintf(c, ok+"Content-Length: %d\r\n\r\n%v", len("false"), r.Close) //nolint:errcheck // a test
+	})
+	request := "GET / HTTP/1.1\r\nHost: a\r\n"
+	io.WriteString(c, request+"\r\n"+request+"Connection: close\r\n\r\n"+request+"\r\n") //nolint:errcheck // the answers tell
+	in := bufio.NewReader(c)
+	for _, last := range []bool{false, true} {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(resp.Body); string(text) != "false" || err != nil || resp.Close != last {
+			t.Errorf("%q, %v, the last: %t", text, err, resp.Close)
+		}
+	}
+	if n, err := in.Read(make([]byte, 1)); err == nil {
+		t.Error("more follows: ", n)
 	}
 }
 
@@ -186,6 +212,74 @@ func TestPorterLeaves(t *testing.T) {
 	for _, c := range []net.Conn{fresh, busy} {
 		if !read(c).Close {
 			t.Error("another request may follow")
+		}
+	}
+}
+
+// TestPorterHandsOnWhileLeaving: a door that closes answers who has yet to ask, whatever it asks, and who is about to finish asking.
+func TestPorterHandsOnWhileLeaving(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{DrainTime: 2 * time.Minute})
+	b := one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	set(t, p, b)
+	settle(t, p, 1)
+	const request = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
+	var conns []net.Conn
+	for _, begun := range []int{0, 9} {
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(2 * time.Minute)) //nolint:errcheck // the reads tell
+		io.WriteString(c, request[:begun])             //nolint:errcheck // as above
+		conns = append(conns, c)
+	}
+	eventually(t, "both are let in", func() bool { return p.clients.count() == 2 })
+	set(t, p, one(freePort(t), routing.HTTP, b.Groups[0])) // the target stays in use
+	eventually(t, "the door closes", func() bool {
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	for i, begun := range []int{0, 9} {
+		io.WriteString(conns[i], request[begun:]) //nolint:errcheck // the answer tells
+		resp, err := http.ReadResponse(bufio.NewReader(conns[i]), nil)
+		if err != nil {
+			t.Error(begun, err)
+			continue
+		}
+		if text, err := io.ReadAll(resp.Body); string(text) != "hi" || err != nil || !resp.Close {
+			t.Errorf("%s, %q, %v, and another request may follow: %v", resp.Status, text, err, !resp.Close)
+		}
+	}
+}
+
+// TestNobodyReads: who asks and never reads what is answered is cut after the idle time-out, whoever answers it.
+func TestNobodyReads(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{})
+	b := one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	b.Balancers[0].Attributes.IdleTimeoutSeconds = 1
+	b.Balancers[0].Listeners[0].Rules[0].Actions[0] = routing.Action{
+		Type: routing.FixedResponse, Fixed: &routing.Fixed{StatusCode: 200, MessageBody: strings.Repeat("a", 1000)},
+	}
+	set(t, p, b)
+	for _, own := range []string{"", "Content-Length: 0\r\n"} { // the porter's, and net/http's
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // the write tells
+		request := []byte(strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n"+own+"\r\n", 1000))
+		for err == nil {
+			_, err = c.Write(request)
+		}
+		if network, ok := errors.AsType[net.Error](err); ok && network.Timeout() {
+			t.Errorf("%q: it was never cut", own)
 		}
 	}
 }

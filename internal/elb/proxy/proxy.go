@@ -31,6 +31,13 @@ type Config struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// listen is net.Listen, without keep-alive probes: who is gone is found by the idle time-outs, and to ask for them takes four system calls for each
+// connection.
+func listen(network, address string) (net.Listener, error) {
+	l := net.ListenConfig{KeepAlive: -1}
+	return l.Listen(context.Background(), network, address)
+}
+
 // dialTimeout is how long a target may take to accept a connection, as with AWS.
 const dialTimeout = 10 * time.Second
 
@@ -43,7 +50,7 @@ func (c Config) withDefaults() Config {
 		c.Observer = nobody{}
 	}
 	if c.Listen == nil {
-		c.Listen = net.Listen
+		c.Listen = listen
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext

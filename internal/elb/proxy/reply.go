@@ -25,6 +25,9 @@ type reply struct {
 // Header implements http.ResponseWriter.
 func (w *reply) Header() http.Header { return w.header }
 
+// ofBodies are headers that an answer before the answer may not have.
+var ofBodies = map[string]bool{"Content-Length": true, "Transfer-Encoding": true}
+
 // WriteHeader implements http.ResponseWriter.
 func (w *reply) WriteHeader(code int) {
 	if w.code != 0 {
@@ -33,9 +36,9 @@ func (w *reply) WriteHeader(code int) {
 	out := w.porter.out
 	writeStatus(out, code)
 	if code < 200 {
-		w.header.Write(out)     //nolint:errcheck // the next write tells
-		out.WriteString("\r\n") //nolint:errcheck // as above
-		out.Flush()             //nolint:errcheck // as above
+		w.header.WriteSubset(out, ofBodies) //nolint:errcheck // the next write tells
+		out.WriteString("\r\n")             //nolint:errcheck // as above
+		out.Flush()                         //nolint:errcheck // as above
 		return
 	}
 	w.code = code
@@ -57,7 +60,7 @@ func (w *reply) frame() {
 		}
 	case hasLength:
 		n, err := strconv.ParseInt(length[0], 10, 64)
-		w.left, w.last = n, err != nil // a length that no one can read comes from no target: net/http has read it
+		w.left, w.last = n, w.last || err != nil // a length that no one can read comes from no target: net/http has read it
 	case !w.isHead:
 		w.chunked = true
 		h["Transfer-Encoding"] = []string{"chunked"}

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/pintle/pintle/internal/account"
@@ -55,6 +56,8 @@ type Options struct {
 	// Images are those in which functions of runtimes run, by the runtimes' names; AWS's base images for all others.
 	Images  map[string]string
 	Cluster string // in which functions run whose tags name none
+	// Suits reports whether a container instance has what a definition's tasks and such constraints ask for besides room; nil finds that each does.
+	Suits func(*state.View, *state.ContainerInstance, *state.TaskDefinition, []ecstypes.PlacementConstraint) bool
 	// Measure puts values of functions' metrics; nil drops them. It may wait for the disk.
 	Measure func([]Figure)
 	Keep    time.Duration // of environments with nothing to do; 0 means five minutes

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -277,8 +278,37 @@ func TestUnplacedServicesWantGPUs(t *testing.T) {
 			row.Deployments = []state.Deployment{{Unplaced: c.unplaced, Deployment: ecstypes.Deployment{TaskDefinition: aws.String("td")}}}
 			tx.Services.Put(row)
 		})
-		if got := lacksGPU(store.View(), "c"); got != c.want {
+		if got := wants(store.View(), "c"); len(got) > 0 != c.want {
 			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestWhoGivesWay: a warm environment stays where its GPU is of no use to what waits: that needs more than the machine has, or another machine.
+func TestWhoGivesWay(t *testing.T) {
+	store := statetest.Open(t)
+	m := New(store, Options{Account: account.New("000000000000", "us-east-1", time.Now), Suits: scheduler.Suits})
+	onB := []ecstypes.PlacementConstraint{{Type: ecstypes.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:rack == b")}}
+	statetest.Update(t, store, func(tx *state.Tx) {
+		row := &state.ContainerInstance{ClusterArn: "c", GPUs: []state.GPU{{ID: "0"}, {ID: "1"}, {ID: "2"}, {ID: "3", Fault: &state.GPUFault{}}}}
+		row.ContainerInstanceArn = aws.String("i")
+		row.Attributes = []ecstypes.Attribute{{Name: aws.String("rack"), Value: aws.String("a")}}
+		tx.ContainerInstances.Put(row)
+		for id, gpu := range map[string]string{"warm": "0", "other": "1"} {
+			tx.Tasks.Put(&state.Task{GPUs: []state.HeldGPU{{ID: gpu, Milli: 1000}}, Task: ecstypes.Task{
+				TaskArn: &id, ClusterArn: aws.String("c"), ContainerInstanceArn: aws.String("i"), LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"),
+			}})
+		}
+	})
+	m.tasks["warm"] = &environment{phase: idle, tags: map[string]string{TagGPU: "1"}}
+	for _, c := range []struct {
+		gpus        int
+		constraints []ecstypes.PlacementConstraint
+		want        bool
+	}{{1, nil, true}, {2, nil, true}, {3, nil, false}, {1, onB, false}} {
+		w := want{&state.TaskDefinition{}, c.constraints, c.gpus}
+		if got := m.wouldHelp(store.View(), store.View().Tasks.Get("warm"), w); got != c.want {
+			t.Errorf("%d GPUs, %d constraints: %v", c.gpus, len(c.constraints), got)
 		}
 	}
 }
