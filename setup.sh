@@ -19,6 +19,10 @@ if [ "${1:-}" = test ]; then
       exit 1
     }
   fi
+  if ! python3 -c 'import cfnlint.data.schemas.resources, cfnlint.runner' 2>/dev/null; then
+    echo 'installing cfn-lint with pip'
+    python3 -m pip install --quiet --upgrade cfn-lint || { echo 'The tests need cfn-lint 1.51 or later: pip install cfn-lint' >&2; exit 1; }
+  fi
   need dockerd || packages+=(docker.io)
   need groff || packages+=(groff-base)
   need runc || packages+=(runc)

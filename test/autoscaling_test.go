@@ -76,7 +76,7 @@ func TestWebServiceFollowsItsLoad(t *testing.T) {
 	p.clean() // what was interrupted before it had begun
 	cmd := p.Command("../examples/4-web-service/run.sh")
 	// Few CPU units, and a plain process may use more: the tasks have the load even on a machine whose processors others share.
-	cmd.Env = append(cmd.Env, "MAX_TASKS=3", "PARAMETERS=LaunchType=EC2 Cpu=128 ListenerPort="+port)
+	cmd.Env = append(cmd.Env, "MAX_TASKS=3", "PARAMETERS=ClusterName=default LaunchType=EC2 Cpu=128 ListenerPort="+port)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

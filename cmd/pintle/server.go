@@ -54,6 +54,7 @@ type serverFlags struct {
 	WebhookTo       []string
 	Upstreams       []string
 	FunctionImages  map[string]string
+	Serverless      string
 	Verbose         bool
 
 	fleetFlags
@@ -155,6 +156,11 @@ func (c *serverFlags) define(f flags) {
 			"repeat for more.",
 		asIs,
 	)
+	f.StringVar(
+		&c.Serverless, "serverless-cluster", "default",
+		"Cluster whose nodes run what needs no machines on AWS: Lambda's functions, and Fargate's tasks for which their own cluster has no room. "+
+			"With none named, Fargate's tasks stay in their cluster.",
+	)
 	f.BoolVarP(&c.Verbose, "verbose", "v", false, "Log more.")
 	c.fleetFlags.define(f)
 }
@@ -251,7 +257,8 @@ func (f serverFlags) options() (plane.Options, error) {
 		Upstreams:    f.Upstreams,
 		Console:      f.Console,
 
-		FunctionImages: f.FunctionImages,
+		FunctionImages:    f.FunctionImages,
+		ServerlessCluster: f.Serverless,
 
 		Fleet: plane.FleetOptions{
 			Kind:    f.Fleet,

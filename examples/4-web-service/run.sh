@@ -62,9 +62,9 @@ follow() { # shows the service every five seconds until it has so many tasks
 }
 
 began=$SECONDS
-# Pintle's machines are in the cluster default. PARAMETERS are more of the template's, such as Image=…
+# PARAMETERS are more of the template's, such as Image=…
 # shellcheck disable=SC2086 # there may be several
-deploy "$stack" web.yml "MaxTasks=$most" "ClusterName=${AWS_ENDPOINT_URL:+default}" ${PARAMETERS:-}
+deploy "$stack" web.yml "MaxTasks=$most" ${PARAMETERS:-}
 url=$(address)
 cluster=$(output "$stack" ClusterName) service=$(output "$stack" ServiceName)
 answer=$(curl -fsS --retry 60 --retry-delay 1 --retry-connrefused "$url/")

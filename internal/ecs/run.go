@@ -127,7 +127,7 @@ func (s *Service) runTasks(tx *state.Tx, l *launch, count int) ([]types.Task, []
 	grows := slices.ContainsFunc(l.providers, func(i types.CapacityProviderStrategyItem) bool {
 		return scheduler.Grows(tx.View, *i.CapacityProvider)
 	})
-	if !grows && !s.scheduler.Ready(l.clusterArn) {
+	if !grows && !s.scheduler.Ready(l.clusterArn, l.isFargate()) {
 		return nil, nil, invalidParameter("No Container Instances were found in your cluster.")
 	}
 	tasks := []types.Task{}
@@ -227,6 +227,14 @@ type launch struct {
 	clusterArn string
 	td         *state.TaskDefinition
 	need       scheduler.Need
+}
+
+// isFargate reports whether the tasks are Fargate's, by launch type or by a strategy, which never mixes it with others.
+func (l *launch) isFargate() bool {
+	if len(l.providers) > 0 {
+		return capacity.LaunchType(*l.providers[0].CapacityProvider) == types.LaunchTypeFargate
+	}
+	return l.launchType == types.LaunchTypeFargate
 }
 
 // task turns the launch into the scheduler's input for one task.

@@ -176,13 +176,9 @@ func (s *Service) changeTask(
 		return invalidParameter("task must not be empty.")
 	}
 	return s.store.Update(ctx, func(tx *state.Tx) error {
-		c, err := s.activeCluster(tx.View, cluster)
+		old, err := s.reportedTask(tx.View, cluster, *task)
 		if err != nil {
 			return err
-		}
-		old := s.findTask(tx.View, *c.ClusterArn, *task)
-		if old == nil {
-			return invalidParameter("The task %q was not found in cluster %s.", *task, *c.ClusterName)
 		}
 		if err := checkOwnTask(ctx, old); err != nil {
 			return err
@@ -205,6 +201,22 @@ func (s *Service) changeTask(
 		resolveImages(tx, t, td)
 		return nil
 	})
+}
+
+// reportedTask returns the task that a node tells of. Its cluster may have been deleted while it stops on an instance of another one, and Amazon's
+// agent names the cluster of its instance.
+func (s *Service) reportedTask(v *state.View, cluster *string, task string) (*state.Task, error) {
+	if t := v.Tasks.Get(task); t != nil && slices.Contains([]string{*t.ClusterArn, t.Home()}, s.clusterArn(cluster)) {
+		return t, nil
+	}
+	c, err := s.activeCluster(v, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if t := s.findTask(v, *c.ClusterArn, task); t != nil {
+		return t, nil
+	}
+	return nil, invalidParameter("The task %q was not found in cluster %s.", task, *c.ClusterName)
 }
 
 // resolveImages notes the digests of the images that the first task of a service revision found by their tags. Later tasks of the revision run

@@ -111,14 +111,16 @@ type Options struct {
 	WebhookTo    []netip.Prefix     // addresses of this machine and its links that web hooks may reach
 	// FunctionImages are the images in which functions of runtimes run, by the runtimes' names, instead of AWS's base images.
 	FunctionImages map[string]string
-	Upstreams      []string // hosts of registries from which ECR may take images besides those of AWS's list
-	Fleet          FleetOptions
-	Balancer       BalancerOptions
-	Trace          trace.Options // where OpenTelemetry's spans go; nowhere without an endpoint
-	ScrapeToken    string        // with which Prometheus reads /metrics where signatures are checked
-	Log            *slog.Logger
-	Simulated      *Simulated
-	Console        string // "off", "read-only" or "on", which is also what "" means
+	// ServerlessCluster is the cluster on whose instances functions run, and Fargate's tasks of any cluster; "" is default, for functions alone.
+	ServerlessCluster string
+	Upstreams         []string // hosts of registries from which ECR may take images besides those of AWS's list
+	Fleet             FleetOptions
+	Balancer          BalancerOptions
+	Trace             trace.Options // where OpenTelemetry's spans go; nowhere without an endpoint
+	ScrapeToken       string        // with which Prometheus reads /metrics where signatures are checked
+	Log               *slog.Logger
+	Simulated         *Simulated
+	Console           string // "off", "read-only" or "on", which is also what "" means
 }
 
 // Simulated holds what a simulation replaces: its clock jumps, and nothing is durable.

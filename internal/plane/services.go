@@ -228,6 +228,7 @@ func (p *Plane) buildFunctions() {
 		Logs:    p.logs(),
 		Code:    func(sha string) (io.ReadCloser, error) { return p.zips.Open(sha) },
 		Images:  p.options.FunctionImages,
+		Cluster: p.options.ServerlessCluster,
 		Suits:   scheduler.Suits,
 		Measure: p.measureFunctions,
 		Log:     p.log,

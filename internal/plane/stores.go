@@ -79,6 +79,9 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 		return err
 	}
 	p.scheduler.Placed = p.workings.Placed
+	if c := p.options.ServerlessCluster; c != "" {
+		p.scheduler.Serverless = p.account().ARN("ecs", "cluster/"+c)
+	}
 	p.Rollout = rollout.New(p.scheduler, options)
 	if p.State, err = state.Open(ctx, timed{journal, p.workings.Flushed("state")}, append([]state.Observer{p.scheduler, p.Rollout}, others...)...); err != nil {
 		return errors.Join(err, journal.Close())

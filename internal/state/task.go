@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -111,6 +112,19 @@ func (v *View) RoleIDsOf(t *Task, td *TaskDefinition) (ids map[string]string) {
 // Holds reports whether the task holds resources of a container instance.
 func (t *Task) Holds() bool {
 	return t.ContainerInstanceArn != nil && aws.ToString(t.LastStatus) != string(types.DesiredStatusStopped)
+}
+
+// Home returns the ARN of the cluster that the task's container instance is of: Fargate's tasks may be on instances of another cluster than their own.
+func (t *Task) Home() string {
+	if t.LaunchType != types.LaunchTypeFargate {
+		return *t.ClusterArn
+	}
+	prefix, id, ok := strings.Cut(aws.ToString(t.ContainerInstanceArn), ":container-instance/")
+	if !ok {
+		return *t.ClusterArn
+	}
+	cluster, _, _ := strings.Cut(id, "/")
+	return prefix + ":cluster/" + cluster
 }
 
 // Running returns the task as RUNNING, as its node reports.

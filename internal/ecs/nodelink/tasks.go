@@ -172,7 +172,7 @@ func (s *session) sendManifest(ctx context.Context, v *state.View) error {
 		if !shouldRun(t) {
 			continue
 		}
-		id := acs.TaskIdentifier{TaskArn: *t.TaskArn, DesiredStatus: "RUNNING", TaskClusterArn: s.cluster}
+		id := acs.TaskIdentifier{TaskArn: *t.TaskArn, DesiredStatus: "RUNNING", TaskClusterArn: *t.ClusterArn}
 		if *t.LastStatus == "RUNNING" {
 			id.LastStatus = "RUNNING"
 		}

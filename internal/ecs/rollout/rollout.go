@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -52,6 +53,7 @@ type Loop struct {
 	since    time.Time                  // since when there are any; zero while there are none
 	changed  map[string]bool            // clusters whose services are all due
 	clusters map[string]map[string]bool // services by cluster
+	anywhere map[string]bool            // services whose tasks may be on instances of other clusters
 	waiting  map[string]bool            // services whose last task found no room
 	alarms   map[string][]string        // names of the alarms that can fail a service's deployment
 	timers   map[string]func() bool     // by service; each function stops its timer
@@ -70,6 +72,7 @@ func New(scheduler *scheduler.Scheduler, opts Options) *Loop {
 		due:       map[string]bool{},
 		changed:   map[string]bool{},
 		clusters:  map[string]map[string]bool{},
+		anywhere:  map[string]bool{},
 		waiting:   map[string]bool{},
 		alarms:    map[string][]string{},
 		timers:    map[string]func() bool{},
@@ -93,7 +96,7 @@ func (l *Loop) Change(before, after any) {
 			l.queueLocked(row.ServiceArn)
 		}
 		if freed(before, after) {
-			l.queueWaitingLocked(*row.ClusterArn)
+			l.queueWaitingLocked(before.(*state.Task).Home())
 		}
 	case *state.ContainerInstance:
 		if !sameHost(before, after) {
@@ -114,6 +117,7 @@ func (l *Loop) trackLocked(row *state.Service, exists bool) {
 	arn, cluster := *row.ServiceArn, *row.ClusterArn
 	if !exists || *row.Status == state.ServiceInactive {
 		delete(l.clusters[cluster], arn)
+		delete(l.anywhere, arn)
 		delete(l.waiting, arn)
 		delete(l.alarms, arn)
 		return
@@ -123,7 +127,22 @@ func (l *Loop) trackLocked(row *state.Service, exists bool) {
 		l.clusters[cluster] = map[string]bool{}
 	}
 	l.clusters[cluster][arn] = true
+	if usesFargate(row) {
+		l.anywhere[arn] = true
+	}
 	l.queueLocked(arn)
+}
+
+// usesFargate reports whether a service, or any deployment or task set of it, has tasks of Fargate.
+func usesFargate(row *state.Service) bool {
+	is := func(t types.LaunchType, providers []types.CapacityProviderStrategyItem) bool {
+		return t == types.LaunchTypeFargate || slices.ContainsFunc(providers, func(i types.CapacityProviderStrategyItem) bool {
+			return capacity.LaunchType(aws.ToString(i.CapacityProvider)) == types.LaunchTypeFargate
+		})
+	}
+	return is(row.LaunchType, row.CapacityProviderStrategy) ||
+		slices.ContainsFunc(row.Deployments, func(d state.Deployment) bool { return is(d.LaunchType, d.CapacityProviderStrategy) }) ||
+		slices.ContainsFunc(row.TaskSets, func(t state.TaskSet) bool { return is(t.LaunchType, t.CapacityProviderStrategy) })
 }
 
 // trackAlarmsLocked keeps the list of alarms that can fail a service's deployment.
@@ -164,7 +183,7 @@ func sameHost(before, after any) bool {
 // queueWaitingLocked queues the services of a cluster that wait for room.
 func (l *Loop) queueWaitingLocked(cluster string) {
 	for arn := range l.waiting {
-		if l.clusters[cluster][arn] {
+		if l.clusters[cluster][arn] || l.anywhere[arn] {
 			l.queueLocked(arn)
 		}
 	}
@@ -197,6 +216,7 @@ func (l *Loop) take() map[string]bool {
 	due := l.due
 	for cluster := range l.changed {
 		maps.Copy(due, l.clusters[cluster])
+		maps.Copy(due, l.anywhere)
 	}
 	l.due = map[string]bool{}
 	l.changed = map[string]bool{}

@@ -83,7 +83,7 @@ func (w *world) nodes(ctx context.Context) {
 			seen[id] = true
 			if *task.DesiredStatus == "STOPPED" {
 				time.AfterFunc(stopping, func() { w.report(ctx, task, "STOPPED", aws.Int32(143)) })
-			} else if *task.LastStatus == "PENDING" {
+			} else if *task.LastStatus == "PENDING" || *task.LastStatus == "PROVISIONING" && task.Waiting == nil {
 				time.AfterFunc(starting, func() {
 					if *task.Containers[0].Image == "broken" {
 						w.report(ctx, task, "STOPPED", nil)

@@ -59,10 +59,19 @@ func (l *Launch) Request() Request {
 		Constraints:      l.Constraints,
 		Strategy:         l.Strategy,
 		CapacityProvider: l.CapacityProvider,
+		Fargate:          l.launchType() == types.LaunchTypeFargate,
 		Exec:             l.Exec,
 		Volumes:          l.Volumes,
 		Connect:          l.Connect,
 	}
+}
+
+// launchType is the task's: its capacity provider's, if it has one.
+func (l *Launch) launchType() types.LaunchType {
+	if l.CapacityProvider != "" {
+		return capacity.LaunchType(l.CapacityProvider)
+	}
+	return cmp.Or(l.LaunchType, types.LaunchTypeEc2)
 }
 
 // Launch places a task and writes it, bound to its instance and GPUs. From then on its node gets it. If there is no
@@ -277,7 +286,7 @@ func newTask(l *Launch, id string) *state.Task {
 		Group:                &l.Group,
 		HealthStatus:         types.HealthStatusUnknown,
 		LastStatus:           aws.String("PENDING"),
-		LaunchType:           cmp.Or(l.LaunchType, types.LaunchTypeEc2),
+		LaunchType:           l.launchType(),
 		Overrides:            l.Overrides,
 		StartedBy:            l.StartedBy,
 		Cpu:                  new(strconv.FormatInt(l.Need.Reserved.CPU, 10)),
@@ -289,7 +298,6 @@ func newTask(l *Launch, id string) *state.Task {
 	}}
 	if l.CapacityProvider != "" {
 		t.CapacityProviderName = new(l.CapacityProvider)
-		t.LaunchType = capacity.LaunchType(l.CapacityProvider)
 	}
 	if l.TaskDefinition.NetworkMode == types.NetworkModeAwsvpc {
 		t.LastStatus = aws.String("PROVISIONING")

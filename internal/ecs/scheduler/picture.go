@@ -17,7 +17,7 @@ func Picture(v *state.View, clusterArn string, now time.Time) *Scheduler {
 		s.upsert(i)
 	}
 	for t := range v.Tasks.All() {
-		if *t.ClusterArn == clusterArn {
+		if t.Home() == clusterArn {
 			s.reserve(t)
 		}
 	}

@@ -6,6 +6,7 @@ package scheduler
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type Scheduler struct {
 	NewID func() string
 	// Placed, unless nil, is told of each search for a place: how long it took, and whether there was one.
 	Placed func(took time.Duration, found bool)
+	// Serverless, unless empty, is the ARN of the cluster whose instances run Fargate's tasks of all clusters.
+	Serverless string
 
 	clusters map[string]*placement.Cluster         // by cluster ARN
 	zones    map[string]map[string]map[string]bool // instances that take tasks, by cluster ARN and Availability Zone
@@ -123,7 +126,7 @@ func (s *Scheduler) learn(t *state.Task) {
 		}
 		r.GPUs = append(r.GPUs, placement.ContainerGPUs{Container: g.Container, Count: 1})
 	}
-	s.cluster(*t.ClusterArn).Learn(r)
+	s.cluster(t.Home()).Learn(r)
 }
 
 func (s *Scheduler) reserve(t *state.Task) {
@@ -135,18 +138,26 @@ func (s *Scheduler) reserve(t *state.Task) {
 		MemoryMiB: t.Reserved.MemoryMiB,
 		PortsTCP:  t.Reserved.PortsTCP,
 		PortsUDP:  t.Reserved.PortsUDP,
-		Group:     aws.ToString(t.Group),
+		Group:     groupAt(t.Home(), *t.ClusterArn, aws.ToString(t.Group)),
 	}
 	for _, g := range t.GPUs {
 		a.GPUs = append(a.GPUs, placement.Grant{Container: g.Container, ID: g.ID, Milli: g.Milli})
 	}
-	s.cluster(*t.ClusterArn).Reserve(*t.ContainerInstanceArn, *t.TaskArn, a)
+	s.cluster(t.Home()).Reserve(*t.ContainerInstanceArn, *t.TaskArn, a)
 }
 
 func (s *Scheduler) release(t *state.Task) {
 	if t.Holds() {
-		s.cluster(*t.ClusterArn).Release(*t.ContainerInstanceArn, *t.TaskArn)
+		s.cluster(t.Home()).Release(*t.ContainerInstanceArn, *t.TaskArn)
 	}
+}
+
+// groupAt names a task's group among the instances of a cluster, where another cluster's group may have the same name.
+func groupAt(home, cluster, group string) string {
+	if home == cluster {
+		return group
+	}
+	return cluster + " " + group
 }
 
 // Request describes a task to place.
@@ -159,6 +170,7 @@ type Request struct {
 	Strategy       []types.PlacementStrategy
 	// CapacityProvider is the provider whose instances will do. Fargate's have none: any instance will do.
 	CapacityProvider string
+	Fargate          bool // on AWS, its machine would be of no cluster
 	Exec             bool // commands can be executed in the task
 	Volumes          []state.TaskVolume
 	Connect          *state.TaskConnect // how it takes part in Service Connect, or nil
@@ -172,24 +184,42 @@ type Placement struct {
 	GPUs        []state.HeldGPU
 }
 
-// Ready reports whether the cluster has an ACTIVE instance.
-func (s *Scheduler) Ready(clusterArn string) bool { return s.cluster(clusterArn).Active() }
+// homes returns the clusters on whose instances a task may run: its own, which comes first, and for Fargate's tasks the one with instances for
+// those of all clusters. They have no GPUs, privileges or volumes of their machine: RegisterTaskDefinition sees to that.
+func (s *Scheduler) homes(clusterArn string, fargate bool) []string {
+	if !fargate || s.Serverless == "" || s.Serverless == clusterArn {
+		return []string{clusterArn}
+	}
+	return []string{clusterArn, s.Serverless}
+}
+
+// Ready reports whether there is an ACTIVE instance for tasks of the cluster.
+func (s *Scheduler) Ready(clusterArn string, fargate bool) bool {
+	return slices.ContainsFunc(s.homes(clusterArn, fargate), func(home string) bool { return s.cluster(home).Active() })
+}
 
 // Place finds an instance and GPUs. If there are none, it returns a failure for each instance that couldn't take the
 // task, with ECS's reason.
 func (s *Scheduler) Place(v *state.View, r Request) (Placement, []types.Failure) {
 	began := time.Now()
 	req := s.request(v, r)
-	plan, reasons := s.cluster(r.ClusterArn).Place(req, s.rnd)
+	failures := []types.Failure{}
+	var plan placement.Plan
+	for _, home := range s.homes(r.ClusterArn, r.Fargate) {
+		var reasons []placement.Reason
+		req.Group = groupAt(home, r.ClusterArn, r.Group)
+		if plan, reasons = s.cluster(home).Place(req, s.rnd); plan.InstanceID != "" {
+			break
+		}
+		for _, reason := range reasons {
+			failures = append(failures, s.failure(home, req, reason))
+		}
+	}
 	if s.Placed != nil {
 		s.Placed(time.Since(began), plan.InstanceID != "")
 	}
 	if plan.InstanceID != "" {
 		return placementOf(plan), nil
-	}
-	failures := []types.Failure{}
-	for _, reason := range reasons {
-		failures = append(failures, s.failure(r.ClusterArn, req, reason))
 	}
 	if len(failures) == 0 {
 		failures = append(failures, types.Failure{

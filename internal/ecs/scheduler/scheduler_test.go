@@ -265,3 +265,81 @@ func TestMaxWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestFargateElsewhere: a task of Fargate goes to its own cluster's instances, and where these have no room to those for all clusters, of which it
+// holds its share until it ends, after a restart, too. Others stay in their cluster. Groups of one name in two clusters are two.
+func TestFargateElsewhere(t *testing.T) {
+	const own, all = "arn:aws:ecs:r:a:cluster/own", "arn:aws:ecs:r:a:cluster/all"
+	dir := t.TempDir()
+	in := func(cluster, id string) *state.ContainerInstance {
+		row := instance(state.InCluster(cluster, "container-instance", id), 0)
+		row.ClusterArn = cluster
+		return row
+	}
+	mine, theirs := in(own, "i"), in(all, "i")
+	need := Need{Reserved: state.Resources{CPU: 2048, MemoryMiB: 4096}}
+	request := Request{ClusterArn: own, TaskDefinition: &state.TaskDefinition{}, Need: need, Group: "g", Fargate: true}
+	held := func(id, on string) *state.Task {
+		row := taskOn(id, on, need, nil)
+		row.ClusterArn, row.LaunchType = aws.String(own), types.LaunchTypeFargate
+		return row
+	}
+	s := New(1)
+	s.Serverless = all
+	store := statetest.OpenIn(t, dir, s)
+	update := func(change func(tx *state.Tx)) {
+		t.Helper()
+		if err := store.Update(context.Background(), func(tx *state.Tx) error { change(tx); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(when string, r Request, want string, failures int) {
+		t.Helper()
+		update(func(tx *state.Tx) {
+			if p, why := s.Place(tx.View, r); p.InstanceArn != want || len(why) != failures {
+				t.Errorf("%s the task goes to %q, want %q: %v", when, p.InstanceArn, want, why)
+			}
+		})
+	}
+	ec2 := request
+	ec2.Fargate = false
+	update(func(tx *state.Tx) { tx.ContainerInstances.Put(theirs) })
+	if !s.Ready(own, true) || s.Ready(own, false) {
+		t.Error("without instances of its own, a cluster is not ready for Fargate alone")
+	}
+	expect("without instances of its own", request, *theirs.ContainerInstanceArn, 0)
+	expect("by the launch type EC2", ec2, "", 1)
+	update(func(tx *state.Tx) { tx.ContainerInstances.Put(mine) })
+	expect("with an instance of its own", request, *mine.ContainerInstanceArn, 0)
+	update(func(tx *state.Tx) { tx.Tasks.Put(held("a", *mine.ContainerInstanceArn)) })
+	distinct := request
+	distinct.Need = Need{}
+	distinct.Constraints = []types.PlacementConstraint{{Type: types.PlacementConstraintTypeDistinctInstance}}
+	expect("where its own instance is full", request, *theirs.ContainerInstanceArn, 0)
+	update(func(tx *state.Tx) {
+		other := held("other", *theirs.ContainerInstanceArn)
+		other.ClusterArn = aws.String(all)
+		tx.Tasks.Put(other)
+	})
+	expect("beside a group of another cluster", distinct, *theirs.ContainerInstanceArn, 0)
+	update(func(tx *state.Tx) {
+		tx.Tasks.Delete("other")
+		tx.Tasks.Put(held("b", *theirs.ContainerInstanceArn))
+	})
+	expect("where all are full", request, "", 2)
+	expect("with its group on all", distinct, "", 2)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = New(1) // by now there are no instances for all
+	store = statetest.OpenIn(t, dir, s)
+	defer store.Close()
+	request.ClusterArn = all
+	expect("after a restart", request, "", 1)
+	update(func(tx *state.Tx) {
+		ended := *tx.Tasks.Get("b")
+		ended.LastStatus = aws.String("STOPPED")
+		tx.Tasks.Put(&ended)
+	})
+	expect("after a task's end", request, *theirs.ContainerInstanceArn, 0)
+}

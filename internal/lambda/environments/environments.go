@@ -55,7 +55,8 @@ type Options struct {
 	Logs Logs
 	Code func(sha string) (io.ReadCloser, error) // opens a zip file
 	// Images are those in which functions of runtimes run, by the runtimes' names; AWS's base images for all others.
-	Images map[string]string
+	Images  map[string]string
+	Cluster string // in which functions run whose tags name none
 	// Suits reports whether a container instance has what a definition's tasks and such constraints ask for besides room; nil finds that each does.
 	Suits func(*state.View, *state.ContainerInstance, *state.TaskDefinition, []ecstypes.PlacementConstraint) bool
 	// Measure puts values of functions' metrics; nil drops them. It may wait for the disk.

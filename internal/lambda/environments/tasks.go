@@ -30,7 +30,7 @@ func encode(v any) []byte {
 
 // The tags of functions that say where their environments run.
 const (
-	TagCluster = "pintle:cluster" // the ECS cluster; without it, the cluster default
+	TagCluster = "pintle:cluster" // the ECS cluster; without it, the one of Options
 	TagGPU     = "pintle:gpu"     // how many GPUs each environment gets
 )
 
@@ -53,7 +53,7 @@ func (m *Manager) start(e *environment) {
 	ctx, cancel := context.WithTimeout(m.work, startLimit)
 	defer cancel()
 	v := e.group.version
-	e.cluster = cmp.Or(e.tags[TagCluster], "default")
+	e.cluster = cmp.Or(e.tags[TagCluster], m.opts.Cluster, "default")
 	e.stream = m.opts.Now().UTC().Format("2006/01/02/") + "[" + *v.Version + "]" + strings.TrimPrefix(e.id, state.EnvironmentStarter)
 	row := &state.FunctionEnvironment{ID: e.id, Cluster: e.cluster, Function: *v.FunctionName, Version: *v.Version}
 	err := m.store.Update(ctx, func(tx *state.Tx) error {

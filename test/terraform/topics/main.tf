@@ -194,7 +194,7 @@ resource "aws_iam_role" "runner" {
 resource "aws_ecs_cluster" "night" { name = "night" }
 
 resource "aws_ecs_task_definition" "report" {
-  family = "report"
+  family                = "report"
   container_definitions = jsonencode([{ name = "main", image = "busybox", memory = 64 }])
 }
 
