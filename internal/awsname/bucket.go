@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// BucketOf returns the bucket in the name of a host, with or without a port, or "" if there is none: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost,
-// bucket.localhost, or bucket.s3.localhost.localstack.cloud, which tflocal and similar tools use. The image registry's hosts, such as
-// 123456789012.dkr.ecr.us-east-1.localhost, are no bucket's.
+// BucketOf returns the bucket in the name of a host, with or without a port, or "" if there is none: bucket.s3.us-east-1.amazonaws.com,
+// bucket.s3.localhost, bucket.localhost, or bucket.s3.localhost.localstack.cloud, which tflocal and similar tools use. The image registry's
+// hosts, such as 123456789012.dkr.ecr.us-east-1.localhost, are no bucket's.
 func BucketOf(hostPort string) string {
 	host, _, _ := strings.Cut(hostPort, ":") // of an IPv6 address nothing is left that could be a bucket's name
 	host = strings.TrimSuffix(strings.ToLower(host), ".localstack.cloud")
