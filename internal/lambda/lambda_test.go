@@ -344,6 +344,46 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestLayerLists pages through layers by their names, and through one's versions, the newest of which is first: scripts take that one.
+func TestLayerLists(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{})
+	ctx := t.Context()
+	for _, name := range strings.Fields("c a b d e c c c c c c c c c c") {
+		if _, err := s.PublishLayerVersion(ctx, &lambda.PublishLayerVersionInput{
+			LayerName: &name, Content: &types.LayerVersionContentInput{ZipFile: zipOf(t, "l.py", name)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var layers, versions []string
+	for in := (&lambda.ListLayersInput{MaxItems: aws.Int32(2)}); len(layers) == 0 || in.Marker != nil; {
+		out, err := s.ListLayers(ctx, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range out.Layers {
+			layers = append(layers, *l.LayerName)
+		}
+		in.Marker = out.NextMarker
+	}
+	for in := (&lambda.ListLayerVersionsInput{LayerName: aws.String("c"), MaxItems: aws.Int32(2)}); len(versions) == 0 || in.Marker != nil; {
+		out, err := s.ListLayerVersions(ctx, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range out.LayerVersions {
+			versions = append(versions, strconv.FormatInt(l.Version, 10))
+		}
+		in.Marker = out.NextMarker
+	}
+	if got := strings.Join(layers, " "); got != "a b c d e" {
+		t.Errorf("the layers are %s", got)
+	}
+	if got := strings.Join(versions, " "); got != "11 10 9 8 7 6 5 4 3 2 1" {
+		t.Errorf("the versions are %s", got)
+	}
+}
+
 // TestStorage: code beyond the account's limit is refused, wherever it comes from, and what there is can be changed.
 func TestStorage(t *testing.T) {
 	s := newService(t, statetest.Open(t), t.TempDir(), &fake{})

@@ -14,8 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/pintle/pintle/internal/awsname"
 	"github.com/pintle/pintle/internal/checksum"
 	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // CompleteMultipartUpload is S3's operation.
@@ -129,7 +131,7 @@ func (s *Service) completion(
 		ETag:                 quoted(o.ETag),
 		VersionId:            writtenVersion(o),
 		Expiration:           expiration(b, o, a),
-		Location:             aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)),
+		Location:             locationOf(ctx, *in.Bucket, *in.Key),
 		ServerSideEncryption: a.completed(),
 		ChecksumType:         c.ChecksumType,
 		ChecksumCRC32:        c.ChecksumCRC32,
@@ -138,6 +140,15 @@ func (s *Service) completion(
 		ChecksumSHA1:         c.ChecksumSHA1,
 		ChecksumSHA256:       c.ChecksumSHA256,
 	}, nil
+}
+
+// locationOf returns an object's URL as its caller reaches us.
+func locationOf(ctx context.Context, bucket, key string) *string {
+	url := call.From(ctx).Endpoint
+	if _, host, _ := strings.Cut(url, "://"); awsname.BucketOf(host) == "" {
+		url += "/" + bucket
+	}
+	return aws.String(url + "/" + urlEncode(key))
 }
 
 // completed returns the encryption that a completed upload reports: none if a customer's key did it.

@@ -227,6 +227,40 @@ func TestMultipart(t *testing.T) {
 	}
 }
 
+// TestLocation has the URLs of objects that were uploaded in parts: uploaders such as @aws-sdk/lib-storage hand them to programs, which keep them.
+func TestLocation(t *testing.T) {
+	s, _ := newService(t)
+	bucket, key := aws.String("bucket"), aws.String("a/b c")
+	for endpoint, want := range map[string]string{
+		"http://127.0.0.1:4566":                          "http://127.0.0.1:4566/bucket/a/b%20c",
+		"http://bucket.s3.localhost:4566":                "http://bucket.s3.localhost:4566/a/b%20c",
+		"https://bucket.s3.us-east-1.amazonaws.com":      "https://bucket.s3.us-east-1.amazonaws.com/a/b%20c",
+		"https://s3.us-east-1.amazonaws.com":             "https://s3.us-east-1.amazonaws.com/bucket/a/b%20c",
+		"http://bucket.example.com":                      "http://bucket.example.com/bucket/a/b%20c",
+		"http://bucket.s3.localhost.localstack.cloud:80": "http://bucket.s3.localhost.localstack.cloud:80/a/b%20c",
+	} {
+		ctx := call.With(t.Context(), call.Call{Endpoint: endpoint})
+		u, err := s.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: bucket, Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := aws.Int32(1)
+		part, err := s.UploadPart(ctx, &s3.UploadPartInput{Bucket: bucket, Key: key, UploadId: u.UploadId, PartNumber: one, Body: strings.NewReader("x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := s.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+			Bucket:          bucket,
+			Key:             key,
+			UploadId:        u.UploadId,
+			MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{{PartNumber: one, ETag: part.ETag}}},
+		})
+		if err != nil || *out.Location != want {
+			t.Errorf("by %s it's at %s, want %s: %v", endpoint, aws.ToString(out.Location), want, err)
+		}
+	}
+}
+
 func configure(s *Service, ctx context.Context, queues ...types.QueueConfiguration) error {
 	_, err := s.PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
 		Bucket:                    aws.String("bucket"),

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pintle/pintle/internal/awsname"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/postpolicy"
@@ -275,7 +276,7 @@ func (q *request) answerForm() {
 		return
 	}
 	location := call.EndpointOf(q.Request) + "/"
-	if bucketOfHost(q.Host) == "" {
+	if awsname.BucketOf(q.Host) == "" {
 		location += bucket + "/"
 	}
 	location += url.PathEscape(key)

@@ -1,10 +1,8 @@
 package rest
 
 import (
-	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -37,7 +35,7 @@ func parseTarget(r *http.Request) (t target, err error) {
 		return t, refusal.New("InvalidURI", "Couldn't parse the specified URI: its query is malformed.")
 	}
 	path := strings.TrimPrefix(r.URL.Path, "/")
-	if t.bucket = bucketOfHost(r.Host); t.bucket != "" {
+	if t.bucket = awsname.BucketOf(r.Host); t.bucket != "" {
 		t.key = path
 	} else {
 		t.bucket, t.key, _ = strings.Cut(path, "/")
@@ -47,32 +45,6 @@ func parseTarget(r *http.Request) (t target, err error) {
 	}
 	return t, nil
 }
-
-// bucketOfHost returns the bucket in a host's name, or "" if there is none: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost,
-// bucket.localhost, or bucket.s3.localhost.localstack.cloud, which tflocal and similar tools use. The image registry's hosts, such as
-// 123456789012.dkr.ecr.us-east-1.localhost, are no bucket's.
-func bucketOfHost(hostPort string) string {
-	host, _, err := net.SplitHostPort(hostPort)
-	if err != nil {
-		host = hostPort
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".localstack.cloud")
-	if registryHost.MatchString(host) {
-		return ""
-	}
-	if rest, ok := strings.CutSuffix(host, ".localhost"); ok {
-		if rest == "s3" {
-			return ""
-		}
-		return strings.TrimSuffix(rest, ".s3")
-	}
-	if name, isAWS := awsname.Parse(host); isAWS {
-		return name.Bucket
-	}
-	return ""
-}
-
-var registryHost = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.`)
 
 // routeTo returns the route for a request. If several match, the one with the most requirements wins.
 func routeTo(routes []model.Route, r *http.Request, t target) (*model.Route, error) {

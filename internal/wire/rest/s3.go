@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/awsname"
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
@@ -33,7 +34,7 @@ func (s3Style) describe(h http.Header, id string) {
 func (s3Style) claims(_ *API, r *http.Request) Claim {
 	query := r.URL.Query()
 	switch {
-	case query.Has("AWSAccessKeyId"), strings.HasPrefix(r.Header.Get("Authorization"), "AWS "), bucketOfHost(r.Host) != "":
+	case query.Has("AWSAccessKeyId"), strings.HasPrefix(r.Header.Get("Authorization"), "AWS "), awsname.BucketOf(r.Host) != "":
 		return Surely
 	case r.URL.Path != "/" && !query.Has("Action"):
 		return Maybe
@@ -65,7 +66,7 @@ func (s3Style) open(q *request, v *sign.Verifier) (sign.Caller, error) {
 	if q.form != nil {
 		return q.openForm(v)
 	}
-	caller, err := sign.VerifyREST(v, q.Request, q.api.Name, q.query, bucketOfHost(q.Host))
+	caller, err := sign.VerifyREST(v, q.Request, q.api.Name, q.query, awsname.BucketOf(q.Host))
 	if err != nil {
 		return caller, err
 	}
