@@ -285,7 +285,8 @@ func (c *containers) atOnce(t *testing.T) {
 		}
 		describe := append([]string{"ecs", "describe-tasks", "--query", "tasks[].containers[0].exitCode", "--output", "text", "--tasks"}, tasks...)
 		if got, want := c.AWS(describe...), strings.Repeat("0\t", 9)+"0"; got != want {
-			t.Errorf("containers that ask for their credentials at once end with %q, want %q", got, want)
+			t.Errorf("containers that ask for their credentials at once end with %q, want %q: %s", got, want,
+				c.AWS(append([]string{"ecs", "describe-tasks", "--query", "tasks[].[lastStatus,stopCode,stoppedReason,containers[0].[exitCode,reason]]", "--tasks"}, tasks...)...))
 		}
 	}
 }
