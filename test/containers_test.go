@@ -278,9 +278,12 @@ func (c *containers) atOnce(t *testing.T) {
 	c.register(t, "hasty", "exec wget -q -O /dev/null http://169.254.170.2$AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "",
 		`,"taskRoleArn":"arn:aws:iam::000000000000:role/worker"`)
 	for range 3 {
-		tasks := strings.Fields(c.AWS("ecs", "run-task", "--task-definition", "hasty", "--count", "10", "--query", "tasks[].taskArn",
+		tasks := strings.Fields(c.AWS("ecs", "run-task", "--task-definition", "hasty", "--count", "10", "--query", "[tasks[].taskArn,failures[].reason][]",
 			"--output", "text"))
 		for _, task := range tasks {
+			if !strings.HasPrefix(task, "arn:") {
+				t.Fatalf("a task finds no room: %v", tasks)
+			}
 			c.Await(task, "STOPPED")
 		}
 		describe := append([]string{"ecs", "describe-tasks", "--query", "tasks[].containers[0].exitCode", "--output", "text", "--tasks"}, tasks...)
