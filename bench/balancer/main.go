@@ -27,8 +27,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.binary, "pintle", "bin/pintle", "the binary to measure")
 	flag.IntVar(&o.connections, "connections", 64, "connections of clients")
-	flag.IntVar(&o.rounds, "rounds", 5, "how often each balancer has its turn in each case")
-	flag.DurationVar(&o.duration, "duration", 3*time.Second, "how long a turn takes")
+	flag.IntVar(&o.rounds, "rounds", 15, "how often each balancer has its turn in each case")
+	flag.DurationVar(&o.duration, "duration", 2*time.Second, "how long a turn takes")
 	flag.IntVar(&o.rate, "rate", 1500, "requests per second in the case with a rate")
 	flag.StringVar(&o.only, "case", "", "the only case to measure: part of its name")
 	flag.Parse()
