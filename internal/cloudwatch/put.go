@@ -13,6 +13,7 @@ import (
 
 	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // Limits on PutMetricData: API_PutMetricData.
@@ -38,7 +39,7 @@ func (s *Service) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataI
 	if strings.HasPrefix(*in.Namespace, "AWS/") && *in.Namespace != namespaceELB {
 		return nil, invalid("The value AWS/ for parameter Namespace is invalid: these namespaces are reserved for AWS.")
 	}
-	if *in.Namespace == "Pintle/Usage" || *in.Namespace == "Pintle/ECS" { // what machines cost isn't for all to say
+	if state.IsOwnNamespace(*in.Namespace) {
 		return nil, invalid("The value %s for parameter Namespace is invalid: the control plane alone puts these metrics.", *in.Namespace)
 	}
 	if len(in.MetricData) == 0 && len(in.EntityMetricData) == 0 {

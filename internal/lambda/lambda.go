@@ -213,8 +213,9 @@ func shown[Out any](c any) *Out {
 	return out
 }
 
-// page returns a page of rows in the order of their keys.
+// page sorts rows by their keys, and returns a page of them.
 func page[R any](kind string, rows []R, most *int32, marker *string, key func(R) string) ([]R, *string, error) {
+	account.SortBy(rows, key)
 	rows, next, err := account.Sorted(account.List{
 		Kind:     "lambda " + kind,
 		Default:  50,

@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
-	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -186,9 +185,9 @@ func (s *Service) ListLayerVersions(_ context.Context, in *lambda.ListLayerVersi
 			rows = append(rows, l.LayerVersionsListItem)
 		}
 	}
-	key := func(l types.LayerVersionsListItem) string { return strconv.FormatInt(1e12-l.Version, 10) }
-	account.SortBy(rows, key)
-	rows, next, err := page("layer versions", rows, in.MaxItems, in.Marker, key)
+	rows, next, err := page("layer versions", rows, in.MaxItems, in.Marker, func(l types.LayerVersionsListItem) string {
+		return strconv.FormatInt(1e12-l.Version, 10)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -209,9 +208,7 @@ func (s *Service) ListLayers(_ context.Context, in *lambda.ListLayersInput) (*la
 			LayerArn: aws.String(s.layerARN(name)), LayerName: &name, LatestMatchingVersion: &l.LayerVersionsListItem,
 		})
 	}
-	key := func(l types.LayersListItem) string { return *l.LayerName }
-	account.SortBy(rows, key)
-	rows, next, err := page("layers", rows, in.MaxItems, in.Marker, key)
+	rows, next, err := page("layers", rows, in.MaxItems, in.Marker, func(l types.LayersListItem) string { return *l.LayerName })
 	if err != nil {
 		return nil, err
 	}

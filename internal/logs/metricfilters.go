@@ -15,6 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/logs/filterpattern"
 	"github.com/pintle/pintle/internal/logs/streams"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // Limits of metric filters: API_PutMetricFilter and API_MetricTransformation.
@@ -73,7 +74,7 @@ func checkTransformation(t types.MetricTransformation) error {
 		return invalidParameter("Invalid metric transformation: metricNamespace is empty.")
 	case strings.HasPrefix(*t.MetricNamespace, "AWS/"):
 		return invalidParameter("Invalid metric transformation: namespaces that begin with AWS/ are reserved for AWS.")
-	case *t.MetricNamespace == "Pintle/Usage" || *t.MetricNamespace == "Pintle/ECS": // PutMetricData would refuse them
+	case state.IsOwnNamespace(*t.MetricNamespace): // PutMetricData would refuse them
 		return invalidParameter("Invalid metric transformation: the control plane alone puts metrics into the namespace " + *t.MetricNamespace + ".")
 	case t.DefaultValue != nil && len(t.Dimensions) > 0:
 		return invalidParameter("Invalid metric transformation: dimensions and default value are mutually exclusive properties.")

@@ -15,6 +15,15 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
+// The namespaces of metrics that the control plane alone puts: of tasks, and of what machines cost, which isn't for all to say.
+const (
+	NamespaceTasks = "Pintle/ECS"
+	NamespaceUsage = "Pintle/Usage"
+)
+
+// IsOwnNamespace reports whether a namespace is one of those.
+func IsOwnNamespace(name string) bool { return name == NamespaceTasks || name == NamespaceUsage }
+
 // The rows of Amazon CloudWatch. Metrics themselves are in the metric store.
 
 // Alarm is a metric alarm or a composite alarm. Both kinds share one set of names.

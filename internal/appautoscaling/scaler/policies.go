@@ -192,21 +192,17 @@ func want(
 	if p.StepScalingPolicyConfiguration != nil {
 		step, cooldown := scaling.StepOf(p.StepScalingPolicyConfiguration)
 		base = past.Base(capacity, cooldown, now)
-		if desired = step.Desired(capacity, values[0], aws.ToFloat64(a.Threshold)); desired < capacity {
-			return held(desired, capacity, past, cooldown, now), capacity
+		desired = step.Desired(capacity, values[0], aws.ToFloat64(a.Threshold))
+		switch {
+		case desired < capacity && past.BlocksIn(cooldown, now):
+			return capacity, capacity
+		case desired < capacity:
+			return desired, capacity
 		}
 		return max(capacity, step.Desired(base, values[0], aws.ToFloat64(a.Threshold))), base
 	}
 	t := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration)
 	return t.Want(isLowAlarm(a), values, capacity, past, now)
-}
-
-// held returns the capacity for a scale-in: the current one while the last scale-in's cool-down lasts.
-func held(desired, capacity int, past scaling.Past, cooldown time.Duration, now time.Time) int {
-	if past.BlocksIn(cooldown, now) {
-		return capacity
-	}
-	return desired
 }
 
 // isLowAlarm reports whether an alarm goes off when its metric is low.

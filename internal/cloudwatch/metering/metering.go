@@ -22,7 +22,7 @@ import (
 
 // The namespaces of ECS, EC2 and Container Insights, as CloudWatch documents them, and our own.
 const (
-	namespaceOwn      = "Pintle/ECS"
+	namespaceOwn      = state.NamespaceTasks
 	namespaceECS      = "AWS/ECS"
 	namespaceEC2      = "AWS/EC2"
 	namespaceInsights = "ECS/ContainerInsights"

@@ -12,7 +12,7 @@ import (
 )
 
 // namespaceUsage is the namespace of what machines cost. AWS has no such metrics.
-const namespaceUsage = "Pintle/Usage"
+const namespaceUsage = state.NamespaceUsage
 
 // maxElapsed bounds how long machines are taken to have been as they are now.
 const maxElapsed = time.Minute

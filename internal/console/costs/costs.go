@@ -15,11 +15,9 @@ import (
 
 	"github.com/pintle/pintle/internal/console/bill"
 	"github.com/pintle/pintle/internal/console/plot"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
 )
-
-// namespace is that of what package metering keeps of machines.
-const namespace = "Pintle/Usage"
 
 // Path is where pintle cost asks for a Report.
 const Path = "/pintle/cost"
@@ -85,7 +83,7 @@ func Of(ctx context.Context, caller call.Caller, prices map[string]float64, now 
 
 // usedTypes returns the instance types that there were machines of.
 func (q *query) usedTypes() (types []string, err error) {
-	in := &cloudwatch.ListMetricsInput{Namespace: aws.String(namespace), MetricName: aws.String("InstanceSeconds")}
+	in := &cloudwatch.ListMetricsInput{Namespace: aws.String(state.NamespaceUsage), MetricName: aws.String("InstanceSeconds")}
 	for {
 		out, err := call.Do[cloudwatch.ListMetricsOutput](q.ctx, q.caller, in)
 		if err != nil {
@@ -127,7 +125,7 @@ func (q *query) byType(from time.Time, period time.Duration, name, stat string) 
 }
 
 func statOf(name, stat string, period time.Duration, by ...types.Dimension) types.MetricStat {
-	metric := &types.Metric{Namespace: aws.String(namespace), MetricName: &name, Dimensions: by}
+	metric := &types.Metric{Namespace: aws.String(state.NamespaceUsage), MetricName: &name, Dimensions: by}
 	return types.MetricStat{Metric: metric, Stat: &stat, Period: aws.Int32(int32(period / time.Second))}
 }
 
