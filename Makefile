@@ -53,7 +53,7 @@ image: build ## build dist/*.image.tar, for docker load; it needs no base image
 image-test: image ## load the image into a Docker Engine and run it: control plane, agent, a task; needs root, docker and the AWS CLI
 	packaging/image-test.sh $(IMAGE)
 
-package-test: packages ## install dist/*.deb in a clean Debian root, run it, and remove it; needs root, debootstrap and a mirror
+package-test: packages ## install dist/*.deb in a clean Debian root, run it, and remove it; needs root, debootstrap, systemd-nspawn, rpm and a mirror
 	packaging/test.sh
 
 demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to its logs

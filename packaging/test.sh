@@ -1,9 +1,12 @@
 #!/bin/bash
-# Installs dist/*.deb in a clean Debian root, runs the control plane as its unit's user with its unit's command, has it pass pintle doctor and run
-# a task, and removes the package: nothing but the data stays. Needs root and debootstrap. systemd doesn't run in a chroot: systemd-test.sh
-# follows, in the same root. Usage: packaging/test.sh [ROOT], a root that debootstrap has made already.
+# Installs dist/*.deb in a clean Debian root, runs the control plane as its unit's user with its unit's command, has it pass pintle doctor and run a
+# task, and removes the package: nothing but the data stays. Needs root, debootstrap, systemd-nspawn and rpm. systemd doesn't run in a chroot:
+# systemd-test.sh follows, in the same root. Usage: packaging/test.sh [ROOT], a root that debootstrap has made already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+for tool in debootstrap systemd-nspawn rpm; do
+	command -v "$tool" >/dev/null || { echo "this needs $tool: apt install debootstrap systemd-container rpm" >&2; exit 1; }
+done
 deb=$(ls dist/pintle_*.deb | tail -1)
 root=${1:-}
 port=${PORT:-21466}
