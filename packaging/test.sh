@@ -11,9 +11,9 @@ deb=$(ls dist/pintle_*.deb | tail -1)
 root=${1:-}
 port=${PORT:-21466}
 work=$(mktemp -d)
-server=
+server= agent=
 end() {
-	[ -z "$server" ] || kill "$server" 2>/dev/null || true
+	[ -z "$agent$server" ] || kill $agent $server 2>/dev/null || true
 	! mountpoint -q "$root/proc" || umount "$root/proc"
 	rm -rf "$work"
 }
@@ -56,7 +56,8 @@ say doctor
 chroot --userspec=pintle:pintle "$root" pintle doctor --for control-plane --data /var/lib/pintle --listen "127.0.0.1:$port" --endpoint "http://127.0.0.1:$port"
 
 say "a task"
-within pintle agent --endpoint "http://127.0.0.1:$port" --runtime process --data /tmp/agent >"$root/tmp/agent.log" 2>&1 &
+# Not by the function: its shell would be what ends, and not the agent.
+chroot "$root" pintle agent --endpoint "http://127.0.0.1:$port" --runtime process --data /tmp/agent >"$root/tmp/agent.log" 2>&1 &
 agent=$!
 for _ in $(seq 100); do
 	if within pintle run --endpoint "http://127.0.0.1:$port" busybox echo hello-from-a-task >"$root/tmp/run" 2>&1; then break; fi
@@ -67,7 +68,7 @@ kill "$agent"
 wait "$agent" || true
 kill "$server"
 wait "$server" || true
-server=
+server= agent=
 
 say "installed again, without the settings that somebody has deleted"
 rm "$root/etc/pintle/pintle.env" "$root/etc/pintle/agent.env"
