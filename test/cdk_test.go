@@ -4,7 +4,9 @@ import (
 	"crypto/tls"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -24,14 +26,19 @@ type cdk struct {
 	environment        []string
 }
 
-// run runs the CDK's command in the app's folder, and returns what it prints.
-func (c *cdk) run(args ...string) string {
-	c.t.Helper()
+// command returns the CDK's command in the app's folder.
+func (c *cdk) command(args ...string) *exec.Cmd {
 	cmd := c.Command(filepath.Join(c.modules, ".bin", "cdk"), append(args, "--no-color", "--ci", "--no-notices", "--no-version-reporting")...)
 	cmd.Dir = c.app
 	cmd.Env = append(append(cmd.Env, "HOME="+c.home, "NODE_PATH="+c.modules, "CDK_DISABLE_CLI_TELEMETRY=true"), c.environment...)
+	return cmd
+}
+
+// run runs the CDK's command in the app's folder, and returns what it prints.
+func (c *cdk) run(args ...string) string {
+	c.t.Helper()
 	began := time.Now()
-	out, err := cmd.CombinedOutput()
+	out, err := c.command(args...).CombinedOutput()
 	c.t.Logf("cdk %s took %.1f s", args[0], time.Since(began).Seconds())
 	if err != nil {
 		c.t.Fatalf("cdk %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -99,6 +106,99 @@ func TestCDK(t *testing.T) {
 	c.run("destroy", "--force", "--app", "cdk.out")
 	if after := c.resources(); after != before {
 		t.Errorf("before it there were\n%safter it\n%s", before, after)
+	}
+}
+
+// TestGPUServiceByTheCDK runs examples/0-gpu-service as its user would: its app is deployed, tasks and machines become more under stress and fewer
+// at rest, a change reaches the service by --hotswap alone, and nothing is left once clean.sh has run.
+func TestGPUServiceByTheCDK(t *testing.T) {
+	t.Parallel()
+	modules := installFromNPM(t, cdkPackages...)
+	p := Up(t, "c5.large", "--fleet", "local", "--runtime", "process", "--reaction", "fast", "--settle", "1s", "--scale-in", "10s")
+	c := &cdk{Pintle: p, app: filepath.Join(t.TempDir(), "cdk"), modules: modules, home: t.TempDir()}
+	if err := os.CopyFS(filepath.Dir(c.app), os.DirFS("../examples/0-gpu-service")); err != nil {
+		t.Fatal(err)
+	}
+	script := func(name string) string {
+		t.Helper()
+		cmd := p.Command(filepath.Join(filepath.Dir(c.app), name))
+		cmd.Env = append(cmd.Env, "HOME="+c.home, "NODE_PATH="+modules, "PATH="+filepath.Join(modules, ".bin")+":"+os.Getenv("PATH"),
+			"MOST=2", "STRESS_DIR="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		return string(out)
+	}
+	c.run("bootstrap", "--app", "", "aws://000000000000/us-east-1")
+	before := c.resources()
+	if out := script("run.sh"); !regexp.MustCompile(`(?s)deployed in .* s\ngrew to 2 in .* s\nshrank to 1 in .* machines too`).MatchString(out) {
+		t.Errorf("run.sh says\n%s", out)
+	}
+	service := func(query string) string {
+		return p.AWS("ecs", "describe-services", "--cluster", "gpu-service", "--services", "gpu-service", "--query", "services[0]."+query, "--output", "text")
+	}
+	changed := func() string {
+		return p.AWS("cloudformation", "describe-stacks", "--stack-name", "GpuService", "--query", "Stacks[0].LastUpdatedTime", "--output", "text")
+	}
+	stack, definition := changed(), service("taskDefinition")
+	c.run("deploy", "--hotswap", "--context", "most=2", "--context", "image=debian")
+	swapped := service("taskDefinition")
+	if swapped == definition {
+		t.Errorf("the service still has %s", swapped)
+	}
+	if now := changed(); now != stack {
+		t.Errorf("the stack was changed at %s", now)
+	}
+	script("clean.sh")
+	p.AWS("ecs", "deregister-task-definition", "--task-definition", swapped) // the stack doesn't know of it, on AWS either
+	if after := c.resources(); after != before {
+		t.Errorf("before it there were\n%safter it\n%s", before, after)
+	}
+}
+
+// TestCDKLooksUp: an app finds by its context's look-ups what is there, keeps it in cdk.context.json, and is told why a hosted zone can't be found.
+func TestCDKLooksUp(t *testing.T) {
+	t.Parallel()
+	c := &cdk{Pintle: Up(t, "c5.large"), app: t.TempDir(), modules: installFromNPM(t, cdkPackages...), home: t.TempDir()}
+	app := filepath.Join(c.app, "app.js")
+	if err := os.WriteFile(app, []byte(`
+const cdk = require("aws-cdk-lib");
+const { aws_ec2: ec2, aws_route53: route53, aws_sns: sns, aws_ssm: ssm } = cdk;
+const app = new cdk.App();
+const stack = new cdk.Stack(app, "Found", { env: { account: "000000000000", region: "us-east-1" } });
+const vpc = ec2.Vpc.fromLookup(stack, "Vpc", { isDefault: true });
+const group = ec2.SecurityGroup.fromLookupByName(stack, "Group", "default", vpc);
+const image = new ec2.LookupMachineImage({ name: "amzn2-ami-ecs-hvm-*", owners: ["amazon"] }).getImage(stack);
+const topic = ssm.StringParameter.valueFromLookup(stack, "/topic");
+new sns.Topic(stack, "Topic", { topicName: topic });
+for (const [name, value] of Object.entries({ vpc: vpc.vpcId, zones: vpc.availabilityZones.join(), group: group.securityGroupId, image: image.imageId })) {
+  new cdk.CfnOutput(stack, name, { value });
+}
+if (app.node.tryGetContext("zone")) route53.HostedZone.fromLookup(stack, "Zone", { domainName: "example.com" });
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.AWS("ssm", "put-parameter", "--name", "/topic", "--type", "String", "--value", "news")
+	c.run("bootstrap", "--app", "", "aws://000000000000/us-east-1")
+	c.becomeDeveloper()
+	out := c.run("deploy", "--app", "node app.js", "--require-approval", "never")
+	for _, want := range []string{
+		"Found.vpc = " + c.AWS("ec2", "describe-vpcs", "--query", "Vpcs[0].VpcId", "--output", "text"),
+		"Found.group = " + c.AWS("ec2", "describe-security-groups", "--query", "SecurityGroups[0].GroupId", "--output", "text"),
+		"Found.zones = us-east-1a,us-east-1b", "Found.image = ami-",
+	} {
+		if !strings.Contains(out, strings.TrimSpace(want)) {
+			t.Errorf("%s is not in\n%s", want, out)
+		}
+	}
+	kept, err := os.ReadFile(filepath.Join(c.app, "cdk.context.json"))
+	if err != nil || !strings.Contains(string(kept), `"ssm:account=000000000000:parameterName=/topic:region=us-east-1": "news"`) {
+		t.Errorf("cdk.context.json: %s, %v", kept, err)
+	}
+	cmd := c.command("synth", "--app", "node app.js", "--context", "zone=1")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "Route 53") {
+		t.Errorf("of a hosted zone it says: %v\n%s", err, out)
 	}
 }
 
