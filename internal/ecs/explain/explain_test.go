@@ -127,6 +127,18 @@ var situations = []struct {
 	{"no GPUs anywhere", func(w *world) { w.node("i", 0) }, "", []string{"The cluster's only instance has too little in all: 0 GPUs, and it needs 4"}, "", "Add an instance that has 4 GPUs"},
 	{"too few GPUs on any", func(w *world) { w.node("i", 2); w.node("j", 1) }, "",
 		[]string{"None of the cluster's 2 instances", "2 have too little in all: 2 GPUs, and it needs 4"}, "", "Ask for at most 2 GPUs"},
+	{"too few GPUs on any, and those of the smallest free", func(w *world) {
+		w.node("i", 1)
+		w.node("j", 2)
+		w.holder("a", "j", 2)
+	}, "", []string{"2 have too little in all: 2 GPUs, and it needs 4"}, "", "Ask for at most 2 GPUs"},
+	{"one GPU", func(w *world) { w.node("i", 1) }, "", []string{"too little in all: 1 GPU, and it needs 4"}, "", "Ask for at most 1 GPU,"},
+	{"no GPU of that model", func(w *world) {
+		w.definition.ContainerDefinitions[0].ResourceRequirements = gpus("1")
+		w.definition.PlacementConstraints = []types.TaskDefinitionPlacementConstraint{{Expression: aws.String("attribute:ecs.instance-type =~ p4d.*")}}
+		w.node("i", 4)
+		w.node("j", 8)
+	}, "", []string{"2 don't meet the constraint attribute:ecs.instance-type =~ p4d.*"}, "", "add an instance that meets it: attribute:ecs.instance-type =~ p4d.*"},
 	{"GPUs free, but split", func(w *world) {
 		w.node("i", 4)
 		w.node("j", 4)
@@ -237,11 +249,33 @@ var situations = []struct {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].FailedTasks, w.service.Deployments[0].NotBefore = 3, new(now.Add(20*time.Second))
 		w.task("dead", func(t *state.Task) {
-			t.ServiceArn, t.LastStatus, t.DesiredStatus, t.StoppedAt = "s", aws.String("STOPPED"), aws.String("STOPPED"), &now
-			t.StoppedReason = aws.String("Essential container in task exited")
+			failed(t)
 			t.Containers[0].ExitCode, t.Containers[0].Reason = aws.Int32(137), aws.String("OutOfMemoryError: Container killed due to memory usage")
 		})
 	}, "", []string{"0 of 1 tasks run, and 3 failed in a row", "task dead", "exit code 137"}, "the next try, in 20s", "Give container main more memory"},
+	{"tasks fail, and nobody knows a remedy", func(w *world) {
+		w.service.Deployments[0].Unplaced = false
+		w.service.Deployments[0].FailedTasks, w.service.Deployments[0].NotBefore = 1, new(now.Add(20*time.Second))
+		w.task("dead", func(t *state.Task) {
+			failed(t)
+			t.Containers[0].ExitCode = aws.Int32(3)
+		})
+	}, "", []string{"1 failed", "(container main: exit code 3)"}, "the next try, in 20s", "See what the task said: pintle logs dead"},
+	{"tasks run, and die before they are healthy", func(w *world) {
+		w.service.Deployments[0].Unplaced = false
+		w.service.Deployments[0].FailedTasks = 2
+		w.task("dead", failed, func(t *state.Task) { t.StoppedReason = aws.String("Task failed container health checks") })
+		w.holder("young", "i", 0, func(t *state.Task) { t.ServiceArn, t.StartedBy = "s", aws.String("d") })
+	}, "", []string{"1 of 1 tasks run, and they don't count as healthy yet; 2 failed in a row", "failed container health checks"}, "their health checks", "pintle logs dead"},
+	{"its deployment has failed", func(w *world) {
+		w.service.Deployments[0].Unplaced = false
+		w.service.Deployments[0].RolloutState, w.service.Deployments[0].RolloutStateReason = types.DeploymentRolloutStateFailed, aws.String("tasks failed to start.")
+		w.service.Deployments[0].FailedTasks = 3
+		w.task("dead", func(t *state.Task) {
+			failed(t)
+			t.Containers[0].Reason = aws.String("CannotPullContainerError: no such image")
+		})
+	}, "", []string{"its deployment has failed: tasks failed to start.", "task dead", "no such image"}, "", "See that the image busybox is there"},
 	{"an image is pulled", func(w *world) {
 		w.service.Deployments[0].Unplaced = false
 		w.node("i", 4)
@@ -261,6 +295,14 @@ var situations = []struct {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].RolloutState = types.DeploymentRolloutStateCompleted
 	}, "", []string{"It wants no tasks"}, "", "Raise the desired count"},
+}
+
+// failed makes a task one of the service that has ended, which the service has taken note of.
+func failed(t *state.Task) {
+	t.ServiceArn, t.StartedBy = "s", aws.String("d")
+	t.Noted = true
+	t.LastStatus, t.DesiredStatus, t.StoppedAt = aws.String("STOPPED"), aws.String("STOPPED"), &now
+	t.StoppedReason = aws.String("Essential container in task exited")
 }
 
 // TestSituations sets up what keeps tasks from starting, and asks.

@@ -114,8 +114,8 @@ func distance(lacks []placement.Lack) (far float64) {
 		switch l.Reason {
 		case placement.NoGPU, placement.NoCPU, placement.NoMemory:
 			far += 1 + float64(l.Needs-l.Free)/float64(max(l.Needs, 1))
-			if l.Needs > l.Total {
-				far += 16
+			if l.Needs > l.Total { // then what is free of it matters less
+				far += 16 + 16*float64(l.Needs-l.Total)/float64(max(l.Needs, 1))
 			}
 		case placement.NoPorts, placement.KeptRoom:
 			far++
@@ -194,11 +194,19 @@ func tally(q Question) string {
 func (c *class) say() string {
 	most := c.lacks[0]
 	for _, other := range c.lacks {
-		if other.Free > most.Free || other.Total > most.Total {
+		if l, m := room(other), room(most); l > m {
 			most = other
 		}
 	}
 	return fmt.Sprintf("%d %s", len(c.lacks), phrase(most, len(c.lacks) > 1))
+}
+
+// room is how much of what it lacks an instance has, in all if that's too little already.
+func room(l placement.Lack) int64 {
+	if l.Needs > l.Total {
+		return l.Total
+	}
+	return l.Free
 }
 
 // phrase says what one instance lacks, or many.
@@ -211,7 +219,7 @@ func phrase(l placement.Lack, many bool) string {
 	}
 	has, is, names := verb("has", "have"), verb("is", "are"), strings.Join(l.Names, ", ")
 	if l.Needs > l.Total && l.Needs > 0 {
-		return fmt.Sprintf("%s too little in all: %d %s, and it needs %d", has, l.Total, unit(l), l.Needs)
+		return fmt.Sprintf("%s too little in all: %s, and it needs %d", has, amount(l.Total, l), l.Needs)
 	}
 	switch l.Reason {
 	case placement.NotActive:
@@ -236,7 +244,15 @@ func phrase(l placement.Lack, many bool) string {
 	case placement.KeptRoom:
 		return has + " room that is kept for task " + strings.Join(l.Holders, ", ") + ", whose turn is before"
 	}
-	return fmt.Sprintf("%s too little free: %d %s, and it needs %d", has, max(l.Free, 0), unit(l), l.Needs)
+	return fmt.Sprintf("%s too little free: %s, and it needs %d", has, amount(max(l.Free, 0), l), l.Needs)
+}
+
+// amount is so much of a resource.
+func amount(n int64, l placement.Lack) string {
+	if n == 1 {
+		return "1 " + strings.TrimSuffix(unit(l), "s")
+	}
+	return fmt.Sprintf("%d %s", n, unit(l))
 }
 
 // providerAttribute begins the attribute that a capacity provider's instances have while tasks are placed.
@@ -363,9 +379,9 @@ func (q *Question) change(near []Instance) string {
 func step(i Instance, l placement.Lack) string {
 	switch {
 	case l.Needs > l.Total && l.Total == 0:
-		return fmt.Sprintf("Add an instance that has %d %s.", l.Needs, unit(l))
+		return fmt.Sprintf("Add an instance that has %s.", amount(l.Needs, l))
 	case l.Needs > l.Total:
-		return fmt.Sprintf("Ask for at most %d %s, or add an instance that has %d.", l.Total, unit(l), l.Needs)
+		return fmt.Sprintf("Ask for at most %s, or add an instance that has %d.", amount(l.Total, l), l.Needs)
 	}
 	switch l.Reason {
 	case placement.NotActive:
