@@ -172,12 +172,34 @@ var situations = []struct {
 	{"an attribute", func(w *world) {
 		w.definition.RequiresAttributes = []types.Attribute{{Name: aws.String("ecs.capability.efs")}}
 		w.node("i", 4)
-	}, "", []string{"lacks ecs.capability.efs"}, "", "Give instance i what it lacks"},
+	}, "", []string{"lacks ecs.capability.efs"}, "", "Start the agent with --file-systems"},
+	{"a capability", func(w *world) {
+		w.definition.RequiresAttributes = []types.Attribute{{Name: aws.String("ecs.capability.fault-injection")}}
+		w.node("i", 4)
+	}, "", []string{"lacks ecs.capability.fault-injection"}, "", "Add an instance whose agent can do it, or don't ask for it: ecs.capability.fault-injection"},
+	{"an attribute of one's own", func(w *world) {
+		w.definition.RequiresAttributes = []types.Attribute{{Name: aws.String("rack"), Value: aws.String("7")}}
+		w.node("i", 4)
+	}, "", []string{"lacks rack=7"}, "", "Give instance i what it lacks"},
+	{"another architecture", func(w *world) {
+		w.definition.RequiresAttributes = []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: aws.String("arm64")}}
+		w.node("i", 4)
+	}, "", []string{"lacks ecs.cpu-architecture=arm64"}, "", "Add an instance with it, or change the task definition's runtimePlatform"},
+	{"no CPU is free at all", func(w *world) {
+		w.definition.Cpu = aws.String("1024")
+		w.node("i", 4)
+		w.holder("a", "i", 0, func(t *state.Task) { t.Reserved.CPU = 4096 })
+	}, "", []string{"too little free: 0 CPU units"}, "a task to end", "Free 1024 more CPU units on instance i."},
+	{"ports that its own tasks have", func(w *world) {
+		w.definition.ContainerDefinitions[0].PortMappings = []types.PortMapping{{ContainerPort: aws.Int32(80), HostPort: aws.Int32(80)}}
+		w.node("i", 8)
+		w.holder("own", "i", 4, func(t *state.Task) { t.ServiceArn, t.Reserved.PortsTCP = "s", []uint16{80} })
+	}, "", []string{"has port 80/tcp taken"}, "", "Use a dynamic host port (0), or add an instance: the service's own task own has the port"},
 	{"distinct instances", func(w *world) {
 		w.service.PlacementConstraints = []types.PlacementConstraint{{Type: types.PlacementConstraintTypeDistinctInstance}}
 		w.node("i", 4)
-		w.holder("a", "i", 0, func(t *state.Task) { t.Group = aws.String("service:s") })
-	}, "", []string{"runs a task of its group already"}, "a task to end", "drop the constraint distinctInstance"},
+		w.holder("a", "i", 0, func(t *state.Task) { t.Group, t.ServiceArn = aws.String("service:s"), "s" })
+	}, "", []string{"runs a task of its group already"}, "", "drop the constraint distinctInstance"},
 	{"draining", func(w *world) { w.node("i", 4, func(i *state.ContainerInstance) { i.Status = aws.String("DRAINING") }) },
 		"", []string{"is draining"}, "", "Set instance i to ACTIVE"},
 	{"the agent is away", func(w *world) { w.node("i", 4, func(i *state.ContainerInstance) { i.AgentConnected = false }) },

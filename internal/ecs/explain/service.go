@@ -122,14 +122,15 @@ func (q *serviceQuestion) ofTask(has string, t *state.Task) why.Answer {
 func (q *serviceQuestion) unplaced(d *state.Deployment) why.Answer {
 	l := rollout.LaunchOf(q.row, d, q.view.TaskDefinitions.Get(*d.TaskDefinition))
 	l.CapacityProvider = capacity.Next(d.CapacityProviderStrategy, map[string]int{})
-	if q.row.SchedulingStrategy != types.SchedulingStrategyDaemon {
-		return placement(q.view, l.Request(), nil, q.now)
-	}
+	a := question(q.view, l.Request(), nil, q.now)
 	served := map[string]bool{}
 	for t := range q.view.Tasks.By(state.TasksByService, *q.row.ServiceArn) {
 		served[aws.ToString(t.ContainerInstanceArn)] = served[aws.ToString(t.ContainerInstanceArn)] || t.Holds()
+		a.Own = append(a.Own, state.NameOf(*t.TaskArn))
 	}
-	a := question(q.view, l.Request(), nil, q.now)
+	if q.row.SchedulingStrategy != types.SchedulingStrategyDaemon {
+		return why.Placement(a)
+	}
 	a.Instances = slices.DeleteFunc(a.Instances, func(i why.Instance) bool { return served[i.Arn] })
 	a.Which = "without its task"
 	return why.Placement(a)
