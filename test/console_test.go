@@ -179,6 +179,14 @@ func (b *browser) followsLogs(task string) {
 	b.sees("lines", `document.querySelectorAll('#lines > div').length > 0`)
 	b.do("count the lines", chromedp.Evaluate(`window.before = document.querySelectorAll('#lines > div').length`, nil))
 	b.sees("more lines", `document.querySelectorAll('#lines > div').length > window.before && !document.getElementById('evil')`)
+	b.sees("more than a low window's worth of lines", `document.querySelectorAll('#lines > div').length > 25`)
+	b.do("a low window", chromedp.EmulateViewport(1280, 300))
+	b.open("log?group=/talk&stream=s/main/" + task)
+	b.sees("the newest lines", `{
+		const lines = document.getElementById('lines');
+		lines.scrollHeight > lines.clientHeight + 40 && lines.scrollHeight - lines.scrollTop - lines.clientHeight < 40;
+	}`)
+	b.do("a desk", chromedp.EmulateViewport(1280, 800))
 }
 
 func (b *browser) aTask() string {
@@ -197,6 +205,7 @@ func (b *browser) types(task, axe string) {
 	b.do("open a shell", chromedp.Evaluate(`document.querySelector('form[action$="open-shell"] button').click()`, nil))
 	b.do("type", chromedp.WaitReady("#terminal"), chromedp.Focus("#terminal"), chromedp.SendKeys("#terminal", "ls /; echo $((6*7))\r"))
 	b.sees("what ls prints", `document.getElementById('terminal').textContent.includes('etc') && document.getElementById('terminal').textContent.includes('42')`)
+	b.sees("where the shell is", `document.title.includes('main of task `+task+`')`)
 	b.isAccessible("shell", axe)
 	width := `document.querySelector('#terminal > div').textContent.length`
 	b.sees("a wide terminal", width+` > 120`)

@@ -199,11 +199,27 @@ func (q *query) bill(from time.Time, period time.Duration) (t Time, err error) {
 	for i, name := range q.types {
 		uses = append(uses, bill.Use{Type: name, Hours: sum(seconds[i]) / 3600, Most: highest(most[i])})
 	}
-	t.Since = first(q.now, seconds)
+	if t.Since, err = q.since(first(q.now, seconds), period); err != nil {
+		return t, err
+	}
 	t.Bill = bill.Of(uses, q.prices, q.now.Sub(t.Since))
 	t.Saved = t.Bill.Saved()
 	t.GPUHours, t.GPUHoursHeld = sum(gpus[0])/3600, sum(gpus[1])/3600
 	return t, nil
+}
+
+// since returns the minute of the first value in a period, where CloudWatch still knows that: most of the period may have been before it.
+func (q *query) since(begin time.Time, period time.Duration) (time.Time, error) {
+	within := *q
+	within.now = begin.Add(period)
+	if within.now.After(q.now) {
+		within.now = q.now
+	}
+	minutes, err := within.byType(begin, time.Minute, "InstanceSeconds", "Sum")
+	if at := first(within.now, minutes); at.Before(within.now) {
+		begin = at
+	}
+	return begin, err
 }
 
 // first returns when the first value was, or a time before which there is none.

@@ -106,7 +106,7 @@ func scale(by string) markup.Node {
 	case "temperature":
 		from, up = "30 °C", "90 °C"
 	case "owner":
-		return markup.E("span", markup.Class("scale"), "a colour for each service or family")
+		return nil // the page lists them
 	}
 	return markup.E("span", markup.Class("scale"), from+" ", markup.E("span", markup.A("aria-hidden", "true"), cells), " "+up)
 }
@@ -126,12 +126,19 @@ func (p *Pages) clusterBody(v *visit) ([]live.Fragment, error) {
 	page := v.page(pages)
 	shown := nodes[min(len(nodes), (page-1)*nodesOfAPage):min(len(nodes), page*nodesOfAPage)]
 	grid := live.Fragment{ID: "nodes", HTML: markup.Start("div", markup.ID("nodes"), markup.Class("nodes")), End: "</div>"}
+	held := tasks.held()
+	colours := coloursOf(held)
 	for _, n := range shown {
 		n = p.inspect(rows, n)
-		grid.Children = append(grid.Children, live.Fragment{ID: n.id(), HTML: markup.String(n.cell(v.colouring()))})
+		grid.Children = append(grid.Children, live.Fragment{ID: n.id(), HTML: markup.String(n.cell(v.colouring(), colours))})
+	}
+	owners := blank("owners")
+	if v.colouring() == "owner" {
+		owners = ownerList(held, colours)
 	}
 	parts := []live.Fragment{
 		section("totals", "Totals", totals(tasks, nodes)),
+		owners,
 		trouble(nodes),
 		{ID: "map", HTML: `<section id=map><h2>Nodes and GPUs</h2>`, Children: []live.Fragment{grid, {ID: "pages", HTML: markup.String(
 			markup.E("div", markup.ID("pages"), pager(page, pages, func(n int) string {
@@ -139,6 +146,54 @@ func (p *Pages) clusterBody(v *visit) ([]live.Fragment, error) {
 			})))}}, End: `</section>`},
 	}
 	return parts, nil
+}
+
+// held counts the GPUs that each owner's tasks hold, or have a share of.
+func (on tasks) held() map[string]int {
+	held := map[string]int{}
+	for _, all := range on.holding {
+		for _, t := range all {
+			held[ownerOf(t)] += len(t.GPUs)
+		}
+	}
+	return held
+}
+
+// ownerColours is how many colours there are for owners, and ownersListed how many owners are named.
+const ownerColours, ownersListed = 12, 24
+
+// coloursOf gives each owner a colour by its name, so that it keeps it, and another one where two would share it while there are enough.
+func coloursOf(held map[string]int) map[string]int {
+	colours := map[string]int{}
+	var taken [ownerColours]bool
+	for n, owner := range slices.Sorted(maps.Keys(held)) {
+		h := fnv.New32a()
+		h.Write([]byte(owner))
+		c := int(h.Sum32() % ownerColours)
+		for n < ownerColours && taken[c] {
+			c = (c + 1) % ownerColours
+		}
+		taken[c] = true
+		colours[owner] = c
+	}
+	return colours
+}
+
+// ownerList says which colour is whose, those with most GPUs first.
+func ownerList(held, colours map[string]int) live.Fragment {
+	names := slices.Collect(maps.Keys(held))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(a, b)) })
+	var items []markup.Node
+	for _, name := range names[:min(len(names), ownersListed)] {
+		items = append(items, markup.E("li", markup.E("i", markup.Class("o"+strconv.Itoa(colours[name]))), " "+name+": ", markup.E("b", held[name])))
+	}
+	if more := len(names) - ownersListed; more > 0 {
+		items = append(items, markup.E("li", fmt.Sprintf("and %d more", more)))
+	}
+	if len(items) == 0 {
+		return blank("owners")
+	}
+	return section("owners", "GPUs by service or family", markup.E("ul", markup.Class("owners"), items))
 }
 
 // page is the number of the page of a list that has so many.
@@ -274,7 +329,7 @@ func (n node) marks() (classes, words []string) {
 
 // cell is the node as a link with a cell for each GPU. What there is to know of them the script asks for when the pointer or the keyboard is on it:
 // all nodes' would be most of the page, and change all the time.
-func (n node) cell(by string) markup.Node {
+func (n node) cell(by string, owners map[string]int) markup.Node {
 	classes, words := n.marks()
 	label := fmt.Sprintf("%s, %s, %d of %d GPUs free", n.name, cmp.Or(n.row.Type(), "no instance type"), n.free, len(n.row.GPUs))
 	if len(words) > 0 {
@@ -282,7 +337,7 @@ func (n node) cell(by string) markup.Node {
 	}
 	var cells []markup.Node
 	for _, g := range n.gpus {
-		cells = append(cells, markup.E("i", markup.Class(g.colour(by))))
+		cells = append(cells, markup.E("i", markup.Class(g.colour(by, owners))))
 	}
 	if len(n.gpus) == 0 {
 		cells = append(cells, markup.E("i", markup.Class("cpu")))
@@ -297,7 +352,7 @@ func (n node) cell(by string) markup.Node {
 }
 
 // colour is the class of a GPU's cell.
-func (g gpu) colour(by string) string {
+func (g gpu) colour(by string, owners map[string]int) string {
 	if g.Fault != nil {
 		return "fault"
 	}
@@ -310,9 +365,7 @@ func (g gpu) colour(by string) string {
 		if g.task == "" {
 			return class
 		}
-		h := fnv.New32a()
-		h.Write([]byte(g.owner))
-		return class + " o" + strconv.Itoa(int(h.Sum32()%12))
+		return class + " o" + strconv.Itoa(owners[g.owner])
 	case by == "memory" && g.load.MemoryMiB > 0:
 		return class + " l" + tenth(float64(g.load.MemoryUsedMiB)/float64(g.load.MemoryMiB))
 	case by == "temperature" && g.load.TemperatureC > 0:
@@ -333,13 +386,13 @@ func (g gpu) say() string {
 		words = append(words, "broken: "+g.Fault.Reason)
 	}
 	if g.load.UtilizationPct != nil {
-		words = append(words, percent(g.load)+" load")
+		words = append(words, string(percent(g.load))+" load")
 	}
 	if g.load.MemoryMiB > 0 {
-		words = append(words, memoryOf(g.load))
+		words = append(words, string(memoryOf(g.load)))
 	}
 	if g.load.TemperatureC > 0 {
-		words = append(words, degrees(g.load))
+		words = append(words, string(degrees(g.load)))
 	}
 	if g.task == "" {
 		words = append(words, "free")

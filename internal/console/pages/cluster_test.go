@@ -106,6 +106,29 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// TestOwners: owners are named with their colours, which are different ones as long as there are enough.
+func TestOwners(t *testing.T) {
+	page := send(withNodes(t, 4, &fleet{}), "GET", "/console/?by=owner", nil).Body.String()
+	if !strings.Contains(page, " &lt;train&gt;: <b>16</b>") {
+		t.Errorf("the page doesn't name an owner: %s", page)
+	}
+	held := map[string]int{}
+	for n := range ownerColours {
+		held[fmt.Sprint("service ", n)] = 1
+	}
+	seen := map[int]bool{}
+	for _, c := range coloursOf(held) {
+		seen[c] = true
+	}
+	if len(seen) != ownerColours {
+		t.Errorf("%d owners have %d colours", ownerColours, len(seen))
+	}
+	held["one more"] = 1
+	if got := len(coloursOf(held)); got != ownerColours+1 {
+		t.Errorf("%d of %d owners have a colour", got, ownerColours+1)
+	}
+}
+
 // BenchmarkCluster renders the page of a large cluster, whose nodes' load changes each time, and the changes.
 func BenchmarkCluster(b *testing.B) {
 	for _, nodes := range []int{500, 5000} {

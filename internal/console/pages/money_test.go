@@ -15,9 +15,11 @@ import (
 )
 
 // machines answers for four p3.2xlarge in the first hour of a month, one since, and a machine without a price.
-type machines struct{}
+type machines struct {
+	first time.Duration // how late in that hour the first minute with machines was
+}
 
-func (machines) Call(_ context.Context, in any) (any, error) {
+func (ms machines) Call(_ context.Context, in any) (any, error) {
 	switch in := in.(type) {
 	case *cloudwatch.ListMetricsInput:
 		return &cloudwatch.ListMetricsOutput{Metrics: []types.Metric{{Dimensions: []types.Dimension{{Name: aws.String("InstanceType"), Value: aws.String("own")}}}}}, nil
@@ -37,6 +39,9 @@ func (machines) Call(_ context.Context, in any) (any, error) {
 			r := types.MetricDataResult{Id: q.Id, Label: q.Label}
 			for hour, v := range values[name] {
 				at := time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC)
+				if hour == 0 {
+					at = at.Add(ms.first.Truncate(time.Duration(*q.MetricStat.Period) * time.Second))
+				}
 				if !at.Before(*in.StartTime) && at.Before(*in.EndTime) {
 					r.Timestamps = append(r.Timestamps, at)
 					r.Values = append(r.Values, v)
@@ -65,5 +70,15 @@ func TestMoney(t *testing.T) {
 	o.Prices = nil
 	if page := send(New(o), "GET", "/console/money", nil).Body.String(); !strings.Contains(page, "--prices FILE") || !strings.Contains(page, "<b>0.00</b> cost") {
 		t.Errorf("without prices: %s", page)
+	}
+}
+
+// TestMoneySince: an hour whose machines came half an hour late isn't counted as a whole one, of which half was saved.
+func TestMoneySince(t *testing.T) {
+	now := func() time.Time { return time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC) }
+	o := Options{Now: now, Services: machines{30 * time.Minute}, Sessions: login.New(login.Options{Now: time.Now}), Prices: map[string]float64{"p3.2xlarge": 3}}
+	page := send(New(o), "GET", "/console/money", nil).Body.String()
+	if strings.Count(page, `datetime="2026-03-01T00:30:00Z"`) != 2 {
+		t.Errorf("neither day nor month is counted since half past midnight: %s", page)
 	}
 }

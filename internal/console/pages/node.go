@@ -145,13 +145,15 @@ func tasksOnNode(v *visit, cluster string, n *state.ContainerInstance) markup.No
 
 // What a node has told of a GPU, in words.
 
-func percent(l acs.GPULoad) string {
+func percent(l acs.GPULoad) numeric {
 	if l.UtilizationPct == nil {
 		return "–"
 	}
-	return strconv.Itoa(int(*l.UtilizationPct)) + " %"
+	return numeric(strconv.Itoa(int(*l.UtilizationPct)) + " %")
 }
 
-func memoryOf(l acs.GPULoad) string { return gib(l.MemoryUsedMiB) + " of " + gib(l.MemoryMiB) }
-func degrees(l acs.GPULoad) string  { return strconv.Itoa(int(l.TemperatureC)) + " °C" }
-func watts(l acs.GPULoad) string    { return strconv.Itoa(int(l.PowerW)) + " W" }
+func memoryOf(l acs.GPULoad) numeric {
+	return numeric(gib(l.MemoryUsedMiB) + " of " + gib(l.MemoryMiB))
+}
+func degrees(l acs.GPULoad) numeric { return numeric(strconv.Itoa(int(l.TemperatureC)) + " °C") }
+func watts(l acs.GPULoad) numeric   { return numeric(strconv.Itoa(int(l.PowerW)) + " W") }

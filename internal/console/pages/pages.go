@@ -86,7 +86,7 @@ func (p *Pages) views() []view {
 		p.serviceView(),
 		p.scalingView(),
 		p.serviceScalingView(),
-		p.replayView(),
+		p.replayView("/console/scaling/services/{cluster}/{service}/replay"), p.replayView("/console/scaling/groups/{group}/replay"),
 		p.groupView(),
 		p.moneyView(),
 		p.logsView(),

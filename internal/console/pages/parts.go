@@ -53,6 +53,11 @@ func link(address, text string) markup.Node {
 	return markup.E("a", markup.A("href", address), text)
 }
 
+// idLink is a link whose text is an id, which stays in one piece: half an id is none.
+func idLink(address, id string) markup.Node {
+	return markup.E("a", markup.Class("id"), markup.A("href", address), id)
+}
+
 // column is a column of a table: its head, and whether it has numbers.
 type column struct {
 	head    string
@@ -109,8 +114,13 @@ func rowOf(attr markup.Attr, cells ...any) markup.Node {
 // numeric is a number as it's to be written.
 type numeric string
 
+// tooFew is a number that is smaller than it should be.
+type tooFew int32
+
 func cell(c any) markup.Node {
 	switch c := c.(type) {
+	case tooFew:
+		return markup.E("td", markup.Class("number short"), markup.A("title", "fewer than desired"), int(c))
 	case int:
 		return markup.E("td", markup.Class("number"), c)
 	case int32:
@@ -136,7 +146,7 @@ func status(s string) markup.Node {
 	switch s {
 	case "RUNNING", "ACTIVE", "COMPLETED", "OK", "SUCCESSFUL", "HEALTHY", "InService", "Successful":
 		return badge("good", s)
-	case "PENDING", "PROVISIONING", "ACTIVATING", "DRAINING", "DEPROVISIONING", "STOPPING", "DEACTIVATING", "IN_PROGRESS", "INSUFFICIENT_DATA", "InProgress", "PRIMARY":
+	case "PENDING", "PROVISIONING", "ACTIVATING", "DRAINING", "DEPROVISIONING", "STOPPING", "DEACTIVATING", "IN_PROGRESS", "INSUFFICIENT_DATA", "InProgress":
 		return badge("busy", s)
 	case "FAILED", "ALARM", "UNHEALTHY", "STOPPED_BY_ALARM", "Failed":
 		return badge("bad", s)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -81,7 +82,7 @@ func queueBody(v *visit) ([]live.Fragment, error) {
 	}
 	var all []fact
 	for _, name := range slices.Sorted(maps.Keys(a)) {
-		all = append(all, fact{name, a[name]})
+		all = append(all, fact{name, attributeValue(name, a[name])})
 	}
 	parts := []live.Fragment{section("facts", "Queue", facts(all...)), queuePlots(v)}
 	sources, err := ask[sqs.ListDeadLetterSourceQueuesOutput](v, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: named.QueueUrl})
@@ -97,6 +98,15 @@ func queueBody(v *visit) ([]live.Fragment, error) {
 			v.confirm("redrive", "Redrive", "All messages go back to the queues that they came from.", hidden{"queue": v.path("queue"), "arn": a["QueueArn"]})),
 		section("moves", "Redrives", moveTable(v, a["QueueArn"])),
 	), nil
+}
+
+// attributeValue is the value of a queue's attribute. Times are told as such.
+func attributeValue(name, value string) any {
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || !strings.HasSuffix(name, "Timestamp") {
+		return value
+	}
+	return moment(aws.Time(time.Unix(seconds, 0)))
 }
 
 // queuePlots are the plots of how much waits in a queue, and for how long.

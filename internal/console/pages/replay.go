@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	grouptypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
 	"github.com/pintle/pintle/internal/console/live"
@@ -27,11 +28,11 @@ const (
 	leastOfReplay, knownOfReplay = 20, 0.9
 )
 
-// replayView shows what a service would have done under another target tracking policy.
-func (p *Pages) replayView() view {
+// replayView shows what a service or an Auto Scaling group would have done under another target tracking policy.
+func (p *Pages) replayView(path string) view {
 	return view{
-		path:  "/console/scaling/services/{cluster}/{service}/replay",
-		title: func(v *visit) string { return "Replay of " + v.path("service") },
+		path:  path,
+		title: func(v *visit) string { return "Replay of " + v.path("service") + v.path("group") },
 		head:  replayHead,
 		body:  replayBody,
 		every: time.Minute,
@@ -43,44 +44,102 @@ func tracks(p scalingtypes.ScalingPolicy) bool {
 	return p.TargetTrackingScalingPolicyConfiguration != nil
 }
 
+func tracksGroup(p grouptypes.ScalingPolicy) bool { return p.TargetTrackingConfiguration != nil }
+
+// replayed is a policy of a service or a group that can be replayed.
+type replayed struct {
+	name   string
+	alarms []string
+	is     hindsight.Policy
+}
+
+// words are what a replay calls what is scaled.
+type words struct {
+	one, many string
+	counted   string // those that the load is of
+	advice    string // how they get counted
+}
+
 // replaying is what a form asks to replay.
 type replaying struct {
-	policy   scalingtypes.ScalingPolicy // as it is
-	policies []string                   // that there are to choose from
+	words
+	replayed
+	policies []replayed // that there are to choose from
+	count    metric     // how many of them ran
 	hours    int
-	asIs     hindsight.Policy
 	typed    hindsight.Policy
 }
 
-// replaying reads the form. What isn't filled in is as the service has it.
-func (v *visit) replaying() (*replaying, error) {
+// ofService is a replay of the service that the path names.
+func (v *visit) ofService() (*replaying, error) {
 	s, err := v.scaledService()
 	if err != nil {
 		return nil, err
 	}
-	r := &replaying{}
-	for _, p := range slices.DeleteFunc(s.policies, func(p scalingtypes.ScalingPolicy) bool { return !tracks(p) }) {
-		if name := aws.ToString(p.PolicyName); len(r.policies) == 0 || name == v.query("policy") {
-			r.policy = p
+	r := &replaying{words: words{"task", "tasks", "running tasks",
+		"It keeps one where the cluster has Container Insights: aws ecs update-cluster-settings --settings name=containerInsights,value=enabled."}}
+	r.count = metric{label: "running", namespace: "ECS/ContainerInsights", name: "RunningTaskCount", by: []string{"ClusterName", v.path("cluster"), "ServiceName", v.path("service")}, stat: "Average"}
+	for _, p := range s.policies {
+		if tracks(p) && len(s.targets) > 0 {
+			of := policyOfService(p)
+			is := hindsight.PolicyOf(p.TargetTrackingScalingPolicyConfiguration, s.targets[0])
+			is.Start = time.Minute
+			r.policies = append(r.policies, replayed{of.name, of.alarms, is})
 		}
-		r.policies = append(r.policies, aws.ToString(p.PolicyName))
 	}
-	if len(r.policies) == 0 || len(s.targets) == 0 {
-		return nil, errNotFound(v.path("service") + " has no target tracking policy: only those can be replayed.")
+	return r, nil
+}
+
+// ofGroup is a replay of the Auto Scaling group that the path names.
+func (v *visit) ofGroup() (*replaying, error) {
+	g, policies, err := v.scaledGroup()
+	if err != nil {
+		return nil, err
 	}
-	c := r.policy.TargetTrackingScalingPolicyConfiguration
-	r.asIs = hindsight.PolicyOf(c, s.targets[0])
-	r.asIs.Start = time.Minute
-	r.typed = r.asIs
+	r := &replaying{words: words{"instance", "instances", "instances in service",
+		"It keeps one where the group's metrics are collected: aws autoscaling enable-metrics-collection --granularity 1Minute."}}
+	r.count = metric{label: "in service", namespace: "AWS/AutoScaling", name: "GroupInServiceInstances", by: []string{"AutoScalingGroupName", v.path("group")}, stat: "Average"}
+	for _, p := range policies {
+		if tracksGroup(p) {
+			of := policyOfGroup(p)
+			is := hindsight.PolicyOfGroup(&p, g)
+			is.Start = 2 * time.Minute
+			r.policies = append(r.policies, replayed{of.name, of.alarms, is})
+		}
+	}
+	return r, nil
+}
+
+// replaying reads the form. What isn't filled in is as the service or the group has it.
+func (v *visit) replaying() (*replaying, error) {
+	read := v.ofService
+	if v.path("group") != "" {
+		read = v.ofGroup
+	}
+	r, err := read()
+	if err != nil {
+		return nil, err
+	}
+	if len(r.policies) == 0 {
+		return nil, errNotFound(v.path("service") + v.path("group") + " has no target tracking policy: only those can be replayed.")
+	}
+	r.replayed = r.policies[0]
+	for _, p := range r.policies {
+		if p.name == v.query("policy") {
+			r.replayed = p
+		}
+	}
+	r.typed = r.is
 	form := queryForm{v: v}
 	r.hours = form.number("hours", 1, 1, longestReplay)
-	r.typed.Min = form.number("min", r.asIs.Min, 0, mostTasks)
-	r.typed.Max = form.number("max", r.asIs.Max, max(1, r.typed.Min), mostTasks)
-	r.typed.ScaleOutCooldown = form.seconds("out", r.asIs.ScaleOutCooldown)
-	r.typed.ScaleInCooldown = form.seconds("in", r.asIs.ScaleInCooldown)
-	r.typed.Start = form.seconds("start", r.asIs.Start)
-	r.asIs.Start = r.typed.Start
-	r.typed.TargetValue = form.decimal("target", r.asIs.TargetValue)
+	r.typed.Min = form.number("min", r.is.Min, 0, mostTasks)
+	r.typed.Max = form.number("max", r.is.Max, max(1, r.typed.Min), mostTasks)
+	r.typed.ScaleOutCooldown = form.seconds("out", r.is.ScaleOutCooldown)
+	r.typed.ScaleInCooldown = form.seconds("in", r.is.ScaleInCooldown)
+	r.typed.Warmup = form.seconds("warmup", r.is.Warmup)
+	r.typed.Start = form.seconds("start", r.is.Start)
+	r.is.Start = r.typed.Start
+	r.typed.TargetValue = form.decimal("target", r.is.TargetValue)
 	return r, form.err
 }
 
@@ -125,22 +184,28 @@ func replayHead(v *visit) (markup.Node, error) {
 		return nil, err
 	}
 	var options []markup.Node
-	for _, name := range r.policies {
-		options = append(options, markup.E("option", markup.A("value", name), markup.If("selected", name == aws.ToString(r.policy.PolicyName)), name))
+	for _, p := range r.policies {
+		options = append(options, markup.E("option", markup.A("value", p.name), markup.If("selected", p.name == r.name), p.name))
 	}
 	whole := func(label, name string, value int, least, most int) markup.Node {
 		return field(label, name, "number", strconv.Itoa(value), markup.A("min", strconv.Itoa(least)), markup.A("max", strconv.Itoa(most)), markup.If("required", true))
 	}
 	day := longestReplay * 3600
+	waits := markup.Group{
+		whole("Scale-out cool-down (s)", "out", int(r.typed.ScaleOutCooldown.Seconds()), 0, day),
+		whole("Scale-in cool-down (s)", "in", int(r.typed.ScaleInCooldown.Seconds()), 0, day),
+	}
+	if r.is.Group {
+		waits = markup.Group{whole("Warm-up (s)", "warmup", int(r.typed.Warmup.Seconds()), 0, day)}
+	}
 	return markup.E("form", markup.Class("tools"), markup.A("method", "get"),
 		whole("Hours", "hours", r.hours, 1, longestReplay),
 		markup.E("label", "Policy ", markup.E("select", markup.A("name", "policy"), options)),
 		field("Target", "target", "number", number(r.typed.TargetValue), markup.A("min", "0"), markup.A("step", "any"), markup.If("required", true)),
-		whole("Scale-out cool-down (s)", "out", int(r.typed.ScaleOutCooldown.Seconds()), 0, day),
-		whole("Scale-in cool-down (s)", "in", int(r.typed.ScaleInCooldown.Seconds()), 0, day),
+		waits,
 		whole("Minimum", "min", r.typed.Min, 0, mostTasks),
 		whole("Maximum", "max", r.typed.Max, 1, mostTasks),
-		whole("A task starts in (s)", "start", int(r.typed.Start.Seconds()), 0, day),
+		whole("Start of each "+r.one+" (s)", "start", int(r.typed.Start.Seconds()), 0, day),
 		markup.E("button", "Replay"),
 	), nil
 }
@@ -154,7 +219,7 @@ func replayBody(v *visit) ([]live.Fragment, error) {
 	if err != nil {
 		return []live.Fragment{section("replay", "Replay", failed(err))}, nil
 	}
-	return []live.Fragment{past.replayed(r), section("assumptions", "What it assumes", past.assumptions())}, nil
+	return []live.Fragment{past.replayed(r), section("assumptions", "What it assumes", past.assumptions(r))}, nil
 }
 
 // past is what CloudWatch keeps of a service, and how it's to be seen.
@@ -168,11 +233,7 @@ type past struct {
 
 // past reads what was, and tells the policies how their alarms see it. It refuses what isn't known well enough.
 func (v *visit) past(r *replaying) (*past, error) {
-	var names []string
-	for _, a := range r.policy.Alarms {
-		names = append(names, aws.ToString(a.AlarmName))
-	}
-	alarms, err := v.alarms(names)
+	alarms, err := v.alarms(r.alarms)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +243,7 @@ func (v *visit) past(r *replaying) (*past, error) {
 	if high < 0 {
 		return nil, errNotFound("The policy's alarms are gone, and they say what its metric is.")
 	}
-	for _, p := range []*hindsight.Policy{&r.asIs, &r.typed} {
+	for _, p := range []*hindsight.Policy{&r.is, &r.typed} {
 		p.Out, p.In = int(aws.ToInt32(alarms[high].EvaluationPeriods)), 1
 		for _, a := range alarms {
 			if a.ComparisonOperator == types.ComparisonOperatorLessThanThreshold {
@@ -192,25 +253,23 @@ func (v *visit) past(r *replaying) (*past, error) {
 	}
 	queries := queriesOf(alarms[high], 0)
 	s := v.stretchOfReplay(r.hours, queries)
-	if err := mayReplay(s, queries); err != nil {
+	if err := mayReplay(s, queries, r.is.Group); err != nil {
 		return nil, err
 	}
 	values, err := v.answers(s, queries)
 	if err != nil {
 		return nil, err
 	}
-	running, err := v.lines(s, metric{
-		label: "running", namespace: "ECS/ContainerInsights", name: "RunningTaskCount", by: []string{"ClusterName", v.path("cluster"), "ServiceName", v.path("service")}, stat: "Average",
-	})
+	running, err := v.lines(s, r.count)
 	if err != nil {
 		return nil, err
 	}
 	if len(values) != 1 || len(running) != 1 {
-		return nil, errNotFound("CloudWatch doesn't say how the policy's metric and its tasks were.")
+		return nil, errNotFound("CloudWatch doesn't say how the policy's metric and its " + r.many + " were.")
 	}
 	p := &past{metric: aws.ToString(alarms[high].MetricName)}
 	p.History = hindsight.History{From: s.from, Period: s.period, Metric: onGrid(values[0], s), Running: onGrid(running[0], s)}
-	return p, p.isEnough()
+	return p, p.isEnough(r.words)
 }
 
 // stretchOfReplay is the last hours, by the periods of queries.
@@ -229,7 +288,7 @@ func (v *visit) stretchOfReplay(hours int, queries []types.MetricDataQuery) stre
 }
 
 // mayReplay refuses what CloudWatch doesn't keep so long, and what isn't decided by alarms alone.
-func mayReplay(s stretch, queries []types.MetricDataQuery) error {
+func mayReplay(s stretch, queries []types.MetricDataQuery, isGroup bool) error {
 	if s.period >= time.Minute {
 		return nil
 	}
@@ -237,7 +296,7 @@ func mayReplay(s stretch, queries []types.MetricDataQuery) error {
 		return errBadForm(fmt.Sprintf("The policy's alarms look every %v, and CloudWatch keeps values that close together for three hours: replay no more than three.", s.period))
 	}
 	for _, q := range queries {
-		if q.MetricStat != nil && aws.ToString(q.MetricStat.Metric.Namespace) == "AWS/SQS" {
+		if !isGroup && q.MetricStat != nil && aws.ToString(q.MetricStat.Metric.Namespace) == "AWS/SQS" {
 			return errBadForm("With --reaction fast, a policy on a queue looks ahead at the queue itself, which a replay of its alarms doesn't show.")
 		}
 	}
@@ -258,12 +317,11 @@ func onGrid(l plot.Line, s stretch) []float64 {
 	return all
 }
 
-// isEnough begins the history where it's first known how many tasks ran, and refuses one that is too short or has too many holes.
-func (p *past) isEnough() error {
+// isEnough begins the history where it's first known how many ran, and refuses one that is too short or has too many holes.
+func (p *past) isEnough(w words) error {
 	first := slices.IndexFunc(p.Running, func(n float64) bool { return !math.IsNaN(n) })
 	if first < 0 {
-		return errNotFound("CloudWatch has no count of its running tasks in this time. It keeps one where the cluster has Container Insights: " +
-			"aws ecs update-cluster-settings --settings name=containerInsights,value=enabled.")
+		return errNotFound("CloudWatch has no count of its " + w.counted + " in this time. " + w.advice)
 	}
 	p.From = p.From.Add(time.Duration(first) * p.Period)
 	p.Metric, p.Running = p.Metric[first:], p.Running[first:]
@@ -283,12 +341,12 @@ func (p *past) isEnough() error {
 	}
 	switch n := len(p.Running); {
 	case n < leastOfReplay:
-		return errNotFound(fmt.Sprintf("CloudWatch has counted its running tasks for %v, since %s. A replay takes %v at least.",
-			time.Duration(n)*p.Period, p.From.Format("15:04Z"), leastOfReplay*p.Period))
+		return errNotFound(fmt.Sprintf("CloudWatch has counted its %s for %v, since %s. A replay takes %v at least.",
+			w.counted, time.Duration(n)*p.Period, p.From.Format("15:04Z"), leastOfReplay*p.Period))
 	case float64(counted) < knownOfReplay*float64(n):
-		return errNotFound(fmt.Sprintf("CloudWatch counted its running tasks in %d of %d periods. A replay takes nine in ten.", counted, n))
+		return errNotFound(fmt.Sprintf("CloudWatch counted its %s in %d of %d periods. A replay takes nine in ten.", w.counted, counted, n))
 	case float64(known) < knownOfReplay*float64(ran) || ran == 0 && !p.atZero:
-		return errNotFound(fmt.Sprintf("Tasks ran in %d periods, and CloudWatch has the policy's metric in %d of them. A replay takes nine in ten.", ran, known))
+		return errNotFound(fmt.Sprintf("There were %s in %d periods, and CloudWatch has the policy's metric in %d of them. A replay takes nine in ten.", w.counted, ran, known))
 	}
 	p.findFull()
 	return nil
@@ -313,14 +371,14 @@ func (p *past) findFull() {
 
 // replayed shows what was beside what would have been.
 func (p *past) replayed(r *replaying) live.Fragment {
-	for _, one := range []*hindsight.Policy{&r.asIs, &r.typed} {
+	for _, one := range []*hindsight.Policy{&r.is, &r.typed} {
 		one.Full = p.full
 		if !p.atZero {
 			one.Min = max(1, one.Min)
 		}
 		one.Max = max(one.Max, one.Min)
 	}
-	asIs, typed := hindsight.Replay(p.History, r.asIs), hindsight.Replay(p.History, r.typed)
+	asIs, typed := hindsight.Replay(p.History, r.is), hindsight.Replay(p.History, r.typed)
 	over := func(name string, values []float64) plot.Line {
 		l := plot.Line{Name: name, Gap: 3 * p.Period}
 		for i, v := range values {
@@ -335,7 +393,7 @@ func (p *past) replayed(r *replaying) live.Fragment {
 			From: p.From, To: p.From.Add(time.Duration(len(p.Running)) * p.Period), Lines: []plot.Line{over("as it was", was), over("replayed", would)},
 		}}
 	}
-	tasks := draw("replayed-tasks", "Running tasks", p.Running, typed.Running)
+	tasks := draw("replayed-tasks", capital(r.counted), p.Running, typed.Running)
 	load := draw("replayed-metric", "The policy's metric", p.Metric, typed.Metric)
 	load.unit = p.metric
 	load.Levels = []plot.Level{{Name: "target", Value: r.typed.TargetValue}}
@@ -344,26 +402,27 @@ func (p *past) replayed(r *replaying) live.Fragment {
 		return row(name, amount(f.TaskHours), numeric(short(f.Least)), numeric(short(f.Most)), numeric(fmt.Sprintf("%.0f %%", 100*f.Above)), scalings)
 	}
 	return plots("replay", "Replay", []drawing{tasks, load}, nil,
-		table("What was and what would have been", columns("Tasks", "#Hours", "#Least", "#Most", "#Above "+short(r.typed.TargetValue), "#Changes"),
+		table("What was and what would have been", columns(capital(r.many), "#Hours", "#Least", "#Most", "#Above "+short(r.typed.TargetValue), "#Changes"),
 			said("As it was", p.Running, p.Metric, numeric("–")),
 			said("Policy as it is", asIs.Running, asIs.Metric, asIs.Scalings),
 			said("Policy above", typed.Running, typed.Metric, typed.Scalings)))
 }
 
 // assumptions says what a replay doesn't know.
-func (p *past) assumptions() markup.Node {
+func (p *past) assumptions(r *replaying) markup.Node {
+	many := r.many
 	all := []string{
-		"The load is the metric times the tasks that ran, and tasks share it evenly. What waits isn't carried from one period to the next: a queue that fewer tasks would have left longer stays as it was.",
-		"Tasks always find a place, and stop at once. How long they take to start is what the form says.",
-		"The policy is alone: other policies, scheduled actions, deployments and counts that were set by hand are left out.",
-		"It begins with as many tasks as there were, and with alarms that have seen nothing yet.",
-		"How near \"policy as it is\" comes to \"as it was\" says how far to trust the rest. Hours are of running tasks, changes of the desired count.",
+		"The load is the metric times the " + r.counted + ", and " + many + " share it evenly. What waits isn't carried from one period to the next: a queue that fewer " + many + " would have left longer stays as it was.",
+		capital(many) + " always find a place, and stop at once. How long they take to start is what the form says.",
+		"The policy is alone: other policies, scheduled actions, deployments, refreshes and counts that were set by hand are left out.",
+		"It begins with as many " + many + " as there were, and with alarms that have seen nothing yet.",
+		"How near \"policy as it is\" comes to \"as it was\" says how far to trust the rest. Hours are of " + r.counted + ", changes of the desired count.",
 	}
 	if p.saturated > 0 {
 		all = append(all, fmt.Sprintf("The metric was at 100 percent in %d of %d periods. The load may have been larger then than it says.", p.saturated, len(p.Metric)))
 	}
 	if !p.atZero {
-		all = append(all, "There is no value of the metric from a time without tasks, so a minimum of 0 is replayed as 1.")
+		all = append(all, "There is no value of the metric from a time without "+many+", so a minimum of 0 is replayed as 1.")
 	}
 	var items []markup.Node
 	for _, a := range all {
@@ -371,3 +430,6 @@ func (p *past) assumptions() markup.Node {
 	}
 	return markup.E("ul", items)
 }
+
+// capital begins a word as a sentence does.
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	grouptypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -39,6 +41,13 @@ func (s scaled) Call(_ context.Context, in any) (any, error) {
 			PolicyName: aws.String(nasty), Alarms: []scalingtypes.Alarm{{AlarmName: aws.String("high")}, {AlarmName: aws.String("low")}},
 			TargetTrackingScalingPolicyConfiguration: &scalingtypes.TargetTrackingScalingPolicyConfiguration{TargetValue: aws.Float64(50)},
 		}}}, nil
+	case *autoscaling.DescribeAutoScalingGroupsInput:
+		return &autoscaling.DescribeAutoScalingGroupsOutput{AutoScalingGroups: []grouptypes.AutoScalingGroup{{MinSize: aws.Int32(0), MaxSize: aws.Int32(10), DefaultCooldown: aws.Int32(300)}}}, s.denied
+	case *autoscaling.DescribePoliciesInput:
+		return &autoscaling.DescribePoliciesOutput{ScalingPolicies: []grouptypes.ScalingPolicy{{
+			PolicyName: aws.String(nasty), Alarms: []grouptypes.Alarm{{AlarmName: aws.String("high")}, {AlarmName: aws.String("low")}},
+			TargetTrackingConfiguration: &grouptypes.TargetTrackingConfiguration{TargetValue: aws.Float64(50)},
+		}}}, nil
 	case *cloudwatch.DescribeAlarmsInput:
 		high := types.MetricAlarm{
 			AlarmName: aws.String("high"), ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold, EvaluationPeriods: aws.Int32(3),
@@ -53,7 +62,7 @@ func (s scaled) Call(_ context.Context, in any) (any, error) {
 	case *cloudwatch.GetMetricDataInput:
 		q := in.MetricDataQueries[0].MetricStat
 		since, value := s.measured, s.value
-		if *q.Metric.MetricName == "RunningTaskCount" {
+		if name := *q.Metric.MetricName; name == "RunningTaskCount" || name == "GroupInServiceInstances" {
 			since, value = s.counted, 4
 		}
 		r := types.MetricDataResult{Label: q.Metric.MetricName}
@@ -68,8 +77,13 @@ func (s scaled) Call(_ context.Context, in any) (any, error) {
 }
 
 func (s scaled) page(query string) (status int, html string) {
+	return s.pageOf("services/prod/web", query)
+}
+
+// pageOf returns the replay of a service or a group.
+func (s scaled) pageOf(what, query string) (status int, html string) {
 	o := Options{Now: func() time.Time { return noon.Add(10 * time.Second) }, Services: s, Sessions: login.New(login.Options{Now: time.Now})}
-	w := send(New(o), "GET", "/console/scaling/services/prod/web/replay"+query, nil)
+	w := send(New(o), "GET", "/console/scaling/"+what+"/replay"+query, nil)
 	return w.Code, w.Body.String()
 }
 
@@ -102,6 +116,28 @@ func TestReplayPage(t *testing.T) {
 	}
 }
 
+// TestReplayOfGroup: a group's instances are replayed as a service's tasks are, with a warm-up instead of cool-downs.
+func TestReplayOfGroup(t *testing.T) {
+	day := scaled{counted: 24 * time.Hour, measured: 24 * time.Hour, period: 60, value: 50}
+	_, page := day.pageOf("groups/fleet", "?hours=2&target=100&warmup=60&min=1&max=8")
+	for _, want := range []string{
+		"Replay of fleet", "Instances in service", "<td>As it was</td><td class=\"number\">8.00</td>",
+		"<td>Policy above</td><td class=\"number\">4.50</td><td class=\"number\">2</td><td class=\"number\">4</td><td class=\"number\">0 %</td><td class=\"number\">1</td>",
+		`name="warmup" type="number" value="60"`, "target: 100", "Instances always find a place",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s: %s", want, page)
+		}
+	}
+	if strings.Contains(page, "cool-down") || strings.Contains(page, "<script>alert") {
+		t.Errorf("a group has cool-downs, or its policy's name isn't text: %s", page)
+	}
+	day.counted = 0
+	if _, page := day.pageOf("groups/fleet", ""); !strings.Contains(page, "enable-metrics-collection") {
+		t.Errorf("a group that isn't counted gets %s", page)
+	}
+}
+
 // TestReplaysRefused: what isn't known or isn't bounded is refused with the reason.
 func TestReplaysRefused(t *testing.T) {
 	day := scaled{counted: 24 * time.Hour, measured: 24 * time.Hour, period: 60, value: 50}
@@ -114,7 +150,7 @@ func TestReplaysRefused(t *testing.T) {
 	}{
 		"no Container Insights": {change(func(s *scaled) { s.counted = 0 }), "", 200, "Container Insights"},
 		"a young service":       {change(func(s *scaled) { s.counted = 10 * time.Minute }), "", 200, "for 10m0s, since 11:50Z. A replay takes 20m0s at least"},
-		"no metric":             {change(func(s *scaled) { s.measured = 30 * time.Minute }), "", 200, "Tasks ran in 60 periods, and CloudWatch has the policy&#39;s metric in 30 of them"},
+		"no metric":             {change(func(s *scaled) { s.measured = 30 * time.Minute }), "", 200, "There were running tasks in 60 periods, and CloudWatch has the policy&#39;s metric in 30 of them"},
 		"seconds for a day":     {change(func(s *scaled) { s.period = 10 }), "?hours=4", 200, "replay no more than three"},
 		"a queue's seconds":     {change(func(s *scaled) { s.period, s.queue = 10, true }), "", 200, "looks ahead"},
 		"a week":                {day, "?hours=168", 400, "hours must be a whole number from 1 to 24"},

@@ -363,17 +363,26 @@ func (p *Pages) groupView() view {
 	}
 }
 
-func groupBody(v *visit) ([]live.Fragment, error) {
+// scaledGroup returns the Auto Scaling group that the path names, and its policies.
+func (v *visit) scaledGroup() (*grouptypes.AutoScalingGroup, []grouptypes.ScalingPolicy, error) {
 	name := v.path("group")
 	found, err := ask[autoscaling.DescribeAutoScalingGroupsOutput](v, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(found.AutoScalingGroups) == 0 {
-		return nil, errNotFound("There is no Auto Scaling group " + name + ".")
+		return nil, nil, errNotFound("There is no Auto Scaling group " + name + ".")
 	}
-	g := found.AutoScalingGroups[0]
 	policies, err := ask[autoscaling.DescribePoliciesOutput](v, &autoscaling.DescribePoliciesInput{AutoScalingGroupName: &name})
+	if err != nil {
+		return nil, nil, err
+	}
+	return &found.AutoScalingGroups[0], policies.ScalingPolicies, nil
+}
+
+func groupBody(v *visit) ([]live.Fragment, error) {
+	name := v.path("group")
+	g, policies, err := v.scaledGroup()
 	if err != nil {
 		return nil, err
 	}
@@ -382,18 +391,20 @@ func groupBody(v *visit) ([]live.Fragment, error) {
 		return nil, err
 	}
 	var all []policy
-	for _, p := range policies.ScalingPolicies {
+	for _, p := range policies {
 		all = append(all, policyOfGroup(p))
 	}
 	s := v.stretch()
+	now := []fact{
+		{"Minimum", int(aws.ToInt32(g.MinSize))}, {"Desired", int(aws.ToInt32(g.DesiredCapacity))},
+		{"Instances", len(g.Instances)}, {"Maximum", int(aws.ToInt32(g.MaxSize))},
+	}
+	if slices.ContainsFunc(policies, tracksGroup) {
+		now = append(now, fact{"Replay", link(to("scaling", "groups", name, "replay"), "the last hours with another policy")})
+	}
 	parts := []live.Fragment{
-		section("facts", "Now", facts(
-			fact{"Minimum", int(aws.ToInt32(g.MinSize))},
-			fact{"Desired", int(aws.ToInt32(g.DesiredCapacity))},
-			fact{"Instances", len(g.Instances)},
-			fact{"Maximum", int(aws.ToInt32(g.MaxSize))},
-		)),
-		v.groupCounts(s, g, acts.Activities),
+		section("facts", "Now", facts(now...)),
+		v.groupCounts(s, *g, acts.Activities),
 	}
 	return append(append(parts, v.policies(s, all)...), section("activities", "What was done, and why", groupActivities(acts.Activities))), nil
 }

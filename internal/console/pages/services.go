@@ -69,7 +69,11 @@ func serviceRow(cluster string, s types.Service) markup.Node {
 	if len(s.Deployments) > 0 {
 		deployment = string(s.Deployments[0].RolloutState)
 	}
-	return row(link(to("services", cluster, *s.ServiceName), *s.ServiceName), status(aws.ToString(s.Status)), s.DesiredCount, s.RunningCount, s.PendingCount,
+	running := any(s.RunningCount)
+	if s.RunningCount < s.DesiredCount {
+		running = tooFew(s.RunningCount)
+	}
+	return row(link(to("services", cluster, *s.ServiceName), *s.ServiceName), status(aws.ToString(s.Status)), s.DesiredCount, running, s.PendingCount,
 		status(deployment), state.NameOf(aws.ToString(s.TaskDefinition)))
 }
 

@@ -48,6 +48,7 @@ type shells struct {
 type shell struct {
 	of     call.Identity
 	key    string // the access key of whoever opened it
+	title  string // says where it is
 	screen *screen.Screen
 	keys   *io.PipeWriter
 	sizes  chan datachannel.Size // the last one that the session hasn't heard of yet
@@ -88,9 +89,14 @@ func openShell(v *visit, t types.Task, values hidden) markup.Node {
 // shellView shows a shell's screen and takes keys.
 func (p *Pages) shellView() view {
 	return view{
-		path:  "/console/shell/{shell}",
-		title: func(*visit) string { return "Shell" },
-		body:  p.shellBody,
+		path: "/console/shell/{shell}",
+		title: func(v *visit) string {
+			if s, err := p.shellOf(v); err == nil {
+				return s.title
+			}
+			return "Shell"
+		},
+		body: p.shellBody,
 		arm: func(v *visit) func(context.Context) error {
 			s, err := p.shellOf(v)
 			if err != nil {
@@ -153,7 +159,14 @@ func (p *Pages) beginShell(v *visit) (string, error) {
 	id := strings.ToLower(rand.Text())
 	typed, keys := io.Pipe()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
-	s := &shell{of: v.session.Identity, key: v.session.AccessKeyID, keys: keys, sizes: make(chan datachannel.Size, 1), idle: time.AfterFunc(shellIdleness, cancel)}
+	s := &shell{
+		of:    v.session.Identity,
+		key:   v.session.AccessKeyID,
+		title: "Shell in " + v.form("container") + " of task " + v.form("task"),
+		keys:  keys,
+		sizes: make(chan datachannel.Size, 1),
+		idle:  time.AfterFunc(shellIdleness, cancel),
+	}
 	asked := make(answers, maxAnswers)
 	s.screen = screen.New(shellColumns, shellRows, asked)
 	if err := p.shells.add(id, s); err != nil {

@@ -1,6 +1,8 @@
 package pages
 
 import (
+	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -133,12 +135,11 @@ func whySection(a explain.Answer) live.Fragment {
 
 // timeline lists what has happened to a task, and how long each step took.
 func timeline(t types.Task) markup.Node {
-	var rows []markup.Node
-	var last *time.Time
-	for _, step := range []struct {
+	type step struct {
 		what string
 		at   *time.Time
-	}{
+	}
+	steps := []step{
 		{"created", t.CreatedAt},
 		{"connected to its node", t.ConnectivityAt},
 		{"image is being pulled", t.PullStartedAt},
@@ -147,15 +148,15 @@ func timeline(t types.Task) markup.Node {
 		{"stopping", t.StoppingAt},
 		{"containers have ended", t.ExecutionStoppedAt},
 		{"stopped", t.StoppedAt},
-	} {
-		if step.at == nil {
-			continue
+	}
+	steps = slices.DeleteFunc(steps, func(s step) bool { return s.at == nil })
+	sort.SliceStable(steps, func(i, j int) bool { return steps[i].at.Before(*steps[j].at) }) // an image may be there before the connection
+	var rows []markup.Node
+	for i, step := range steps {
+		took := numeric("")
+		if i > 0 {
+			took = numeric("+" + step.at.Sub(*steps[i-1].at).Round(time.Millisecond).String())
 		}
-		took := ""
-		if last != nil {
-			took = "+" + step.at.Sub(*last).Round(time.Millisecond).String()
-		}
-		last = step.at
 		rows = append(rows, row(step.what, moment(step.at), step.at.UTC().Format("15:04:05.000Z"), took))
 	}
 	return table("What has happened", columns("Step", "When", "Time", "#After"), rows...)
@@ -165,9 +166,9 @@ func containerTable(t types.Task, d *types.TaskDefinition) markup.Node {
 	var rows []markup.Node
 	for _, c := range t.Containers {
 		name := aws.ToString(c.Name)
-		exit := "–"
+		exit := numeric("–")
 		if c.ExitCode != nil {
-			exit = strconv.Itoa(int(*c.ExitCode))
+			exit = numeric(strconv.Itoa(int(*c.ExitCode)))
 		}
 		rows = append(rows, row(name, aws.ToString(c.Image), status(aws.ToString(c.LastStatus)), status(string(c.HealthStatus)), exit, aws.ToString(c.Reason),
 			strings.Join(c.GpuIds, " "), logLink(t, d, name)))

@@ -3,6 +3,7 @@ package pages
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -23,6 +24,20 @@ func TestLogLink(t *testing.T) {
 		}}
 		if got := markup.String(logLink(task, d, "main")); !strings.Contains(got, want) {
 			t.Errorf("prefix %q: %s", prefix, got)
+		}
+	}
+}
+
+// TestTimeline: steps are told in the order in which they were, so none takes less than no time.
+func TestTimeline(t *testing.T) {
+	at := func(seconds int) *time.Time { return aws.Time(noon.Add(time.Duration(seconds) * time.Second)) }
+	page := markup.String(timeline(types.Task{CreatedAt: at(0), ConnectivityAt: at(5), PullStartedAt: at(2), PullStoppedAt: at(2), StartedAt: at(5)}))
+	if strings.Contains(page, "+-") || strings.Index(page, "image is there") > strings.Index(page, "connected") {
+		t.Error(page)
+	}
+	for _, want := range []string{`<td class="number">+2s</td>`, `<td class="number">+3s</td>`, `<td class="number">+0s</td>`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%s isn't in %s", want, page)
 		}
 	}
 }

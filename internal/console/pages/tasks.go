@@ -128,7 +128,7 @@ func taskList(id, title, cluster string, tasks []types.Task) live.Fragment {
 	for _, t := range tasks {
 		name := state.NameOf(*t.TaskArn)
 		rows.Children = append(rows.Children, live.Fragment{ID: "t-" + name, HTML: markup.String(rowOf(markup.ID("t-"+name),
-			link(to("tasks", cluster, name), name), status(aws.ToString(t.LastStatus)), ownerOf(&state.Task{Task: t}),
+			idLink(to("tasks", cluster, name), name), status(aws.ToString(t.LastStatus)), ownerOf(&state.Task{Task: t}),
 			state.NameOf(aws.ToString(t.TaskDefinitionArn)), gpusOf(t), moment(t.CreatedAt), outcome(t)))})
 	}
 	head := tableHead(title, columns("Task", "Status", "Service or family", "Definition", "#GPUs", "Created", "Outcome"))

@@ -127,6 +127,18 @@ var situations = []struct {
 	{"no GPUs anywhere", func(w *world) { w.node("i", 0) }, "", []string{"The cluster's only instance has too little in all: 0 GPUs, and it needs 4"}, "", "Add an instance that has 4 GPUs"},
 	{"too few GPUs on any", func(w *world) { w.node("i", 2); w.node("j", 1) }, "",
 		[]string{"None of the cluster's 2 instances", "2 have too little in all: 2 GPUs, and it needs 4"}, "", "Ask for at most 2 GPUs"},
+	{"too few GPUs on any, and those of the smallest free", func(w *world) {
+		w.node("i", 1)
+		w.node("j", 2)
+		w.holder("a", "j", 2)
+	}, "", []string{"2 have too little in all: 2 GPUs, and it needs 4"}, "", "Ask for at most 2 GPUs"},
+	{"one GPU", func(w *world) { w.node("i", 1) }, "", []string{"too little in all: 1 GPU, and it needs 4"}, "", "Ask for at most 1 GPU,"},
+	{"no GPU of that model", func(w *world) {
+		w.definition.ContainerDefinitions[0].ResourceRequirements = gpus("1")
+		w.definition.PlacementConstraints = []types.TaskDefinitionPlacementConstraint{{Expression: aws.String("attribute:ecs.instance-type =~ p4d.*")}}
+		w.node("i", 4)
+		w.node("j", 8)
+	}, "", []string{"2 don't meet the constraint attribute:ecs.instance-type =~ p4d.*"}, "", "add an instance that meets it: attribute:ecs.instance-type =~ p4d.*"},
 	{"GPUs free, but split", func(w *world) {
 		w.node("i", 4)
 		w.node("j", 4)
@@ -160,12 +172,34 @@ var situations = []struct {
 	{"an attribute", func(w *world) {
 		w.definition.RequiresAttributes = []types.Attribute{{Name: aws.String("ecs.capability.efs")}}
 		w.node("i", 4)
-	}, "", []string{"lacks ecs.capability.efs"}, "", "Give instance i what it lacks"},
+	}, "", []string{"lacks ecs.capability.efs"}, "", "Start the agent with --file-systems"},
+	{"a capability", func(w *world) {
+		w.definition.RequiresAttributes = []types.Attribute{{Name: aws.String("ecs.capability.fault-injection")}}
+		w.node("i", 4)
+	}, "", []string{"lacks ecs.capability.fault-injection"}, "", "Add an instance whose agent can do it, or don't ask for it: ecs.capability.fault-injection"},
+	{"an attribute of one's own", func(w *world) {
+		w.definition.RequiresAttributes = []types.Attribute{{Name: aws.String("rack"), Value: aws.String("7")}}
+		w.node("i", 4)
+	}, "", []string{"lacks rack=7"}, "", "Give instance i what it lacks"},
+	{"another architecture", func(w *world) {
+		w.definition.RequiresAttributes = []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: aws.String("arm64")}}
+		w.node("i", 4)
+	}, "", []string{"lacks ecs.cpu-architecture=arm64"}, "", "Add an instance with it, or change the task definition's runtimePlatform"},
+	{"no CPU is free at all", func(w *world) {
+		w.definition.Cpu = aws.String("1024")
+		w.node("i", 4)
+		w.holder("a", "i", 0, func(t *state.Task) { t.Reserved.CPU = 4096 })
+	}, "", []string{"too little free: 0 CPU units"}, "a task to end", "Free 1024 more CPU units on instance i."},
+	{"ports that its own tasks have", func(w *world) {
+		w.definition.ContainerDefinitions[0].PortMappings = []types.PortMapping{{ContainerPort: aws.Int32(80), HostPort: aws.Int32(80)}}
+		w.node("i", 8)
+		w.holder("own", "i", 4, func(t *state.Task) { t.ServiceArn, t.Reserved.PortsTCP = "s", []uint16{80} })
+	}, "", []string{"has port 80/tcp taken"}, "", "Use a dynamic host port (0), or add an instance: the service's own task own has the port"},
 	{"distinct instances", func(w *world) {
 		w.service.PlacementConstraints = []types.PlacementConstraint{{Type: types.PlacementConstraintTypeDistinctInstance}}
 		w.node("i", 4)
-		w.holder("a", "i", 0, func(t *state.Task) { t.Group = aws.String("service:s") })
-	}, "", []string{"runs a task of its group already"}, "a task to end", "drop the constraint distinctInstance"},
+		w.holder("a", "i", 0, func(t *state.Task) { t.Group, t.ServiceArn = aws.String("service:s"), "s" })
+	}, "", []string{"runs a task of its group already"}, "", "drop the constraint distinctInstance"},
 	{"draining", func(w *world) { w.node("i", 4, func(i *state.ContainerInstance) { i.Status = aws.String("DRAINING") }) },
 		"", []string{"is draining"}, "", "Set instance i to ACTIVE"},
 	{"the agent is away", func(w *world) { w.node("i", 4, func(i *state.ContainerInstance) { i.AgentConnected = false }) },
@@ -237,11 +271,33 @@ var situations = []struct {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].FailedTasks, w.service.Deployments[0].NotBefore = 3, new(now.Add(20*time.Second))
 		w.task("dead", func(t *state.Task) {
-			t.ServiceArn, t.LastStatus, t.DesiredStatus, t.StoppedAt = "s", aws.String("STOPPED"), aws.String("STOPPED"), &now
-			t.StoppedReason = aws.String("Essential container in task exited")
+			failed(t)
 			t.Containers[0].ExitCode, t.Containers[0].Reason = aws.Int32(137), aws.String("OutOfMemoryError: Container killed due to memory usage")
 		})
 	}, "", []string{"0 of 1 tasks run, and 3 failed in a row", "task dead", "exit code 137"}, "the next try, in 20s", "Give container main more memory"},
+	{"tasks fail, and nobody knows a remedy", func(w *world) {
+		w.service.Deployments[0].Unplaced = false
+		w.service.Deployments[0].FailedTasks, w.service.Deployments[0].NotBefore = 1, new(now.Add(20*time.Second))
+		w.task("dead", func(t *state.Task) {
+			failed(t)
+			t.Containers[0].ExitCode = aws.Int32(3)
+		})
+	}, "", []string{"1 failed", "(container main: exit code 3)"}, "the next try, in 20s", "See what the task said: pintle logs dead"},
+	{"tasks run, and die before they are healthy", func(w *world) {
+		w.service.Deployments[0].Unplaced = false
+		w.service.Deployments[0].FailedTasks = 2
+		w.task("dead", failed, func(t *state.Task) { t.StoppedReason = aws.String("Task failed container health checks") })
+		w.holder("young", "i", 0, func(t *state.Task) { t.ServiceArn, t.StartedBy = "s", aws.String("d") })
+	}, "", []string{"1 of 1 tasks run, and they don't count as healthy yet; 2 failed in a row", "failed container health checks"}, "their health checks", "pintle logs dead"},
+	{"its deployment has failed", func(w *world) {
+		w.service.Deployments[0].Unplaced = false
+		w.service.Deployments[0].RolloutState, w.service.Deployments[0].RolloutStateReason = types.DeploymentRolloutStateFailed, aws.String("tasks failed to start.")
+		w.service.Deployments[0].FailedTasks = 3
+		w.task("dead", func(t *state.Task) {
+			failed(t)
+			t.Containers[0].Reason = aws.String("CannotPullContainerError: no such image")
+		})
+	}, "", []string{"its deployment has failed: tasks failed to start.", "task dead", "no such image"}, "", "See that the image busybox is there"},
 	{"an image is pulled", func(w *world) {
 		w.service.Deployments[0].Unplaced = false
 		w.node("i", 4)
@@ -261,6 +317,14 @@ var situations = []struct {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].RolloutState = types.DeploymentRolloutStateCompleted
 	}, "", []string{"It wants no tasks"}, "", "Raise the desired count"},
+}
+
+// failed makes a task one of the service that has ended, which the service has taken note of.
+func failed(t *state.Task) {
+	t.ServiceArn, t.StartedBy = "s", aws.String("d")
+	t.Noted = true
+	t.LastStatus, t.DesiredStatus, t.StoppedAt = aws.String("STOPPED"), aws.String("STOPPED"), &now
+	t.StoppedReason = aws.String("Essential container in task exited")
 }
 
 // TestSituations sets up what keeps tasks from starting, and asks.

@@ -1,8 +1,10 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -31,17 +33,12 @@ type serviceQuestion struct {
 	unhealthy *state.Task // one of those whose health checks fail
 	waits     *state.Task // the oldest that waits for room
 	starts    *state.Task // the oldest that starts
-	failed    *state.Task // the last one that has ended
 	old       int         // wanted tasks of deployments that are being replaced
 }
 
 func (q *serviceQuestion) read() {
 	for t := range q.view.Tasks.By(state.TasksByService, *q.row.ServiceArn) {
 		switch {
-		case *t.LastStatus == "STOPPED":
-			if q.failed == nil || aws.ToTime(t.StoppedAt).After(aws.ToTime(q.failed.StoppedAt)) {
-				q.failed = t
-			}
 		case *t.DesiredStatus == "STOPPED":
 		case t.Waiting != nil:
 			q.waits = older(q.waits, t)
@@ -92,7 +89,9 @@ func (q *serviceQuestion) answer() why.Answer {
 	case notBefore.After(q.now):
 		return q.delayed(has, d, notBefore)
 	case d.RolloutState == types.DeploymentRolloutStateFailed:
-		return why.Answer{Why: has + ", and its deployment has failed: " + aws.ToString(d.RolloutStateReason), Change: "Mend the cause, and update the service."}
+		a := why.Answer{Why: has + ", and its deployment has failed: " + strings.TrimSuffix(aws.ToString(d.RolloutStateReason), "."), Change: "Mend the cause, and update the service."}
+		q.addFailed(&a, d)
+		return a
 	}
 	if t := q.worst(); t != nil {
 		return q.ofTask(has, t)
@@ -123,14 +122,15 @@ func (q *serviceQuestion) ofTask(has string, t *state.Task) why.Answer {
 func (q *serviceQuestion) unplaced(d *state.Deployment) why.Answer {
 	l := rollout.LaunchOf(q.row, d, q.view.TaskDefinitions.Get(*d.TaskDefinition))
 	l.CapacityProvider = capacity.Next(d.CapacityProviderStrategy, map[string]int{})
-	if q.row.SchedulingStrategy != types.SchedulingStrategyDaemon {
-		return placement(q.view, l.Request(), nil, q.now)
-	}
+	a := question(q.view, l.Request(), nil, q.now)
 	served := map[string]bool{}
 	for t := range q.view.Tasks.By(state.TasksByService, *q.row.ServiceArn) {
 		served[aws.ToString(t.ContainerInstanceArn)] = served[aws.ToString(t.ContainerInstanceArn)] || t.Holds()
+		a.Own = append(a.Own, state.NameOf(*t.TaskArn))
 	}
-	a := question(q.view, l.Request(), nil, q.now)
+	if q.row.SchedulingStrategy != types.SchedulingStrategyDaemon {
+		return why.Placement(a)
+	}
 	a.Instances = slices.DeleteFunc(a.Instances, func(i why.Instance) bool { return served[i.Arn] })
 	a.Which = "without its task"
 	return why.Placement(a)
@@ -141,14 +141,41 @@ func (q *serviceQuestion) delayed(has string, d *state.Deployment, until time.Ti
 		Why:      fmt.Sprintf("%s, and %d failed in a row", has, d.FailedTasks),
 		WaitsFor: fmt.Sprintf("the next try, in %s", until.Sub(q.now).Round(time.Second)),
 	}
-	if q.failed == nil {
+	q.addFailed(&a, d)
+	return a
+}
+
+// mayFail ends a sentence, and tells of the tasks of the deployment that have failed, if any have.
+func (q *serviceQuestion) mayFail(a why.Answer, d *state.Deployment) why.Answer {
+	if d.FailedTasks == 0 {
 		a.Why += "."
 		return a
 	}
-	last := Task(q.view, q.failed, q.now)
-	a.Why += ". Of the last one, " + last.Subject + ": " + last.Why
-	a.Change = last.Change
+	a.Why += fmt.Sprintf("; %d failed in a row", d.FailedTasks)
+	q.addFailed(&a, d)
 	return a
+}
+
+// addFailed ends a sentence, and adds what the last task that has ended says, and what would help, where a deployment's tasks fail.
+func (q *serviceQuestion) addFailed(a *why.Answer, d *state.Deployment) {
+	a.Why += "."
+	t := q.lastFailed(d)
+	if t == nil {
+		return
+	}
+	last := Task(q.view, t, q.now)
+	a.Why += " Of the last one, " + last.Subject + ": " + last.Why
+	a.Change = cmp.Or(last.Change, "See what the task said: pintle logs "+state.NameOf(*t.TaskArn)+".")
+}
+
+// lastFailed returns the task of a deployment that ended last, or nil. The service's own index has only those whose end it hasn't noted.
+func (q *serviceQuestion) lastFailed(d *state.Deployment) (last *state.Task) {
+	for t := range q.view.Tasks.By(state.TasksByLastStatus, "STOPPED") {
+		if t.ServiceArn == *q.row.ServiceArn && aws.ToString(t.StartedBy) == *d.Id && (last == nil || aws.ToTime(t.StoppedAt).After(aws.ToTime(last.StoppedAt))) {
+			last = t
+		}
+	}
+	return last
 }
 
 // underWay says what a service whose tasks are all well is at.
@@ -163,9 +190,9 @@ func (q *serviceQuestion) underWay(has string, d *state.Deployment) why.Answer {
 	case q.old > 0:
 		return why.Answer{Why: fmt.Sprintf("%s, %d of them of the deployment before.", has, q.old), WaitsFor: "new tasks that count as healthy, then old ones stop"}
 	case q.running < desired:
-		return why.Answer{Why: has + ".", WaitsFor: "the next look at the service, which is due at once"}
+		return q.mayFail(why.Answer{Why: has, WaitsFor: "the next look at the service, which is due at once"}, d)
 	case d.RolloutState == types.DeploymentRolloutStateInProgress:
-		return why.Answer{Why: has + ", and they don't count as healthy yet.", WaitsFor: "their health checks, or that they have run for long enough"}
+		return q.mayFail(why.Answer{Why: has + ", and they don't count as healthy yet", WaitsFor: "their health checks, or that they have run for long enough"}, d)
 	case desired == 0:
 		return why.Answer{Why: "It wants no tasks: its desired count is 0.", Change: "Raise the desired count, or let Application Auto Scaling do so."}
 	}

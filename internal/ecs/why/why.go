@@ -21,6 +21,8 @@ type Question struct {
 	Instances []Instance // of its cluster, without those that are INACTIVE
 	Which     string     // which of them these are, if not all: "without its task"
 	Provider  *Provider  // the capacity provider that the task belongs to; nil without one
+	// Own are the tasks of the service that wants another one. They don't end for its sake.
+	Own []string
 	// Ahead is how many waiting tasks have their turn before it.
 	Ahead int
 	// Waits means that the task waits for its capacity provider, and isn't just tried again when something changes.
@@ -114,8 +116,8 @@ func distance(lacks []placement.Lack) (far float64) {
 		switch l.Reason {
 		case placement.NoGPU, placement.NoCPU, placement.NoMemory:
 			far += 1 + float64(l.Needs-l.Free)/float64(max(l.Needs, 1))
-			if l.Needs > l.Total {
-				far += 16
+			if l.Needs > l.Total { // then what is free of it matters less
+				far += 16 + 16*float64(l.Needs-l.Total)/float64(max(l.Needs, 1))
 			}
 		case placement.NoPorts, placement.KeptRoom:
 			far++
@@ -194,11 +196,19 @@ func tally(q Question) string {
 func (c *class) say() string {
 	most := c.lacks[0]
 	for _, other := range c.lacks {
-		if other.Free > most.Free || other.Total > most.Total {
+		if l, m := room(other), room(most); l > m {
 			most = other
 		}
 	}
 	return fmt.Sprintf("%d %s", len(c.lacks), phrase(most, len(c.lacks) > 1))
+}
+
+// room is how much of what it lacks an instance has, in all if that's too little already.
+func room(l placement.Lack) int64 {
+	if l.Needs > l.Total {
+		return l.Total
+	}
+	return l.Free
 }
 
 // phrase says what one instance lacks, or many.
@@ -211,7 +221,7 @@ func phrase(l placement.Lack, many bool) string {
 	}
 	has, is, names := verb("has", "have"), verb("is", "are"), strings.Join(l.Names, ", ")
 	if l.Needs > l.Total && l.Needs > 0 {
-		return fmt.Sprintf("%s too little in all: %d %s, and it needs %d", has, l.Total, unit(l), l.Needs)
+		return fmt.Sprintf("%s too little in all: %s, and it needs %d", has, amount(l.Total, l), l.Needs)
 	}
 	switch l.Reason {
 	case placement.NotActive:
@@ -236,7 +246,15 @@ func phrase(l placement.Lack, many bool) string {
 	case placement.KeptRoom:
 		return has + " room that is kept for task " + strings.Join(l.Holders, ", ") + ", whose turn is before"
 	}
-	return fmt.Sprintf("%s too little free: %d %s, and it needs %d", has, max(l.Free, 0), unit(l), l.Needs)
+	return fmt.Sprintf("%s too little free: %s, and it needs %d", has, amount(max(l.Free, 0), l), l.Needs)
+}
+
+// amount is so much of a resource.
+func amount(n int64, l placement.Lack) string {
+	if n == 1 {
+		return "1 " + strings.TrimSuffix(unit(l), "s")
+	}
+	return fmt.Sprintf("%d %s", n, unit(l))
 }
 
 // providerAttribute begins the attribute that a capacity provider's instances have while tasks are placed.
@@ -314,8 +332,13 @@ func (q *Question) starting() string {
 // onlyBusy reports whether an instance would take the task if others ended.
 func (q *Question) onlyBusy() bool {
 	return slices.ContainsFunc(q.Instances, func(i Instance) bool {
-		return !slices.ContainsFunc(i.Lacks, func(l placement.Lack) bool { return !isBusy(l) })
+		return !slices.ContainsFunc(i.Lacks, func(l placement.Lack) bool { return !isBusy(l) || q.ownHold(l) })
 	})
+}
+
+// ownHold reports whether what is lacking is held by the service's own tasks alone.
+func (q *Question) ownHold(l placement.Lack) bool {
+	return len(l.Holders) > 0 && !slices.ContainsFunc(l.Holders, func(t string) bool { return !slices.Contains(q.Own, t) })
 }
 
 // isBusy reports whether a lack ends once other tasks do.
@@ -354,18 +377,18 @@ func (q *Question) change(near []Instance) string {
 	}
 	var steps []string
 	for _, l := range near[0].Lacks {
-		steps = append(steps, step(near[0], l))
+		steps = append(steps, q.step(near[0], l))
 	}
 	return strings.Join(steps, " ")
 }
 
 // step is what would end one lack of an instance.
-func step(i Instance, l placement.Lack) string {
+func (q *Question) step(i Instance, l placement.Lack) string {
 	switch {
 	case l.Needs > l.Total && l.Total == 0:
-		return fmt.Sprintf("Add an instance that has %d %s.", l.Needs, unit(l))
+		return fmt.Sprintf("Add an instance that has %s.", amount(l.Needs, l))
 	case l.Needs > l.Total:
-		return fmt.Sprintf("Ask for at most %d %s, or add an instance that has %d.", l.Total, unit(l), l.Needs)
+		return fmt.Sprintf("Ask for at most %s, or add an instance that has %d.", amount(l.Total, l), l.Needs)
 	}
 	switch l.Reason {
 	case placement.NotActive:
@@ -373,7 +396,7 @@ func step(i Instance, l placement.Lack) string {
 	case placement.NoAgent:
 		return "Start the agent of instance " + i.ID + "."
 	case placement.NoAttribute:
-		return "Give instance " + i.ID + " what it lacks, or don't ask for it: " + strings.Join(l.Names, ", ") + "."
+		return attribute(i, l.Names)
 	case placement.NotMember:
 		return "Change the placement constraint, or add an instance that meets it: " + strings.Join(l.Names, ", ") + "."
 	case placement.OtherModel:
@@ -383,13 +406,36 @@ func step(i Instance, l placement.Lack) string {
 	case placement.NotDistinct:
 		return "Add an instance, or drop the constraint distinctInstance."
 	case placement.NoPorts:
+		if q.ownHold(l) {
+			return "Use a dynamic host port (0), or add an instance: the service's own " + verbed(l.Holders, "has", "have") + " the port."
+		}
 		return "Use a dynamic host port (0), or stop " + tasks(l.Holders) + " on instance " + i.ID + "."
 	case placement.KeptRoom:
 		return "Stop task " + strings.Join(l.Holders, ", ") + ", which room is kept for, or wait for its turn to pass."
 	case placement.NoGPU:
 		return fmt.Sprintf("Free %d more of the %s of instance %s, which %s.", l.Needs-l.Free, unit(l), i.ID, verbed(i.GPUTasks, "holds", "hold"))
 	}
-	return fmt.Sprintf("Free %d more %s on instance %s, or ask for at most %d.", l.Needs-l.Free, unit(l), i.ID, max(l.Free, 0))
+	text := fmt.Sprintf("Free %d more %s on instance %s", l.Needs-l.Free, unit(l), i.ID)
+	if l.Free > 0 {
+		text += fmt.Sprintf(", or ask for at most %d", l.Free)
+	}
+	return text + "."
+}
+
+// attribute is what would end the lack of attributes. What a machine is nobody gives it, nor by a call what its agent can do.
+func attribute(i Instance, names []string) string {
+	all, has := strings.Join(names, ", ")+".", func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(names[0], p) })
+	}
+	switch {
+	case has("ecs.cpu-architecture", "ecs.os-"):
+		return "Add an instance with it, or change the task definition's runtimePlatform: " + all
+	case has("ecs.capability.efs"):
+		return "Start the agent with --file-systems, as root and with containers of Docker or runc, or don't ask for it: " + all
+	case has("ecs.capability.", "com.amazonaws.ecs.capability."):
+		return "Add an instance whose agent can do it, or don't ask for it: " + all
+	}
+	return "Give instance " + i.ID + " what it lacks, or don't ask for it: " + all
 }
 
 // verbed names tasks with what they do.

@@ -1,9 +1,10 @@
-// Package hindsight replays a service's past load under another target tracking policy: how many tasks would have run, and what the metric
-// would have been. It decides by the maths of the scaling loop and of alarms, for the console's page. It is pure, and it knows the load only from
-// what was measured: the metric times the running tasks.
+// Package hindsight replays the past load of a service or of an Auto Scaling group under another target tracking policy: how many tasks or
+// instances would have run, and what the metric would have been. It decides by the maths of the scaling loops and of alarms, for the console's page.
+// It is pure, and it knows the load only from what was measured: the metric times what ran. What it says of tasks holds for instances, too.
 package hindsight
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	grouptypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/pintle/pintle/internal/cloudwatch/alarm"
 	"github.com/pintle/pintle/internal/scaling"
@@ -34,6 +36,21 @@ type Policy struct {
 	Start time.Duration
 	// Full is the most that the metric can be, such as 100 percent, or 0 if it has no such bound.
 	Full float64
+	// Group is set for an Auto Scaling group. It has no cool-downs: an instance counts as warming up for Warmup after its start.
+	Group  bool
+	Warmup time.Duration
+}
+
+// PolicyOfGroup reads a policy of an Auto Scaling group, and the group's bounds and warm-up.
+func PolicyOfGroup(p *grouptypes.ScalingPolicy, g *grouptypes.AutoScalingGroup) Policy {
+	seconds := cmp.Or(p.EstimatedInstanceWarmup, g.DefaultInstanceWarmup, g.DefaultCooldown)
+	c := p.TargetTrackingConfiguration
+	return Policy{
+		TargetTracking: scaling.TargetTracking{TargetValue: aws.ToFloat64(c.TargetValue), DisableScaleIn: aws.ToBool(c.DisableScaleIn)},
+		Bounds:         scaling.Bounds{Min: int(aws.ToInt32(g.MinSize)), Max: int(aws.ToInt32(g.MaxSize))},
+		Group:          true,
+		Warmup:         time.Duration(max(0, aws.ToInt32(seconds))) * time.Second,
+	}
 }
 
 // PolicyOf reads a policy and the bounds of what it scales, as the API keeps them.
@@ -140,13 +157,30 @@ func (r *replay) scale(now time.Time) {
 		if len(values) == 0 {
 			continue
 		}
-		wanted, base := r.Want(a.low, values, capacity, r.past, now)
+		wanted, base := r.want(a.low, values, now)
 		if wanted = r.Clamp(wanted); wanted != capacity {
 			r.past = scaling.Past{At: now, From: base, To: wanted}
 			r.set(wanted, now)
 			return
 		}
 	}
+}
+
+// want returns what the policy wants because an alarm is in ALARM, and what a scale-out counts from. As for the groups' loop, a group's instances
+// that warm up don't count when it scales out, and keep it from scaling in.
+func (r *replay) want(low bool, values []float64, now time.Time) (wanted, base int) {
+	capacity := len(r.ready)
+	if !r.Group {
+		return r.Want(low, values, capacity, r.past, now)
+	}
+	warm := sort.Search(capacity, func(i int) bool { return r.ready[i].Add(r.Warmup).After(now) })
+	switch {
+	case !low:
+		return max(capacity, r.TargetTracking.Out(warm, values[0])), warm
+	case warm < capacity:
+		return capacity, warm
+	}
+	return r.TargetTracking.In(capacity, slices.Max(values)), warm
 }
 
 // after returns the number of the first point at a time or later.
@@ -158,7 +192,7 @@ func (r *replay) after(from time.Time) int {
 // values returns those of an alarm's evaluation periods that count, the newest first.
 func (r *replay) values(a watched, now time.Time) (values []float64) {
 	from := now.Add(-time.Duration(a.EvaluationPeriods) * r.period)
-	if since := r.Since(a.low, r.past, now); since.After(from) {
+	if since := r.Since(a.low, r.past, now); !r.Group && since.After(from) {
 		from = since
 	}
 	for _, p := range slices.Backward(r.points[r.after(from):]) {

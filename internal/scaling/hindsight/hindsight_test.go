@@ -53,6 +53,10 @@ func TestReplay(t *testing.T) {
 	half.ScaleOutCooldown = 10 * time.Minute
 	full := tracking(50, 1, 10)
 	full.Full = 100
+	group := tracking(50, 1, 10)
+	group.Group, group.Start, group.Warmup = true, 5*time.Minute, 10*time.Minute
+	cold := group
+	cold.Start, cold.Warmup = 0, 40*time.Minute
 	never := tracking(50, 1, 10)
 	never.DisableScaleIn = true
 	for name, c := range map[string]struct {
@@ -67,7 +71,9 @@ func TestReplay(t *testing.T) {
 		"twice the target":        {steady, tracking(100, 1, 10), [][2]float64{{0, 2}, {13, 4}, {45, 1}}},
 		"never in":                {steady, never, [][2]float64{{0, 2}, {13, 8}}},
 		"tasks that start slowly": {steady, slow, [][2]float64{{0, 2}, {18, 8}, {45, 2}}},
-		"a cool-down that's over before they start": {steady, hasty, [][2]float64{{0, 2}, {18, 8}, {19, 10}, {34, 8}, {35, 2}}},
+		"a cool-down that's over before they start":   {steady, hasty, [][2]float64{{0, 2}, {18, 8}, {19, 10}, {34, 8}, {35, 2}}},
+		"a group whose instances start slowly":        {steady, group, [][2]float64{{0, 2}, {18, 8}, {45, 2}}},
+		"a group doesn't scale in while one warms up": {steady, cold, [][2]float64{{0, 2}, {13, 8}, {53, 2}}},
 		"half a minute":             {steady, half, [][2]float64{{0, 2}, {13, 5}, {14, 8}, {45, 2}}},
 		"no more than 100 per cent": {steady, full, [][2]float64{{0, 2}, {13, 4}, {14, 8}, {45, 2}}},
 		"from nothing":              {minutes([3]float64{5, 0, 0}, [3]float64{20, 6, 0}), tracking(2, 0, 10), [][2]float64{{0, 0}, {8, 1}, {9, 3}}},

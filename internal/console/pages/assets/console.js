@@ -226,6 +226,9 @@ if (terminal) {
   });
 }
 
+// What is followed begins at its end, where the news are.
+for (const followed of document.querySelectorAll('[data-follow]')) followed.scrollTop = followed.scrollHeight;
+
 document.body.append(tip);
 showAges(document);
 setInterval(() => showAges(document), 1000);
