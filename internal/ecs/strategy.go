@@ -144,14 +144,14 @@ func isPercent(p, least float64) bool {
 // maxHookTimeout is how long a lifecycle hook may wait, in minutes: two weeks.
 const maxHookTimeout = 20160
 
-// checkHook checks a lifecycle hook. One that calls a Lambda function is refused, since Pintle runs none.
+// checkHook checks a lifecycle hook. One that calls a Lambda function is refused, since deployments call none.
 func checkHook(h *types.DeploymentLifecycleHook) error {
 	const at = "deploymentConfiguration.lifecycleHooks."
 	switch {
 	case h.TargetType != "" && !slices.Contains(h.TargetType.Values(), h.TargetType):
 		return invalidParameter(at+"targetType must be one of %v, not %q.", h.TargetType.Values(), h.TargetType)
 	case h.TargetType != types.DeploymentLifecycleHookTargetTypePause:
-		return unsupported(at+"hookTargetArn %q: Pintle calls no Lambda functions yet. A hook with the targetType PAUSE waits for "+
+		return unsupported(at+"hookTargetArn %q: deployments call no Lambda functions yet. A hook with the targetType PAUSE waits for "+
 			"ContinueServiceDeployment instead.", aws.ToString(h.HookTargetArn))
 	case h.HookTargetArn != nil || h.RoleArn != nil || h.HookDetails != nil:
 		return invalidParameter(at + "hookTargetArn, roleArn and hookDetails must not be given with the targetType PAUSE.")

@@ -40,7 +40,7 @@ func (s *Service) DiscoverInstances(_ context.Context, in *api.DiscoverInstances
 	if err != nil {
 		return nil, err
 	}
-	rows := healthy(service, matching(slices.Collect(v.InstancesOf(service.ID)), in.QueryParameters), in.HealthStatus)
+	rows := healthy(v, service, matching(slices.Collect(v.InstancesOf(service.ID)), in.QueryParameters), in.HealthStatus)
 	if preferred := matching(rows, in.OptionalParameters); len(preferred) > 0 {
 		rows = preferred
 	}
@@ -58,7 +58,7 @@ func (s *Service) DiscoverInstances(_ context.Context, in *api.DiscoverInstances
 			InstanceId:    &row.ID,
 			NamespaceName: &namespace.Name,
 			ServiceName:   &service.Name,
-			HealthStatus:  healthOf(service, row),
+			HealthStatus:  healthOf(v, service, row),
 			Attributes:    row.Attributes,
 		})
 	}
@@ -81,21 +81,18 @@ func matching(rows []*state.DiscoveryInstance, attributes map[string]string) (ou
 }
 
 // healthy returns the instances that a caller wants by their health. By default these are the healthy ones, or all where none is. A service
-// without checks has no health to go by: API_DiscoverInstances.
-func healthy(s *state.DiscoveryService, rows []*state.DiscoveryInstance, want types.HealthStatusFilter) (out []*state.DiscoveryInstance) {
-	if s.CustomHealth == nil || want == types.HealthStatusFilterAll {
+// without checks has no health to go by (API_DiscoverInstances), but tasks whose nodes are away are found by nobody who can have others.
+func healthy(v *state.View, s *state.DiscoveryService, rows []*state.DiscoveryInstance, want types.HealthStatusFilter) (out []*state.DiscoveryInstance) {
+	wantsUnhealthy := want == types.HealthStatusFilterUnhealthy
+	if want == types.HealthStatusFilterAll || wantsUnhealthy && s.CustomHealth == nil {
 		return rows
 	}
-	health := types.CustomHealthStatusHealthy
-	if want == types.HealthStatusFilterUnhealthy {
-		health = types.CustomHealthStatusUnhealthy
-	}
 	for _, row := range rows {
-		if row.Health == health {
+		if v.IsUnhealthy(s, row) == wantsUnhealthy {
 			out = append(out, row)
 		}
 	}
-	if len(out) == 0 && (want == "" || want == types.HealthStatusFilterHealthyOrElseAll) {
+	if len(out) == 0 && (s.CustomHealth == nil || want == "" || want == types.HealthStatusFilterHealthyOrElseAll) {
 		return rows
 	}
 	return out

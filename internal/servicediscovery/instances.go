@@ -233,11 +233,14 @@ func (s *Service) ListInstances(_ context.Context, in *api.ListInstancesInput) (
 }
 
 // healthOf returns an instance's health, which nobody knows of a service without checks.
-func healthOf(s *state.DiscoveryService, i *state.DiscoveryInstance) types.HealthStatus {
-	if s.CustomHealth == nil {
+func healthOf(v *state.View, s *state.DiscoveryService, i *state.DiscoveryInstance) types.HealthStatus {
+	switch {
+	case s.CustomHealth == nil:
 		return types.HealthStatusUnknown
+	case v.IsUnhealthy(s, i):
+		return types.HealthStatusUnhealthy
 	}
-	return types.HealthStatus(i.Health)
+	return types.HealthStatusHealthy
 }
 
 // GetInstancesHealthStatus tells the health of a service's instances, or of some of them.
@@ -266,7 +269,7 @@ func (s *Service) GetInstancesHealthStatus(
 	}
 	out := &api.GetInstancesHealthStatusOutput{Status: map[string]types.HealthStatus{}, NextToken: next}
 	for _, row := range page {
-		out.Status[row.ID] = healthOf(service, row)
+		out.Status[row.ID] = healthOf(v, service, row)
 	}
 	return out, nil
 }

@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	api "github.com/aws/aws-sdk-go-v2/service/servicediscovery"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
@@ -309,4 +311,39 @@ func TestServiceChanges(t *testing.T) {
 	}
 	_, err := s.ListTagsForResource(ctx, &api.ListTagsForResourceInput{ResourceARN: new("arn:aws:servicediscovery:us-east-1:000000000000:service/srv-1")})
 	refused(t, err, "ResourceNotFoundException", "srv-1")
+}
+
+// TestTasksOfNodesAway: who asks for healthy instances gets none of tasks whose node is away, unless all are.
+func TestTasksOfNodesAway(t *testing.T) {
+	s := newService(t)
+	web := s.testService(t, s.testNamespace(t, "corp.local"), "web", types.RecordTypeA)
+	away := func(nodes ...string) {
+		t.Helper()
+		err := s.store.Update(t.Context(), func(tx *state.Tx) error {
+			for _, name := range []string{"one", "two"} {
+				tx.ContainerInstances.Put(&state.ContainerInstance{
+					ContainerInstance: ecstypes.ContainerInstance{ContainerInstanceArn: &name}, Away: slices.Contains(nodes, name),
+				})
+				tx.Tasks.Put(&state.Task{Task: ecstypes.Task{TaskArn: &name, ContainerInstanceArn: &name}})
+				tx.PutInstance(&state.DiscoveryInstance{
+					Service: *web.Id, ID: name, Task: name, Health: types.CustomHealthStatusHealthy, Attributes: map[string]string{},
+				})
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	away("one")
+	if got := s.discovered(t, api.DiscoverInstancesInput{}); got != "two:HEALTHY" {
+		t.Errorf("one is away: %q", got)
+	}
+	if got := s.discovered(t, api.DiscoverInstancesInput{HealthStatus: "ALL"}); got != "one:UNHEALTHY two:HEALTHY" {
+		t.Errorf("all, one of which is away: %q", got)
+	}
+	away("one", "two")
+	if got := s.discovered(t, api.DiscoverInstancesInput{}); got != "one:UNHEALTHY two:UNHEALTHY" {
+		t.Errorf("both are away: %q", got)
+	}
 }

@@ -243,6 +243,39 @@ func (tx *Tx) changedInstances(service string, count int64) {
 	}
 }
 
+// changedTasksOf tells who looks for changes of services that the tasks of a container instance have changed, as instances of theirs.
+func (tx *Tx) changedTasksOf(containerInstance string) {
+	changed := map[string]bool{}
+	for t := range tx.Tasks.By(TasksByInstance, containerInstance) {
+		if t.Registry != nil {
+			changed[t.Registry.Service] = true
+		}
+		if t.Connect == nil {
+			continue
+		}
+		for _, e := range t.Connect.Endpoints {
+			changed[e.Service] = true
+		}
+	}
+	for service := range changed {
+		tx.changedInstances(service, 0)
+	}
+}
+
+// IsUnhealthy reports whether an instance is to be asked only where all are unhealthy: as its checks say, if the service has some, or as its
+// task's node is away.
+func (v *View) IsUnhealthy(s *DiscoveryService, i *DiscoveryInstance) bool {
+	if s.CustomHealth != nil && i.Health == types.CustomHealthStatusUnhealthy {
+		return true
+	}
+	t := v.Tasks.Get(i.Task)
+	if t == nil {
+		return false
+	}
+	node := v.ContainerInstances.Get(aws.ToString(t.ContainerInstanceArn))
+	return node != nil && node.Away
+}
+
 // taskTable is the table of tasks in a transaction: what Cloud Map says of a task changes together with its row, whoever changes it.
 type taskTable struct {
 	Table[*Task]

@@ -86,6 +86,8 @@ type ContainerInstance struct {
 	Capacity Resources
 	// DisconnectedAt is when the agent's connection was lost, or nil while it is connected.
 	DisconnectedAt *time.Time
+	// Away means that it has been so for a while: its tasks are likely unreachable.
+	Away bool `json:",omitzero"`
 	// DeregisteredAt is when it became INACTIVE.
 	DeregisteredAt *time.Time `json:",omitzero"`
 	// PrivateIPAddress is the machine's address in its network.
@@ -113,6 +115,7 @@ func (c *ContainerInstance) Connected(version *types.VersionInfo) *ContainerInst
 	row := c.Clone()
 	row.AgentConnected = true
 	row.DisconnectedAt = nil
+	row.Away = false
 	row.VersionInfo = version
 	return row
 }

@@ -61,11 +61,15 @@ type InstanceEvent struct {
 	UpdatedAt  *time.Time
 }
 
-// Put puts a container instance, and tells the bus if it's new, or its status, its agent's connection or its attributes are others.
+// Put puts a container instance, and tells the bus if it's new, or its status, its agent's connection or its attributes are others. Who looks for
+// changes of names hears when it goes away, and when it's back.
 func (t containerInstanceTable) Put(row *ContainerInstance) {
 	arn := aws.ToString(row.ContainerInstanceArn)
 	before := t.Get(arn)
 	t.Table.Put(row)
+	if before != nil && before.Away != row.Away {
+		t.tx.changedTasksOf(arn)
+	}
 	if before != nil && !row.differs(before) {
 		return
 	}

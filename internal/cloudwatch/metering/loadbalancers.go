@@ -56,7 +56,9 @@ func Requests(counts []report.Count, v *state.View, at time.Time) (out []metrics
 		if strings.HasPrefix(balancer.Value, "net/") {
 			s.namespace = namespaceNLB
 		}
-		s.count("ProcessedBytes", c.Bytes)
+		if c.Bytes > 0 {
+			s.add("ProcessedBytes", "Bytes", metrics.One(float64(c.Bytes)))
+		}
 		s.count("NewFlowCount", c.Flows)
 		s.count("TargetConnectionErrorCount", c.NotConnected)
 		if c.TargetGroup != "" {
@@ -69,9 +71,11 @@ func Requests(counts []report.Count, v *state.View, at time.Time) (out []metrics
 	return out
 }
 
-// requests adds what application load balancers have.
+// requests adds what application load balancers have. RequestCount has no requests that were for no target.
 func requests(s sampler, c *report.Count, v *state.View) {
-	s.count("RequestCount", c.Requests)
+	if c.TargetGroup != "" {
+		s.count("RequestCount", c.Requests)
+	}
 	for name, n := range c.Codes {
 		s.count(name, n)
 	}

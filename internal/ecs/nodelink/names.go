@@ -160,7 +160,7 @@ func named(v *state.View, row *state.DiscoveryService) acs.NamedService {
 			IPv6:      i.Attributes[state.AttributeIPv6],
 			CNAME:     i.Attributes[state.AttributeCNAME],
 			Port:      uint16(port),
-			Unhealthy: row.CustomHealth != nil && i.Health == types.CustomHealthStatusUnhealthy,
+			Unhealthy: v.IsUnhealthy(row, i),
 		})
 	}
 	return out

@@ -1,10 +1,13 @@
 package nodelink
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery/types"
 
@@ -76,4 +79,52 @@ func TestNames(t *testing.T) {
 	if m = next[*acs.PintleNames](a); len(m.Zones) != 0 || strings.Join(m.Gone, " ") != "srv-1" || len(m.Services) != 0 {
 		t.Errorf("gone: %+v", m)
 	}
+}
+
+// TestTasksOfNodesAway: the tasks of a node that has been away for a while count as unhealthy by their names until it's back. A node that
+// connects again soon, or whose control plane begins anew, is no reason for that.
+func TestTasksOfNodesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		node := lostInstance("ci/i", true)
+		node.PrivateIPAddress = "192.0.2.1"
+		task := lostTask("arn:aws:ecs:us-east-1:000000000000:task/c/one", "ci/i", "RUNNING")
+		task.TaskDefinitionArn = new("arn:aws:ecs:us-east-1:000000000000:task-definition/f:1")
+		task.Registry = &state.TaskRegistry{Service: "srv-1", Port: 80}
+		err := store.Update(t.Context(), func(tx *state.Tx) error {
+			tx.DiscoveryServices.Put(&state.DiscoveryService{ID: "srv-1", Name: "web"})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		putRows(t, store, node, task)
+		link := New(store, Options{})
+		if err := link.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- link.Run(ctx) }()
+		isUnhealthy := func() bool {
+			synctest.Wait()
+			v := store.View()
+			return named(v, v.DiscoveryServices.Get("srv-1")).Instances[0].Unhealthy
+		}
+		told := func() *state.DiscoveryService { return store.View().DiscoveryServices.Get("srv-1") }
+		if time.Sleep(awayAfter - time.Second); isUnhealthy() {
+			t.Error("a node that is away for a moment")
+		}
+		before := told()
+		if time.Sleep(1*time.Second + 2*lookEvery); !isUnhealthy() || told() == before {
+			t.Error("a node that stays away: nobody hears of it")
+		}
+		before = told()
+		putRows(t, store, store.View().ContainerInstances.Get("ci/i").Connected(nil))
+		if isUnhealthy() || told() == before {
+			t.Error("a node that is back: nobody hears of it")
+		}
+		cancel()
+		<-ended
+	})
 }

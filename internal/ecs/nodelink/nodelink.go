@@ -114,21 +114,31 @@ func (l *Link) disconnect(ctx context.Context, which func(*state.ContainerInstan
 	})
 }
 
-// lookEvery is the time between two looks for nodes that seem connected and aren't.
-const lookEvery = 10 * time.Second
+const (
+	// lookEvery is the time between two looks for nodes that seem connected and aren't, or have gone.
+	lookEvery = 5 * time.Second
+	// awayAfter is how long a node may be disconnected before its tasks' names lead to others: longer than an agent takes to start anew, or all of
+	// them to find a new control plane.
+	awayAfter = 10 * time.Second
+)
 
-// Run marks nodes disconnected whose session ended while nothing could be written. It runs until ctx ends.
+// Run marks nodes disconnected whose session ended while nothing could be written, and away those that have been disconnected for a while. It
+// runs until ctx ends.
 func (l *Link) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		for row := range l.store.View().ContainerInstances.All() {
-			if isRegistered(row) && l.isForgotten(row) {
-				if err := l.disconnect(ctx, l.isForgotten); err != nil {
-					return err
-				}
-				break
+			if !isRegistered(row) || !l.isForgotten(row) && !l.isGone(row) {
+				continue
 			}
+			if err := l.disconnect(ctx, l.isForgotten); err != nil {
+				return err
+			}
+			if err := l.markAway(ctx); err != nil {
+				return err
+			}
+			break
 		}
 		select {
 		case <-ctx.Done():
@@ -136,6 +146,25 @@ func (l *Link) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// markAway marks the nodes that are gone.
+func (l *Link) markAway(ctx context.Context) error {
+	return l.store.Update(ctx, func(tx *state.Tx) error {
+		for _, row := range slices.Collect(tx.ContainerInstances.All()) {
+			if isRegistered(row) && l.isGone(row) {
+				away := row.Clone()
+				away.Away = true
+				tx.ContainerInstances.Put(away)
+			}
+		}
+		return nil
+	})
+}
+
+// isGone reports whether a node has been disconnected for a while, and isn't marked so.
+func (l *Link) isGone(row *state.ContainerInstance) bool {
+	return !row.AgentConnected && !row.Away && row.DisconnectedAt != nil && l.now().Sub(*row.DisconnectedAt) >= awayAfter
 }
 
 // isForgotten reports whether a node seems connected, and has no session.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pintle/pintle/internal/elb/proxy"
 	"github.com/pintle/pintle/internal/elb/report"
+	"github.com/pintle/pintle/internal/elb/routing"
 )
 
 // Counter counts a proxy's traffic, as its Observer. How much it keeps is bounded by how many load balancers and groups there are.
@@ -50,6 +51,16 @@ func (c *Counter) Request(r *proxy.Request) {
 		n.Codes[fmt.Sprintf("HTTPCode_Target_%dXX_Count", r.TargetStatus/100)]++
 	case r.Status >= 300:
 		n.Codes[fmt.Sprintf("HTTPCode_ELB_%dXX_Count", r.Status/100)]++
+		switch r.Status {
+		case 500, 502, 503, 504:
+			n.Codes[fmt.Sprintf("HTTPCode_ELB_%d_Count", r.Status)]++
+		}
+	}
+	switch r.Action {
+	case routing.RedirectTo:
+		n.Codes["HTTP_Redirect_Count"]++
+	case routing.FixedResponse:
+		n.Codes["HTTP_Fixed_Response_Count"]++
 	}
 	if r.TargetTime >= 0 && r.TargetStatus > 0 {
 		n.Time(r.TargetTime)

@@ -58,6 +58,11 @@ func exchangeOf(ctx context.Context) *exchange {
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(d, w, r)
 	defer x.finish()
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		// It may have had a length, too, of which net/http doesn't tell. Whoever went by that takes for a body what's a request here, so there is none
+		// after it: RFC 9112, 6.1.
+		x.Header().Set("Connection", "close")
+	}
 	if code := x.refusal(); code != 0 {
 		x.fail(code, "")
 		return

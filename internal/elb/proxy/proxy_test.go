@@ -829,6 +829,26 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestLengthAndEncoding: what comes after a chunked body is no request, since somebody before the load balancer may have gone by a length.
+func TestLengthAndEncoding(t *testing.T) {
+	p, saw := start(t, Config{})
+	port := freePort(t)
+	set(t, p, one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}}))
+	settle(t, p, 1)
+	conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", 5+len(hidden), hidden)
+	conn.SetReadDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // a test
+	answers, err := io.ReadAll(conn)
+	if err != nil || strings.Count(string(answers), "HTTP/1.1 200") != 1 || strings.Contains(saw.last(t).URL, "hidden") {
+		t.Errorf("%v, and %s", err, answers)
+	}
+}
+
 // TestSpacesInURLs: HTTP/2 carries a URL with a space, which would be the end of it on a target's request line.
 func TestSpacesInURLs(t *testing.T) {
 	p, saw := start(t, Config{})
