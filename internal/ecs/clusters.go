@@ -143,8 +143,12 @@ func (s *Service) DeleteCluster(ctx context.Context, in *ecs.DeleteClusterInput)
 				}
 			}
 		}
-		for range tx.Tasks.By(state.TasksByCluster, state.ClusterStatus(*old.ClusterArn, "RUNNING")) {
-			return &types.ClusterContainsTasksException{Message: aws.String("The Cluster cannot be deleted while Tasks are active.")}
+		for _, desired := range []string{"RUNNING", "STOPPED"} {
+			for t := range tx.Tasks.By(state.TasksByCluster, state.ClusterStatus(*old.ClusterArn, desired)) {
+				if aws.ToString(t.LastStatus) != "STOPPED" { // one that stops may be on a machine of another cluster
+					return &types.ClusterContainsTasksException{Message: aws.String("The Cluster cannot be deleted while Tasks are active.")}
+				}
+			}
 		}
 		row, _ = clone(old)
 		row.Status = aws.String(statusInactive)

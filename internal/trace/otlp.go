@@ -46,7 +46,9 @@ func New(o Options) (*Tracer, error) {
 	}
 	o.Endpoint = u.JoinPath("v1/traces").String()
 	if o.Client == nil {
-		o.Client = &http.Client{Timeout: timeout}
+		o.Client = &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // headers with keys are for this host alone
+		}}
 	}
 	return &Tracer{opts: o, spans: make(chan Span, maxWaiting)}, nil
 }

@@ -211,6 +211,26 @@ type answers func(*http.Request) (*http.Response, error)
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
 
+// TestNoRedirect: the headers, which may have a key, go to no other host.
+func TestNoRedirect(t *testing.T) {
+	other := newCollector(t)
+	here := httptest.NewServer(http.RedirectHandler(other.URL+"/v1/traces", http.StatusTemporaryRedirect))
+	defer here.Close()
+	tracer, err := New(Options{Endpoint: here.URL, Header: http.Header{"X-Key": {"secret"}}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	tracer.Begin("x", "").End(nil)
+	cancel()
+	tracer.Run(ctx) //nolint:errcheck // it sends what is left
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	if sent, dropped := tracer.Counts(); other.asked != 0 || sent != 0 || dropped != 1 {
+		t.Errorf("%d sent, %d dropped, and the other host was asked %d times with %v", sent, dropped, other.asked, other.header)
+	}
+}
+
 // TestNothingWaits: what a collector doesn't take in time is dropped and counted.
 func TestNothingWaits(t *testing.T) {
 	tracer := newCollector(t).tracer()

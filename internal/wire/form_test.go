@@ -220,7 +220,7 @@ func TestSignedForms(t *testing.T) {
 		{"an unknown key", signedForm("AKIABOB", "secret", "us-east-1", good), nil, "in/x", "miau", "<Code>InvalidAccessKeyId</Code>"},
 		{"a wrong secret", signedForm("AKIAALICE", "guess", "us-east-1", good), nil, "in/x", "miau", "<Code>SignatureDoesNotMatch</Code>"},
 		{"a wrong secret in version 2", signedFormV2("AKIAALICE", "guess", v2), nil, "in/x", "miau", "<Code>SignatureDoesNotMatch</Code>"},
-		{"another region", signedForm("AKIAALICE", "secret", "eu-west-1", good), nil, "in/x", "miau", "<Code>SignatureDoesNotMatch</Code>"},
+		{"another region", signedForm("AKIAALICE", "secret", "eu-west-1", good), nil, "in/x", "miau", "<Code>AuthorizationHeaderMalformed</Code>"},
 		{"a session without its token", signedForm("ASIATASK", "secret", "us-east-1", good), nil, "in/x", "miau", "<Code>InvalidAccessKeyId</Code>"},
 		{"an expired session", signedForm("ASIAOVER", "secret", "us-east-1", session), []field{{"x-amz-security-token", "token"}}, "in/x", "miau", "<Code>ExpiredToken</Code>"},
 	} {

@@ -251,6 +251,34 @@ func TestRESTSignatures(t *testing.T) {
 	}
 }
 
+// TestRESTRegions: clients that sign for another region are told which one is right, by S3's own codes. Some then sign once more.
+func TestRESTRegions(t *testing.T) {
+	_, endpoint := serveS3(t, now())
+	elsewhere := func(o *s3.Options) { o.Region = "US" }
+	client := newS3(endpoint, "AKIAALICE", "secret", "")
+	_, err := client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("bucket")}, elsewhere)
+	wantError(t, err, "AuthorizationHeaderMalformed", "'US', which is wrong; expecting 'us-east-1'", http.StatusBadRequest)
+	p, err := s3.NewPresignClient(client, s3.WithPresignClientFromClientOptions(elsewhere)).
+		PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("bucket"), Key: aws.String("key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get(p.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	for _, want := range []string{"<Code>AuthorizationQueryParametersError</Code>", "<Region>us-east-1</Region>"} {
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), want) {
+			t.Errorf("presigned: %d %s; want 400 and %s", resp.StatusCode, body, want)
+		}
+	}
+	if got := resp.Header.Get("X-Amz-Bucket-Region"); got != "us-east-1" {
+		t.Errorf("the header says that the bucket's region is %q", got)
+	}
+}
+
 // TestPresignedREST uses valid and invalid presigned URLs of version 4, with and without a verifier.
 func TestPresignedREST(t *testing.T) {
 	for _, v := range []*sign.Verifier{now(), nil} {

@@ -349,13 +349,16 @@ func (k *resource) Settled(ctx context.Context, s Step, id string, properties ma
 	return k.settled(ctx, s, id, k.of(properties))
 }
 
+// codesOfDependents are refusals to delete what something else still needs. A cluster's tasks stop for a while after their service is gone.
+var codesOfDependents = []string{"DependencyViolation", "ResourceInUseException", "ClusterContainsTasksException"}
+
 func (k *resource) Delete(ctx context.Context, s Step, id string, properties map[string]any) (err error) {
 	defer caught(&err)
 	err = k.delete(ctx, s, id, k.of(properties))
 	switch {
 	case isMissing(err):
 		return nil
-	case (hasCode(err, "DependencyViolation") || hasCode(err, "ResourceInUseException")) && s.Account.Now().Sub(s.Since) < maxDependent:
+	case s.Account.Now().Sub(s.Since) < maxDependent && slices.ContainsFunc(codesOfDependents, func(code string) bool { return hasCode(err, code) }):
 		return ErrPending // what depends on it may be on its way out, without the template saying so
 	}
 	return err

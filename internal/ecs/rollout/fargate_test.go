@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -112,14 +113,18 @@ func TestFargateOnNodesForAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.after(time.Second)
-		if _, err := w.ecs.DeleteCluster(w.ctx, &awsecs.DeleteClusterInput{Cluster: own}); err != nil {
-			t.Fatal(err)
+		_, err = w.ecs.DeleteCluster(w.ctx, &awsecs.DeleteClusterInput{Cluster: own})
+		if _, refused := errors.AsType[*types.ClusterContainsTasksException](err); !refused {
+			t.Errorf("the cluster's tasks stop, and its deletion says %v", err)
 		}
 		w.after(soon)
 		for row := range w.store.View().Tasks.All() {
 			if *row.LastStatus != "STOPPED" {
-				t.Errorf("the cluster is deleted, and a task of it is %s", *row.LastStatus)
+				t.Errorf("a task is %s", *row.LastStatus)
 			}
+		}
+		if _, err := w.ecs.DeleteCluster(w.ctx, &awsecs.DeleteClusterInput{Cluster: own}); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -147,7 +147,8 @@ type clientConn struct {
 	net.Conn
 	caller
 	door   *door
-	unread []byte // what a porter has read, and not served
+	unread []byte       // what a porter has read, and not served
+	heard  atomic.Int32 // more than 0 once its server has read a request
 
 	mu        sync.Mutex
 	isLimited bool      // somebody else has said until when there may be writes
@@ -237,5 +238,8 @@ func noteState(nc net.Conn, state http.ConnState) {
 	}
 	if c, ok := nc.(*clientConn); ok {
 		c.idle.Store(state == http.StateIdle)
+		if state == http.StateActive {
+			c.heard.CompareAndSwap(0, 1)
+		}
 	}
 }

@@ -83,7 +83,8 @@ func (r *route) idle() time.Duration {
 type door struct {
 	entry
 	listener net.Listener
-	leaving  atomic.Bool // it closes; no connection gets another request
+	leaving  atomic.Bool   // it closes; no connection gets another request
+	letIn    chan struct{} // closed when all connections that the listener has accepted are let in
 
 	mu      sync.Mutex
 	conns   map[*clientConn]*porter // nil for those that have none
@@ -129,6 +130,7 @@ func (w logWriter) Write(b []byte) (int, error) {
 
 // accept lets connections in.
 func (d *door) accept() {
+	defer close(d.letIn)
 	for {
 		c, err := d.listener.Accept()
 		switch {
@@ -213,6 +215,10 @@ func (d *door) drain() {
 	ctx, cancel := context.WithTimeout(d.proxy.ctx, d.proxy.DrainTime)
 	defer cancel()
 	d.leaving.Store(true)
+	select {
+	case <-d.letIn: // one that was accepted as the listener closed waits for its answer, too
+	case <-ctx.Done():
+	}
 	d.mu.Lock()
 	servers := d.servers
 	for _, p := range d.conns {
@@ -225,6 +231,7 @@ func (d *door) drain() {
 		s.SetKeepAlivesEnabled(false)
 	}
 	until(ctx, func() bool { return d.porters() == 0 }) // until then a server may get connections of theirs
+	d.hearAll(ctx)
 	for _, s := range servers {
 		s.Shutdown(ctx) //nolint:errcheck // what is late is cut below
 	}
@@ -242,6 +249,22 @@ func (d *door) drain() {
 	for _, s := range servers {
 		s.Close() //nolint:errcheck // as above
 	}
+}
+
+// hearAll waits until all connections have sent a request, or have had the time to: of those that it reads in its shutdown, a server answers none.
+func (d *door) hearAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, newComerTime)
+	defer cancel()
+	until(ctx, func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		all := true
+		for c := range d.conns {
+			all = all && c.heard.Load() > 1
+			c.heard.CompareAndSwap(1, 2) // so that it has been so for a while: a server tells us a moment before it looks whether it shuts down
+		}
+		return all
+	})
 }
 
 // until waits for something that changes seldom.

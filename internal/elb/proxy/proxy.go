@@ -199,7 +199,7 @@ func (p *Proxy) open(at address) (opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &door{entry: entry{proxy: p}, listener: listener, conns: map[*clientConn]*porter{}}, nil
+	return &door{entry: entry{proxy: p}, listener: listener, letIn: make(chan struct{}), conns: map[*clientConn]*porter{}}, nil
 }
 
 // pause says why nothing comes in at the moment, and waits a little: no descriptors are left, most likely.

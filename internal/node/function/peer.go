@@ -53,6 +53,7 @@ const (
 	headerLength  = unix.NLMSG_HDRLEN
 	requestLength = 56 // of a struct inet_diag_req_v2
 	uidAt         = 64 // in a struct inet_diag_msg
+	inodeAt       = 68 // as above, where it ends
 	allStates     = ^uint32(0)
 )
 
@@ -98,8 +99,10 @@ func askForUID(message []byte) (uid int, err error) {
 	switch kind := binary.NativeEndian.Uint16(answer[4:]); {
 	case kind == unix.NLMSG_ERROR && len(body) >= 4:
 		return 0, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
-	case kind != unix.SOCK_DIAG_BY_FAMILY || len(body) < uidAt+4:
+	case kind != unix.SOCK_DIAG_BY_FAMILY || len(body) < inodeAt+4:
 		return 0, errors.New("the kernel's answer is none")
+	case binary.NativeEndian.Uint32(body[inodeAt:]) == 0:
+		return 0, unix.ENOENT // it's nobody's any more: who has sent and closed would pass for root
 	}
 	return int(binary.NativeEndian.Uint32(body[uidAt:])), nil
 }

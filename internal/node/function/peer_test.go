@@ -1,12 +1,15 @@
 package function
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestWhoIsLetIn: a connection's owner is known, whichever kind of socket it has, and another user's processes get no answer.
@@ -37,5 +40,30 @@ func TestWhoIsLetIn(t *testing.T) {
 			}
 		}
 		s.Close() //nolint:errcheck // the test is over
+	}
+}
+
+// TestWhoHasGone: a process that sends a request and closes its connection before anybody has looked isn't taken for root's.
+func TestWhoHasGone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(theirs, "POST /2018-06-01/runtime/init/error HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	ours, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	if uid, err := ownerOf(ours); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("a connection that its client has closed is of user %d, %v", uid, err)
 	}
 }

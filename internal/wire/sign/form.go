@@ -37,7 +37,7 @@ func VerifyForm(v *Verifier, r *http.Request, service string, fields map[string]
 		if err := a.complete(fields["x-amz-credential"], "host", fields["x-amz-date"]); err != nil {
 			return Caller{}, err
 		}
-		if err := v.checkScope(a, service, http.Header{}); err != nil {
+		if err := v.checkScopeREST(a, service, http.Header{}); err != nil {
 			return Caller{}, err
 		}
 		if a.at.Format("20060102") != a.date {

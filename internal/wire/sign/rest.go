@@ -46,7 +46,7 @@ func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, 
 	if err != nil {
 		return Caller{}, err
 	}
-	if err := v.checkScope(a, service, r.Header); err != nil {
+	if err := v.checkScopeREST(a, service, r.Header); err != nil {
 		return Caller{}, err
 	}
 	if err := checkAllSigned(a, r.Header); err != nil {
@@ -78,6 +78,31 @@ func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, 
 		return Caller{}, noMatch()
 	}
 	return Caller{AccessKeyID: a.accessKeyID, Identity: c.Identity, chunks: &chainSigner{key, a, signature}}, nil
+}
+
+// WrongRegion is S3's refusal of a signature for another region. Its clients learn from it which one is right, and sign once more.
+type WrongRegion struct {
+	*refusal.Refusal
+	region string
+}
+
+// Detail returns more elements of the answer.
+func (e *WrongRegion) Detail() map[string]string { return map[string]string{"Region": e.region} }
+
+// Header returns a header of the answer, which is all that HEAD has.
+func (e *WrongRegion) Header() http.Header { return http.Header{"X-Amz-Bucket-Region": {e.region}} }
+
+// checkScopeREST is checkScope with S3's own refusal of other regions.
+func (v *Verifier) checkScopeREST(a authorization, service string, h http.Header) error {
+	if v.isFor(a.region, service) {
+		return v.checkScope(a, service, h)
+	}
+	code := "AuthorizationHeaderMalformed"
+	if a.presigned {
+		code = "AuthorizationQueryParametersError"
+	}
+	err := refusal.New(code, "The signature is for the region '%s', which is wrong; expecting '%s'", a.region, v.Region)
+	return &WrongRegion{err.(*refusal.Refusal), v.Region}
 }
 
 // ContentHash returns the content hash that the request states. A presigned URL may state it in a parameter.

@@ -229,7 +229,7 @@ func invalidSignature(format string, args ...any) error {
 // where the request goes.
 func (v *Verifier) checkScope(a authorization, service string, h http.Header) error {
 	switch {
-	case a.region != v.Region && (a.region == "" || a.region != v.Global[service]):
+	case !v.isFor(a.region, service):
 		return invalidSignature("Credential should be scoped to the region %s, not %q.", v.Region, a.region)
 	case a.service != service:
 		return invalidSignature("Credential should be scoped to the service %s, not %q.", service, a.service)
@@ -239,6 +239,11 @@ func (v *Verifier) checkScope(a authorization, service string, h http.Header) er
 		return invalidSignature("'%s' must be a 'SignedHeader' in the AWS Authorization.", TargetHeader)
 	}
 	return nil
+}
+
+// isFor reports whether a signature for a region is for a service here.
+func (v *Verifier) isFor(region, service string) bool {
+	return region == v.Region || region != "" && region == v.Global[service]
 }
 
 // credential looks up the access key and checks the session token.
