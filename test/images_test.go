@@ -57,11 +57,13 @@ func busybox(t *testing.T) v1.Image {
 }
 
 // TestImages pushes an image, kills the control plane, and runs tasks of the image as ECR names it, where every signature is checked: by its
-// tag, by its digest, and as a role that may not pull it.
+// tag, by its digest, and as a role that may not pull it; and as another registry names it, which this one stands in for.
 func TestImages(t *testing.T) {
-	t.Run("oci", func(t *testing.T) { testImages(t, UpSigned(t, "g4dn.xlarge", "--runtime", "oci")) })
+	t.Run("oci", func(t *testing.T) {
+		testImages(t, UpSigned(t, "g4dn.xlarge", "--runtime", "oci", "--mirror", "public.ecr.aws=team"))
+	})
 	t.Run("docker", func(t *testing.T) {
-		testImages(t, UpSigned(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t)))
+		testImages(t, UpSigned(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--mirror", "public.ecr.aws=team"))
 	})
 }
 
@@ -83,15 +85,16 @@ func testImages(t *testing.T, p *Pintle) {
 	}
 	p.AWS("iam", "attach-role-policy", "--role-name", "puller", "--policy-arn", "arn:aws:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy")
 	for _, c := range []struct{ family, image, role, want string }{
-		{"nobody", "team/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/nobody"`, "CannotPullECRContainerError"},
-		{"tag", "team/app:v1", "", "0"},
-		{"digest", "team/app@" + digest.String(), "", "0"},
-		{"role", "team/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/puller"`, "0"},
-		{"none", "team/app:v2", "", "CannotPullContainerError"},
+		{"nobody", imageHost + "team/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/nobody"`, "CannotPullECRContainerError"},
+		{"tag", imageHost + "team/app:v1", "", "0"},
+		{"digest", imageHost + "team/app@" + digest.String(), "", "0"},
+		{"role", imageHost + "team/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/puller"`, "0"},
+		{"none", imageHost + "team/app:v2", "", "CannotPullContainerError"},
+		{"mirrored", "public.ecr.aws/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/nobody"`, "0"},
 	} {
 		p.AWS("ecs", "register-task-definition", "--cli-input-json", fmt.Sprintf(
 			`{"family":%q,"containerDefinitions":[{"name":"main","image":%q,"command":["sh","-c","test $FROM = image"],"memory":32}]%s}`,
-			c.family, imageHost+c.image, c.role))
+			c.family, c.image, c.role))
 		task, _ := p.run(t, c.family, `{}`)
 		p.Await(task, "STOPPED")
 		got := p.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].containers[0].[exitCode,imageDigest,reason,stoppedReason]", "--output", "text")

@@ -53,6 +53,7 @@ type serverFlags struct {
 	MaxMetrics      int
 	WebhookTo       []string
 	Upstreams       []string
+	Mirrors         map[string]string
 	FunctionImages  map[string]string
 	Serverless      string
 	Verbose         bool
@@ -149,6 +150,12 @@ func (c *serverFlags) define(f flags) {
 	f.repeated(
 		&c.Upstreams, "upstream-registry", "HOST",
 		"Registry, with its port, from which pull-through cache rules of ECR may take images, besides those that AWS lets in; repeat for more.",
+	)
+	pairs(
+		f, &c.Mirrors, "mirror", "", "HOST=PREFIX",
+		"Registry whose images tasks get from this one, such as public.ecr.aws=public: those in its repositories below that prefix; repeat for more. "+
+			"Names without a host are docker.io's.",
+		mirrorPrefix,
 	)
 	pairs(
 		f, &c.FunctionImages, "function-image", "", "RUNTIME=IMAGE",
@@ -255,6 +262,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		NoGPUMetrics: !f.GPUMetrics,
 		MaxMetrics:   f.MaxMetrics,
 		Upstreams:    f.Upstreams,
+		Mirrors:      f.Mirrors,
 		Console:      f.Console,
 
 		FunctionImages:    f.FunctionImages,
@@ -369,6 +377,17 @@ func (f serverFlags) authority() string {
 	}
 	return ""
 }
+
+// mirrorPrefix checks the prefix of repositories.
+func mirrorPrefix(s string) (string, error) {
+	if !validPrefix.MatchString(s) {
+		return "", fmt.Errorf("%q isn't the beginning of repositories' names, such as public", s)
+	}
+	return s, nil
+}
+
+// validPrefix is what a repository's name may be: API_CreateRepository.
+var validPrefix = regexp.MustCompile(`^(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)*[a-z0-9]+(?:[._-][a-z0-9]+)*$`)
 
 // networks parses addresses and networks.
 func networks(texts []string) ([]netip.Prefix, error) {

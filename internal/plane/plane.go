@@ -113,7 +113,8 @@ type Options struct {
 	FunctionImages map[string]string
 	// ServerlessCluster is the cluster on whose instances functions run, and Fargate's tasks of any cluster; "" is default, for functions alone.
 	ServerlessCluster string
-	Upstreams         []string // hosts of registries from which ECR may take images besides those of AWS's list
+	Mirrors           map[string]string // hosts of registries that ECR stands in for, with the prefixes of their repositories
+	Upstreams         []string          // hosts of registries from which ECR may take images besides those of AWS's list
 	Fleet             FleetOptions
 	Balancer          BalancerOptions
 	Trace             trace.Options // where OpenTelemetry's spans go; nowhere without an endpoint

@@ -453,6 +453,7 @@ func (p *Plane) newLink() *nodelink.Link {
 		Admitted:    connection.Release,
 		Credentials: p.taskCredentials,
 		Account:     p.account(),
+		Mirrors:     p.options.Mirrors,
 		Instance:    p.instanceCredentials,
 		Heartbeat:   p.options.Heartbeat,
 		Log:         p.log,

@@ -38,6 +38,8 @@ type Options struct {
 	Instance func(instanceID, roleArn, roleID string) *acs.IAMRoleCredentials
 	// Account is whose nodes these are.
 	Account account.Account
+	// Mirrors are hosts of registries that the account's own stands in for, each with the prefix of its repositories here.
+	Mirrors map[string]string
 	// Heartbeat is the time between our heartbeats. A node that misses three counts as disconnected. Default and maximum are 8 s, so
 	// that a dead machine gets no task after 30 s.
 	Heartbeat time.Duration

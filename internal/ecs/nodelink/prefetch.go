@@ -42,6 +42,9 @@ func (s *session) sendPrefetch(ctx context.Context, v *state.View) error {
 	}
 	p.at = now
 	m := &acs.PintlePrefetch{Images: nextImages(v, row)}
+	for i := range m.Images {
+		s.link.opts.mirror(&m.Images[i].Image, &m.Images[i].RegistryAuthentication)
+	}
 	encoded, err := json.Marshal(m)
 	if err != nil || string(encoded) == p.encoded || p.encoded == "" && len(m.Images) == 0 {
 		return err

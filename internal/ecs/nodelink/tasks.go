@@ -120,6 +120,9 @@ func (s *session) payload(v *state.View, t *state.Task) (acs.Task, error) {
 	p := Payload(t, td)
 	pinImages(&p, v.RevisionOf(t))
 	addAccessPoints(&p, v)
+	for i := range p.Containers {
+		s.link.opts.mirror(&p.Containers[i].Image, &p.Containers[i].RegistryAuthentication)
+	}
 	if p.DesiredStatus == "RUNNING" {
 		p.ServiceConnect = serviceConnect(v, t, td)
 		p.RoleCredentials = s.grant(t, td, acs.TaskRole)
