@@ -210,6 +210,9 @@ func (q *query) bill(from time.Time, period time.Duration) (t Time, err error) {
 
 // since returns the minute of the first value in a period, where CloudWatch still knows that: most of the period may have been before it.
 func (q *query) since(begin time.Time, period time.Duration) (time.Time, error) {
+	if !begin.Before(q.now) {
+		return begin, nil // there was none yet
+	}
 	within := *q
 	within.now = begin.Add(period)
 	if within.now.After(q.now) {
