@@ -47,10 +47,8 @@ func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Mill
 // Since returns how long ago something was.
 func (s *Service) Since(t time.Time) time.Duration { return s.opts.Now().Sub(t) }
 
-// Host returns the registry's host on AWS, by which images are called here, too.
-func (s *Service) Host() string {
-	return s.opts.ID + ".dkr.ecr." + s.opts.Region + ".amazonaws.com"
-}
+// Host is the account's Registry.
+func (s *Service) Host() string { return s.opts.Registry() }
 
 // The errors of ECR. Clients know them by their codes.
 

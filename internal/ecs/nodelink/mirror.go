@@ -6,17 +6,16 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// mirror has nodes take an image from the account's own registry where that stands in for the image's (Options.Mirrors). They do so as themselves,
-// whatever the task's execution role may do: elsewhere nobody had to ask for such images. With credentials of its own an image is somebody's, and
-// comes from where it says.
-func (o *Options) mirror(image *string, as **acs.RegistryAuthentication) {
-	host, path := registryOf(*image)
+// mirror returns the name by which nodes pull an image, and as whom: where the account's own registry stands in for the image's (Options.Mirrors),
+// from there and as themselves, whatever the task's execution role may do, since elsewhere nobody had to ask for such images. With credentials of its
+// own an image is somebody's, and comes from where it says.
+func (o *Options) mirror(image string, as *acs.RegistryAuthentication) (string, *acs.RegistryAuthentication) {
+	host, path := registryOf(image)
 	prefix := o.Mirrors[host]
-	if prefix == "" || *as != nil {
-		return
+	if prefix == "" || as != nil {
+		return image, as
 	}
-	*image = o.Account.ID + ".dkr.ecr." + o.Account.Region + ".amazonaws.com/" + prefix + "/" + path
-	*as = &acs.RegistryAuthentication{Type: "ecr", ECRAuthData: &acs.ECRAuthData{Region: o.Account.Region, RegistryID: o.Account.ID}}
+	return o.Account.Registry() + "/" + prefix + "/" + path, ownRegistry(o.Account, false)
 }
 
 // registryOf returns the host of an image's registry, and what follows it. A name that begins with no host is Docker Hub's, whose official images

@@ -27,8 +27,7 @@ func TestMirror(t *testing.T) {
 		here + "app":                             here + "app",
 		"rootfs:/srv/app":                        "rootfs:/srv/app",
 	} {
-		got, as := image, (*acs.RegistryAuthentication)(nil)
-		o.mirror(&got, &as)
+		got, as := o.mirror(image, nil)
 		if got != want {
 			t.Errorf("%s comes from %s, not %s", image, got, want)
 		}
@@ -36,8 +35,7 @@ func TestMirror(t *testing.T) {
 			t.Errorf("%s is pulled with %+v", image, as)
 		}
 	}
-	private, as := "public.ecr.aws/mine", &acs.RegistryAuthentication{Type: "asm"}
-	if o.mirror(&private, &as); private != "public.ecr.aws/mine" || as.Type != "asm" {
+	if private, as := o.mirror("public.ecr.aws/mine", &acs.RegistryAuthentication{Type: "asm"}); private != "public.ecr.aws/mine" || as.Type != "asm" {
 		t.Errorf("an image with credentials of its own comes from %s, with %+v", private, as)
 	}
 }

@@ -106,10 +106,15 @@ func (l *Link) Reset(ctx context.Context) error {
 }
 
 func (l *Link) disconnect(ctx context.Context, which func(*state.ContainerInstance) bool) error {
+	return l.mark(ctx, which, func(row *state.ContainerInstance) *state.ContainerInstance { return row.Disconnected(l.now()) })
+}
+
+// mark changes those of the registered nodes' rows that are meant.
+func (l *Link) mark(ctx context.Context, which func(*state.ContainerInstance) bool, as func(*state.ContainerInstance) *state.ContainerInstance) error {
 	return l.store.Update(ctx, func(tx *state.Tx) error {
 		for _, row := range slices.Collect(tx.ContainerInstances.All()) {
 			if isRegistered(row) && which(row) {
-				tx.ContainerInstances.Put(row.Disconnected(l.now()))
+				tx.ContainerInstances.Put(as(row))
 			}
 		}
 		return nil
@@ -152,15 +157,10 @@ func (l *Link) Run(ctx context.Context) error {
 
 // markAway marks the nodes that are gone.
 func (l *Link) markAway(ctx context.Context) error {
-	return l.store.Update(ctx, func(tx *state.Tx) error {
-		for _, row := range slices.Collect(tx.ContainerInstances.All()) {
-			if isRegistered(row) && l.isGone(row) {
-				away := row.Clone()
-				away.Away = true
-				tx.ContainerInstances.Put(away)
-			}
-		}
-		return nil
+	return l.mark(ctx, l.isGone, func(row *state.ContainerInstance) *state.ContainerInstance {
+		away := row.Clone()
+		away.Away = true
+		return away
 	})
 }
 

@@ -315,13 +315,19 @@ func registryAuthentication(c types.ContainerDefinition, task string, hasRole bo
 	if err != nil {
 		return nil
 	}
-	if _, own := (account.Account{ID: of.AccountID, Region: of.Region}).OwnImage(aws.ToString(c.Image)); !own {
+	registry := account.Account{ID: of.AccountID, Region: of.Region}
+	if _, own := registry.OwnImage(aws.ToString(c.Image)); !own {
 		return nil
 	}
+	return ownRegistry(registry, hasRole)
+}
+
+// ownRegistry is a token of an account's own registry, as the task's execution role or as the node.
+func ownRegistry(of account.Account, asRole bool) *acs.RegistryAuthentication {
 	return &acs.RegistryAuthentication{Type: "ecr", ECRAuthData: &acs.ECRAuthData{
 		Region:           of.Region,
-		RegistryID:       of.AccountID,
-		UseExecutionRole: hasRole,
+		RegistryID:       of.ID,
+		UseExecutionRole: asRole,
 	}}
 }
 

@@ -43,7 +43,8 @@ func (s *session) sendPrefetch(ctx context.Context, v *state.View) error {
 	p.at = now
 	m := &acs.PintlePrefetch{Images: nextImages(v, row)}
 	for i := range m.Images {
-		s.link.opts.mirror(&m.Images[i].Image, &m.Images[i].RegistryAuthentication)
+		image := &m.Images[i]
+		image.Image, image.RegistryAuthentication = s.link.opts.mirror(image.Image, image.RegistryAuthentication)
 	}
 	encoded, err := json.Marshal(m)
 	if err != nil || string(encoded) == p.encoded || p.encoded == "" && len(m.Images) == 0 {

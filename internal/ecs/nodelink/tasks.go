@@ -121,7 +121,8 @@ func (s *session) payload(v *state.View, t *state.Task) (acs.Task, error) {
 	pinImages(&p, v.RevisionOf(t))
 	addAccessPoints(&p, v)
 	for i := range p.Containers {
-		s.link.opts.mirror(&p.Containers[i].Image, &p.Containers[i].RegistryAuthentication)
+		c := &p.Containers[i]
+		c.Image, c.RegistryAuthentication = s.link.opts.mirror(c.Image, c.RegistryAuthentication)
 	}
 	if p.DesiredStatus == "RUNNING" {
 		p.ServiceConnect = serviceConnect(v, t, td)
