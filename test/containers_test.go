@@ -253,8 +253,12 @@ func (c *containers) shell(t *testing.T) {
 		return false
 	})
 	a = atTerminal(t, c.Command(bin(t, "pintle"), "exec", task, "--", "sh"))
-	a.types("echo in-$((1+3))\r")
+	a.types("mine=four; echo in-$((1+3))\r")
 	a.shows("in-4")
+	c.Kill() // the agent, too
+	c.Start()
+	a.types("echo still-$mine\r")
+	a.shows("still-four")
 	c.AWS("ecs", "stop-task", "--task", task)
 	a.ends()
 	c.Await(task, "STOPPED")

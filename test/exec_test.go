@@ -157,6 +157,62 @@ func (p *Pintle) agent(more ...string) {
 	})
 }
 
+// TestExecOutlivesAgent kills an agent in the middle of a session, which goes on without it, and with the next one, until its command ends, or its
+// task.
+func TestExecOutlivesAgent(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "g4dn.xlarge=1")
+	data := t.TempDir()
+	start := func() *exec.Cmd {
+		cmd := p.Command(bin(t, "pintle"), "agent", "--data", data, "--endpoint", p.Endpoint, "--runtime", "process",
+			"--instance-type", "c5.large", "--metrics=", "--attribute", "mine=yes")
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	kill := func(cmd *exec.Cmd, by os.Signal) {
+		cmd.Process.Signal(by) //nolint:errcheck // it may have ended
+		cmd.Wait()             //nolint:errcheck // it was told to end
+	}
+	agent := start()
+	defer func() { kill(agent, syscall.SIGTERM) }()
+	Eventually(t, "the agent registers", func() bool {
+		return strings.Count(p.AWS("ecs", "list-container-instances", "--query", "containerInstanceArns", "--output", "text"), "arn:") == 2
+	})
+	task := p.runForExec(sleeper, "--enable-execute-command", "--placement-constraints", "type=memberOf,expression=attribute:mine exists")
+	defer p.AWS("ecs", "stop-task", "--task", task)
+	a := atTerminal(t, p.Command(bin(t, "pintle"), "exec", task, "--", "sh"))
+	b := atTerminal(t, p.Command(bin(t, "pintle"), "exec", task, "--", "sh"))
+	for _, by := range []os.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		for _, x := range []*at{a, b} {
+			x.types("mine=" + by.String()[:4] + "; echo before-$mine\r")
+			x.shows("before-" + by.String()[:4])
+		}
+		kill(agent, by)
+		a.types("echo without-$mine\r")
+		a.shows("without-" + by.String()[:4])
+		agent = start()
+		a.types("echo after-$mine\r")
+		a.shows("after-" + by.String()[:4])
+	}
+	p.Kill()
+	p.Start()
+	a.types("echo after-all-$((1+2)); exit 6\r")
+	a.shows("after-all-3")
+	if code := a.ends(); code != 6 {
+		t.Errorf("it ends with %d:\n%s", code, a.shown())
+	}
+	Eventually(t, "the agent is back", func() bool {
+		return strings.Count(p.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].connectivity"), "CONNECTED") == 1
+	})
+	p.AWS("ecs", "stop-task", "--task", task)
+	if code := b.ends(); code == 0 {
+		t.Errorf("it ends with 0 with its task:\n%s", b.shown())
+	}
+}
+
 // executed is what came of a pintle exec.
 type executed struct {
 	out  string

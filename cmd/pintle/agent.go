@@ -443,6 +443,7 @@ const readyTimeout = 10 * time.Second
 // agent returns a node. If c names an instance type, the node simulates it; otherwise it's this machine.
 func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c node.Config) (*node.Agent, error) {
 	c.Proxy = proxyProgram
+	c.Session = m.sessionProgram()
 	c.Region = config.Region
 	c.Zone = cmp.Or(f.Zone, config.Region+"a")
 	c.Version = version
@@ -476,8 +477,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Parameters = ssm.NewFromConfig(config)
 	c.SecretValues = secretsmanager.NewFromConfig(config)
 	c.Images = ecr.NewFromConfig(config)
-	objects := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
-	c.Objects = objects
+	c.Objects = s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	c.DataSets = m.dataSets
 	if f.FileSystems != "" {
 		var err error
@@ -492,7 +492,6 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 			c.Log.Warn("tasks with volumes that are configured at launch (Amazon EBS) cannot run on this node", "reason", err)
 		}
 	}
-	c.Transcripts = objects
 	if c.InstanceType == "" {
 		c, err := f.thisMachine(ctx, c)
 		if err != nil {

@@ -193,6 +193,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == proxyVerb {
 		os.Exit(runProxy())
 	}
+	if len(os.Args) > 1 && os.Args[1] == sessionVerb {
+		os.Exit(runSession(os.Args[2:]))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()

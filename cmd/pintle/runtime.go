@@ -30,6 +30,8 @@ type machine struct {
 	runtime  runtime.Runtime
 	networks engine.Networks // nil if there are none
 	groups   engine.Groups   // nil if there are none
+	// containersAt is where the containers are: the runtime's directory, or the address of the Docker Engine, "" for the default.
+	containersAt string
 	// imageBudget is how many bytes images may take on the disk by default; 0 if nobody knows which disk that is.
 	imageBudget int64
 	dataSets    *dataset.Cache // nil if containers can't have them
@@ -73,8 +75,9 @@ func (f nodeFlags) containers(ctx context.Context, dir string) (machine, error) 
 		if err != nil {
 			return machine{}, err
 		}
-		rt, err := process.New(filepath.Join(dir, "processes"), program, images)
-		return machine{runtime: rt}, err
+		dir := filepath.Join(dir, "processes")
+		rt, err := process.New(dir, program, images)
+		return machine{runtime: rt, containersAt: dir}, err
 	case "docker":
 		return f.docker(ctx, dir)
 	case "oci":
@@ -125,7 +128,7 @@ func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {
 	if err := rt.HoldBack(ctx); err != nil && os.Geteuid() == 0 { // without root there is nothing to wait for
 		slog.Warn("containers in network mode bridge that ask for their metadata or credentials at once may be refused", "reason", err)
 	}
-	m := machine{runtime: rt, groups: orNoGroups(rt.TaskGroups(ctx))}
+	m := machine{runtime: rt, containersAt: f.DockerHost, groups: orNoGroups(rt.TaskGroups(ctx))}
 	if root, err := rt.Root(ctx); err == nil {
 		m.imageBudget = halfOfDisk(root)
 	}
@@ -175,7 +178,9 @@ func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
 		return machine{}, err
 	}
 	rt, err := oci.New(oci.Options{Dir: dir, Shim: program, Networks: bridge})
-	return machine{runtime: rt, networks: tasks, groups: orNoGroups(taskgroup.Open(false)), imageBudget: halfOfDisk(dir)}, err
+	return machine{
+		runtime: rt, containersAt: dir, networks: tasks, groups: orNoGroups(taskgroup.Open(false)), imageBudget: halfOfDisk(dir),
+	}, err
 }
 
 // halfOfDisk is half of what the file system of a directory holds, in bytes; 0 if that can't be told.

@@ -153,7 +153,7 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 			s.agent.log.Error("cannot write down the names of Cloud Map", "error", err)
 		}
 	case *acs.PintleExecute:
-		s.agent.sessions.Begin(m)
+		s.agent.beginSession(ctx, m)
 	case *acs.PintleInstance:
 		s.agent.machine.told.Store(m)
 	case *acs.PintleGPUFault:
@@ -270,6 +270,9 @@ func (s *acsSession) takeCredentials(ctx context.Context, m *acs.IAMRoleCredenti
 	if err := s.agent.engine.Refresh(m.TaskArn, m.RoleType, m.RoleCredentials); err != nil {
 		s.agent.log.Error("cannot take credentials", "task", m.TaskArn, "error", err)
 		return nil
+	}
+	if m.RoleType != "TaskExecution" {
+		s.agent.sessions.Renew(m.TaskArn, m.RoleCredentials)
 	}
 	return s.ackCredentials(ctx, m.MessageID, m.RoleCredentials)
 }

@@ -3,11 +3,15 @@ package node
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,52 +21,119 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pintle/pintle/internal/acs"
-	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/awslogs"
 	"github.com/pintle/pintle/internal/node/session"
 )
 
-// What the sessions of execute-command need of the agent.
+// What the sessions of execute-command need of the agent, which starts their processes, and what these do with the control plane.
 
-// sessionOptions connects sessions with the agent's tasks.
-func (a *Agent) sessionOptions() session.Options {
-	o := session.Options{Runtime: a.config.Runtime, Find: a.findContainer, Dial: a.dialSession, Log: a.log}
-	if a.config.Transcripts != nil {
-		o.Transcript = a.keepTranscript
+// beginSession has a process begin a session in a task's container. It finds out by itself if that doesn't run.
+func (a *Agent) beginSession(ctx context.Context, m *acs.PintleExecute) {
+	start := &session.Assignment{
+		Execute:   m,
+		Cluster:   a.config.Cluster,
+		Instance:  a.Instance(),
+		Endpoint:  a.config.Endpoint,
+		Region:    a.config.Region,
+		Authority: a.config.Authority.Path,
 	}
-	return o
+	if rec, ok := a.engine.Task(m.TaskArn); ok && rec.Containers[m.ContainerName] != nil {
+		start.Container = rec.ContainerID(m.ContainerName)
+		start.Role = rec.Task.RoleCredentials
+	}
+	if a.config.Credentials != nil {
+		var err error
+		if start.Key, err = a.config.Credentials.Retrieve(ctx); err != nil {
+			a.log.Error("cannot begin a session without the node's credentials", "session", m.SessionID, "error", err)
+			return
+		}
+	}
+	a.sessions.Begin(start)
 }
 
-// findContainer returns the runtime's id of a container that runs.
-func (a *Agent) findContainer(taskArn, container string) (string, error) {
-	rec, ok := a.engine.Task(taskArn)
-	if !ok || rec.Containers[container] == nil {
-		return "", errors.New("the container isn't on its node any more")
-	}
-	if rec.Containers[container].Status != engine.Running {
-		return "", fmt.Errorf("the container %s isn't running", container)
-	}
-	return rec.ContainerID(container), nil
+// SessionConfig is what a session's process needs besides its assignment.
+type SessionConfig struct {
+	Runtime     SessionRuntime
+	ECS         discoverer
+	Logs        awslogs.Client
+	Transcripts Transcripts
+	Credentials aws.CredentialsProvider
+	TLS         *tls.Config // trusts the control plane
+	Log         *slog.Logger
 }
 
-// dialSession opens a session's web socket, beside those of the node protocol.
-func (a *Agent) dialSession(ctx context.Context, m *acs.PintleExecute) (*websocket.Conn, error) {
-	e, err := a.endpoints(ctx)
+// SessionRuntime is what a session's process needs of the containers' runtime.
+type SessionRuntime interface {
+	session.Runtime
+	// IsRunning reports whether a container runs. One that isn't there doesn't.
+	IsRunning(ctx context.Context, id string) (bool, error)
+}
+
+// attendedSession is a session in its process.
+type attendedSession struct {
+	dialer
+	config SessionConfig
+	start  *session.Assignment
+	role   atomic.Pointer[acs.IAMRoleCredentials]
+}
+
+// RunSession carries out a session that an agent has assigned, until it's over, or soon after ctx has ended. renewals has the role's later
+// credentials.
+func RunSession(ctx context.Context, start *session.Assignment, renewals *json.Decoder, c SessionConfig) {
+	s := &attendedSession{config: c, start: start}
+	s.ecs, s.cluster, s.region, s.credentials, s.dialer.log = c.ECS, start.Cluster, start.Region, c.Credentials, c.Log
+	s.instance = func() string { return start.Instance }
+	s.web = newWebClient(c.TLS)
+	s.role.Store(start.Role)
+	go s.renew(renewals) // until the agent or this process ends
+	session.Run(ctx, session.Options{
+		Runtime:    c.Runtime,
+		Container:  start.Container,
+		Running:    s.running,
+		Dial:       s.dial,
+		Transcript: s.keepTranscript,
+		Log:        c.Log,
+	}, start.Execute)
+}
+
+func (s *attendedSession) renew(renewals *json.Decoder) {
+	for {
+		role := new(acs.IAMRoleCredentials)
+		if renewals.Decode(role) != nil {
+			return
+		}
+		s.role.Store(role)
+	}
+}
+
+// running says why the container doesn't run.
+func (s *attendedSession) running(ctx context.Context) error {
+	switch is, err := s.config.Runtime.IsRunning(ctx, s.start.Container); {
+	case err != nil && ctx.Err() == nil:
+		s.config.Log.Warn("cannot tell whether the container runs", "error", err)
+		return nil
+	case err == nil && !is:
+		return fmt.Errorf("the container %s isn't running", s.start.Execute.ContainerName)
+	}
+	return nil
+}
+
+// dial opens a session's web socket, beside those of the node protocol.
+func (s *attendedSession) dial(ctx context.Context, m *acs.PintleExecute) (*websocket.Conn, error) {
+	e, err := s.endpoints(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.dial(ctx, strings.TrimSuffix(aws.ToString(e.Endpoint), "/acs")+"/exec", url.Values{
-		"clusterArn":           {a.config.Cluster},
-		"containerInstanceArn": {a.Instance()},
+	conn, _, err := s.connectTo(ctx, strings.TrimSuffix(aws.ToString(e.Endpoint), "/acs")+"/exec", url.Values{
+		"clusterArn":           {s.cluster},
+		"containerInstanceArn": {s.start.Instance},
 		"session":              {m.SessionID},
 		"taskArn":              {m.TaskArn},
 	})
 	if isRefusedAs(err, "SessionOverException") {
 		return nil, session.ErrOver
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.conn, nil
+	return conn, err
 }
 
 // Transcripts keeps transcripts in buckets. It's S3.
@@ -72,21 +143,18 @@ type Transcripts interface {
 
 // keepTranscript keeps what a session's terminal showed in a log group, a bucket or both, as the task's role: on AWS the agent that does it is
 // in the container.
-func (a *Agent) keepTranscript(ctx context.Context, m *acs.PintleExecute, transcript []byte) error {
-	var role *acs.IAMRoleCredentials
-	if rec, ok := a.engine.Task(m.TaskArn); ok {
-		role = rec.Task.RoleCredentials
-	}
+func (s *attendedSession) keepTranscript(ctx context.Context, m *acs.PintleExecute, transcript []byte) error {
+	role := s.role.Load()
 	var err error
 	if m.Log.Group != "" {
-		err = a.logTranscript(ctx, role, m, transcript)
+		err = s.logTranscript(ctx, role, m, transcript)
 	}
 	if m.Log.Bucket != "" {
 		key := m.SessionID + ".log"
 		if p := strings.Trim(m.Log.Prefix, "/"); p != "" {
 			key = p + "/" + key
 		}
-		_, failure := a.config.Transcripts.PutObject(ctx, &s3.PutObjectInput{Bucket: &m.Log.Bucket, Key: &key, Body: bytes.NewReader(transcript)},
+		_, failure := s.config.Transcripts.PutObject(ctx, &s3.PutObjectInput{Bucket: &m.Log.Bucket, Key: &key, Body: bytes.NewReader(transcript)},
 			func(o *s3.Options) {
 				if role != nil {
 					o.Credentials = as(*role)
@@ -104,14 +172,14 @@ const (
 )
 
 // logTranscript puts a transcript into a stream with the session's name.
-func (a *Agent) logTranscript(ctx context.Context, role *acs.IAMRoleCredentials, m *acs.PintleExecute, transcript []byte) error {
+func (s *attendedSession) logTranscript(ctx context.Context, role *acs.IAMRoleCredentials, m *acs.PintleExecute, transcript []byte) error {
 	withRole := func(o *cloudwatchlogs.Options) {
 		if role != nil {
 			o.Credentials = as(*role)
 		}
 	}
 	group, stream := &m.Log.Group, &m.SessionID
-	_, err := a.config.Logs.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: group, LogStreamName: stream}, withRole)
+	_, err := s.config.Logs.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: group, LogStreamName: stream}, withRole)
 	if err != nil || len(transcript) == 0 {
 		return err
 	}
@@ -123,7 +191,7 @@ func (a *Agent) logTranscript(ctx context.Context, role *acs.IAMRoleCredentials,
 	}
 	for batch := range slices.Chunk(events, eventsOfCall) {
 		in := &cloudwatchlogs.PutLogEventsInput{LogGroupName: group, LogStreamName: stream, LogEvents: batch}
-		if _, err := a.config.Logs.PutLogEvents(ctx, in, withRole); err != nil {
+		if _, err := s.config.Logs.PutLogEvents(ctx, in, withRole); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -92,7 +91,7 @@ type Config struct {
 	BlockVolumes *blockvolume.Volumes    // nil if tasks with volumes of EBS's kind can't
 	DataSets     *dataset.Cache          // nil if tasks with volumes that show what lies in S3 can't
 	Functions    function.Call           // calls the control plane for functions' environments; nil if they can't run here
-	Transcripts  Transcripts             // nil if those of sessions aren't kept
+	Session      []string                // the command line of a session's process, which reads a session.Assignment; nil if there can be none
 	Proxy        []string                // the command line of a proxy for Service Connect; nil if its tasks can't run here
 	PeerPulls    *PeerPulls              // nil if layers come from the registry alone
 	Credentials  aws.CredentialsProvider // nil leaves web sockets unsigned
@@ -108,13 +107,10 @@ type Authority struct {
 
 // Agent runs a node.
 type Agent struct {
+	dialer
 	config   Config
 	plane    string // address to which the agent forwards calls of its containers, if they can't make these themselves, else ""
 	identity atomic.Pointer[identity]
-	// discovered is where the control plane's web sockets were last, or nil.
-	discovered atomic.Pointer[ecs.DiscoverPollEndpointOutput]
-	// skew is how far the control plane's clock is ahead of this machine's, as far as it matters.
-	skew atomic.Int64
 
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
@@ -134,7 +130,6 @@ type Agent struct {
 	connect  *connect.Proxies
 	release  func() error               // ends the claim to be the only agent of the node; nil before there is one
 	process  string                     // tells this agent from one with a copy of its data directory
-	web      *http.Client               // opens web sockets
 	acs      atomic.Pointer[acsSession] // the open connection, or nil
 	sending  sync.Mutex                 // held to send the inventory, so that the newest is sent last
 	beats    chan struct{}              // receives when a heartbeat came, so the node's own status is due
@@ -154,11 +149,13 @@ func New(c Config) *Agent {
 		plane:  forwarded(c),
 		ready:  make(chan struct{}),
 		beats:  make(chan struct{}, 1),
-		web:    newWebClient(c.Authority.TLS),
 
 		process: rand.Text(),
 		log:     c.Log.With("node", c.Name),
 	}
+	a.ecs, a.cluster, a.region, a.instance, a.credentials = c.ECS, c.Cluster, c.Region, a.Instance, c.Credentials
+	a.web = newWebClient(c.Authority.TLS)
+	a.dialer.log = a.log
 	a.identity.Store(new(identity))
 	a.sampler = newSampler(a)
 	a.machine = newMachine(c, a.log)
@@ -204,9 +201,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	at.metadata = tmds.New(a.metadataOptions())
-	a.sessions = session.New(a.sessionOptions())
+	a.sessions = session.New(a.config.Session, a.log)
 	close(a.ready)
-	g.Go(func() error { return a.sessions.Run(ctx) })
 	g.Go(func() error { return a.engine.Run(ctx) })
 	g.Go(func() error { return at.metadata.Serve(ctx, listener) })
 	g.Go(func() error { return a.sampler.run(ctx) })

@@ -10,13 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/coder/websocket"
@@ -143,33 +146,62 @@ func newWebClient(secure *tls.Config) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// dial opens a web socket to the control plane, signed if the node has credentials.
+// dialer opens web sockets to the control plane, signed if the node has credentials.
+type dialer struct {
+	ecs         discoverer
+	cluster     string
+	region      string
+	instance    func() string           // the ARN of the node's
+	credentials aws.CredentialsProvider // nil leaves web sockets unsigned
+	web         *http.Client
+	// discovered is where the control plane's web sockets were last, or nil.
+	discovered atomic.Pointer[ecs.DiscoverPollEndpointOutput]
+	// skew is how far the control plane's clock is ahead of this machine's, as far as it matters.
+	skew atomic.Int64
+	log  *slog.Logger
+}
+
+// discoverer says where the control plane's web sockets are. It's ECS.
+type discoverer interface {
+	DiscoverPollEndpoint(context.Context, *ecs.DiscoverPollEndpointInput, ...func(*ecs.Options)) (*ecs.DiscoverPollEndpointOutput, error)
+}
+
+// dial opens a web socket of the agent's.
 func (a *Agent) dial(ctx context.Context, base string, query url.Values) (*socket, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialDeadline)
-	defer cancel()
 	query.Set("pintleProcess", a.process)
-	address := strings.TrimSuffix(base, "/") + "/ws?" + query.Encode()
-	used := time.Duration(a.skew.Load())
-	conn, response, err := a.open(ctx, address)
-	if err != nil && a.learnSkew(response, used) {
-		conn, response, err = a.open(ctx, address)
-	}
+	conn, address, err := a.connectTo(ctx, base, query)
 	if err != nil {
-		return nil, readRefusal(response, err)
+		return nil, err
 	}
-	conn.SetReadLimit(acs.MaxFrame)
 	return &socket{agent: a, conn: conn, address: address, silence: defaultSilence}, nil
 }
 
-func (a *Agent) open(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
+// connectTo opens a web socket, and returns its address too.
+func (d *dialer) connectTo(ctx context.Context, base string, query url.Values) (conn *websocket.Conn, address string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dialDeadline)
+	defer cancel()
+	address = strings.TrimSuffix(base, "/") + "/ws?" + query.Encode()
+	used := time.Duration(d.skew.Load())
+	conn, response, err := d.open(ctx, address)
+	if err != nil && d.learnSkew(response, used) {
+		conn, response, err = d.open(ctx, address)
+	}
+	if err != nil {
+		return nil, "", readRefusal(response, err)
+	}
+	conn.SetReadLimit(acs.MaxFrame)
+	return conn, address, nil
+}
+
+func (d *dialer) open(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := a.sign(ctx, r, nil); err != nil {
+	if err := d.sign(ctx, r, nil); err != nil {
 		return nil, nil, err
 	}
-	return websocket.Dial(ctx, address, &websocket.DialOptions{HTTPClient: a.web, HTTPHeader: r.Header})
+	return websocket.Dial(ctx, address, &websocket.DialOptions{HTTPClient: d.web, HTTPHeader: r.Header})
 }
 
 // maxSkew is how wrong a clock may be for signatures. AWS's limit is five minutes.
@@ -177,7 +209,7 @@ const maxSkew = 4 * time.Minute
 
 // learnSkew learns from a refusal that this machine's clock is wrong by something else than what was used, and so whether another try is worth
 // it. The SDK's clients do the same.
-func (a *Agent) learnSkew(response *http.Response, used time.Duration) bool {
+func (d *dialer) learnSkew(response *http.Response, used time.Duration) bool {
 	if response == nil {
 		return false
 	}
@@ -189,41 +221,41 @@ func (a *Agent) learnSkew(response *http.Response, used time.Duration) bool {
 	if (skew - used).Abs() < maxSkew {
 		return false
 	}
-	a.skew.Store(int64(skew))
-	a.log.Warn("this machine's clock isn't the control plane's; what it signs has the other's time", "off_by", -skew.Round(time.Second))
+	d.skew.Store(int64(skew))
+	d.log.Warn("this machine's clock isn't the control plane's; what it signs has the other's time", "off_by", -skew.Round(time.Second))
 	return true
 }
 
 // endpoints asks the control plane where its web sockets are. If that doesn't answer in time, they're where they were, as with Amazon's
 // agent.
-func (a *Agent) endpoints(ctx context.Context) (*ecs.DiscoverPollEndpointOutput, error) {
+func (d *dialer) endpoints(ctx context.Context) (*ecs.DiscoverPollEndpointOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoverDeadline)
 	defer cancel()
-	instance := a.Instance()
-	out, err := a.config.ECS.DiscoverPollEndpoint(ctx, &ecs.DiscoverPollEndpointInput{
-		Cluster:           &a.config.Cluster,
+	instance := d.instance()
+	out, err := d.ecs.DiscoverPollEndpoint(ctx, &ecs.DiscoverPollEndpointInput{
+		Cluster:           &d.cluster,
 		ContainerInstance: &instance,
 	})
 	if err == nil {
-		a.discovered.Store(out)
+		d.discovered.Store(out)
 		return out, nil
 	}
-	if known := a.discovered.Load(); known != nil && ctx.Err() != nil {
+	if known := d.discovered.Load(); known != nil && ctx.Err() != nil {
 		return known, nil
 	}
 	return nil, err
 }
 
-func (a *Agent) sign(ctx context.Context, r *http.Request, body []byte) error {
-	if a.config.Credentials == nil {
+func (d *dialer) sign(ctx context.Context, r *http.Request, body []byte) error {
+	if d.credentials == nil {
 		return nil
 	}
-	c, err := a.config.Credentials.Retrieve(ctx)
+	c, err := d.credentials.Retrieve(ctx)
 	if err != nil {
 		return fmt.Errorf("the node's credentials: %w", err)
 	}
 	sum := sha256.Sum256(body)
-	return v4.NewSigner().SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), "ecs", a.config.Region, time.Now().Add(time.Duration(a.skew.Load())))
+	return v4.NewSigner().SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), "ecs", d.region, time.Now().Add(time.Duration(d.skew.Load())))
 }
 
 // read returns the next message. It skips messages that this version doesn't know. It fails once the control plane has missed two

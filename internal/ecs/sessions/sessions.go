@@ -36,8 +36,8 @@ type Options struct {
 }
 
 const (
-	// arrival is how long a node may take to connect for a new session.
-	arrival = 10 * time.Second
+	// arrival is how long a node may take to connect for a new session, for which it starts a process.
+	arrival = 30 * time.Second
 	// absence is how long a node may be away in the middle of one. The node gives up no sooner if its client is away.
 	absence = 90 * time.Second
 	// most is how many sessions there may be at once, and mostOfNode those that a node may say it has. Agents take no more.

@@ -1,6 +1,7 @@
 // Package session runs the commands of aws ecs execute-command in a node's containers, at terminals whose other end is the client's. A
-// session is one command. It speaks Session Manager's protocol with the client, over a web socket that the node opens to the control plane,
-// which passes messages on. Client and control plane may go away and come back for a while; the agent's own end is the session's.
+// session is one command, and a process of its own, which the agent starts, and which goes on when that ends. It speaks Session Manager's
+// protocol with the client, over a web socket that it opens to the control plane, which passes messages on. Client and control plane may go
+// away and come back for a while.
 package session
 
 import (
@@ -23,11 +24,12 @@ type Runtime interface {
 	Exec(ctx context.Context, id string, e runtime.Exec) (exitCode int, err error)
 }
 
-// Options are what sessions need of their node.
+// Options are what a session needs of its node.
 type Options struct {
-	Runtime Runtime
-	// Find returns the runtime's id of a task's container that runs, or says why there is none.
-	Find func(taskArn, container string) (id string, err error)
+	Runtime   Runtime
+	Container string // the runtime's id
+	// Running says why the container doesn't run; nil if it does, or if that can't be told now.
+	Running func(context.Context) error
 	// Dial opens a session's web socket to the control plane. Its error is ErrOver if the control plane doesn't want the session any more.
 	Dial func(context.Context, *acs.PintleExecute) (*websocket.Conn, error)
 	// Transcript keeps what a session's terminal showed, once it's over; nil keeps nothing.
@@ -43,8 +45,8 @@ const (
 	stopping = 2 * time.Second
 	// sizePatience is how long a client may take to tell its terminal's size before the command starts without.
 	sizePatience = time.Second
-	// findEvery is the time between looks whether the container still runs.
-	findEvery = time.Second
+	// lookEvery is the time between looks whether the container still runs.
+	lookEvery = time.Second
 
 	tick       = 50 * time.Millisecond
 	writeLimit = 30 * time.Second
@@ -59,6 +61,7 @@ type session struct {
 	log    *slog.Logger
 	stream *datachannel.Stream
 	tasks  sync.WaitGroup // its other goroutines
+	gone   chan error     // gets one when the container doesn't run any more
 
 	conn     *websocket.Conn // nil while there is none
 	attached bool            // the client is there
@@ -71,7 +74,6 @@ type session struct {
 	size    runtime.Size // of the client's terminal
 	command *command     // nil before it has started, and once it has ended
 	active  time.Time    // when something was last typed or shown
-	found   time.Time    // when the container last ran
 
 	transcript []byte
 	ending     *ending       // why the session ends; nil while it goes on
@@ -100,11 +102,13 @@ func newSession(o Options, m *acs.PintleExecute) *session {
 	now := time.Now()
 	return &session{
 		opts: o, m: m, log: o.Log.With("session", m.SessionID), stream: datachannel.NewStream(datachannel.Output, datachannel.Input),
-		began: now, away: now, heard: now, active: now, patience: absence,
+		gone: make(chan error, 1), began: now, away: now, heard: now, active: now, patience: absence,
 	}
 }
 
-// run carries the session out. It ends soon after ctx.
+// Run carries a session out. It ends soon after ctx.
+func Run(ctx context.Context, o Options, m *acs.PintleExecute) { newSession(o, m).run(ctx) }
+
 func (s *session) run(ctx context.Context) {
 	defer s.tasks.Wait()
 	line := newLine(s.opts, s.m)
@@ -128,6 +132,8 @@ func (s *session) run(ctx context.Context) {
 			s.take(e)
 		case <-clock.C:
 			s.look(time.Now())
+		case err := <-s.gone: // plain processes would outlive it
+			s.end(ending{why: err.Error()})
 		case <-stopped:
 			stopped = nil
 			s.patience = stopping
@@ -238,11 +244,6 @@ func (s *session) look(now time.Time) {
 		s.end(ending{why: "The client was away for too long."})
 	case now.Sub(s.active) > idleTimeout:
 		s.end(ending{why: fmt.Sprintf("Nothing was typed or shown for %.0f minutes.", idleTimeout.Minutes())})
-	case s.command != nil && now.Sub(s.found) > findEvery:
-		s.found = now
-		if _, err := s.opts.Find(s.m.TaskArn, s.m.ContainerName); err != nil { // plain processes would outlive it
-			s.end(ending{why: err.Error()})
-		}
 	}
 	if !s.attached {
 		return
@@ -374,15 +375,31 @@ func (s *session) start() {
 	if s.ending != nil {
 		return
 	}
-	id, err := s.opts.Find(s.m.TaskArn, s.m.ContainerName)
-	if err != nil {
+	s.active = time.Now()
+	s.command = newCommand(s.m.Command, s.size)
+	if err := s.opts.Running(s.command.ctx); err != nil {
+		s.command = nil
 		s.end(ending{why: err.Error()})
 		return
 	}
-	s.active = time.Now()
-	s.found = s.active
-	s.command = newCommand(s.m.Command, s.size)
-	s.command.start(&s.tasks, s.opts.Runtime, id)
+	s.command.start(&s.tasks, s.opts.Runtime, s.opts.Container)
+	ended := s.command.ctx
+	s.tasks.Go(func() { s.watch(ended) })
+}
+
+// watch tells when the container doesn't run any more, unless the command ends before.
+func (s *session) watch(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
+		if err := s.opts.Running(ctx); err != nil {
+			s.gone <- err
+			return
+		}
+	}
 }
 
 func (s *session) keepTranscript(ctx context.Context) {

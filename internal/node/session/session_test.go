@@ -159,58 +159,34 @@ func (s *screenOf) await(t *testing.T, text string) {
 // talk is a session under test, with its client.
 type talk struct {
 	*plane
-	sessions *Sessions
-	keys     *io.PipeWriter
-	sizes    chan datachannel.Size
-	screen   *screenOf
-	over     chan struct{}
-	end      datachannel.End
-	err      error
-	stop     func() // the node
-	kept     chan string
-	gone     atomic.Bool // the container
-	lingers  atomic.Int64
+	keys    *io.PipeWriter
+	sizes   chan datachannel.Size
+	screen  *screenOf
+	over    chan struct{}
+	end     datachannel.End
+	err     error
+	stop    func() // the node
+	kept    chan string
+	gone    atomic.Bool // the container
+	lingers atomic.Int64
 }
 
 // begin begins a session with a shell command.
 func begin(t *testing.T, lossy int, command string) *talk {
 	p := newPlane(t, lossy)
 	k := &talk{plane: p, sizes: make(chan datachannel.Size), screen: &screenOf{}, over: make(chan struct{}), kept: make(chan string, 1)}
-	k.sessions = New(Options{
-		Runtime: here{&k.lingers},
-		Log:     slog.New(slog.DiscardHandler),
-		Find: func(_, container string) (string, error) {
-			if container != "c" || k.gone.Load() {
-				return "", errors.New("there is no such container")
-			}
-			return "id", nil
-		},
-		Dial: func(ctx context.Context, _ *acs.PintleExecute) (*websocket.Conn, error) {
-			conn, _, err := websocket.Dial(ctx, p.URL+"/node", nil) //nolint:bodyclose // the library does
-			return conn, err
-		},
-		Transcript: func(_ context.Context, _ *acs.PintleExecute, b []byte) error {
-			k.kept <- string(b)
-			return nil
-		},
-	})
+	if command == "" {
+		k.gone.Store(true)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	k.stop = stop
-	var nodes sync.WaitGroup
-	nodes.Go(func() { k.sessions.Run(ctx) }) //nolint:errcheck // it ends with ctx
-	t.Cleanup(nodes.Wait)
+	var node sync.WaitGroup
+	m := &acs.PintleExecute{
+		SessionID: "s", TaskArn: "t", ContainerName: "c", Command: []string{"sh", "-c", command}, Log: &acs.SessionLog{Group: "g"},
+	}
+	node.Go(func() { Run(ctx, k.options(), m) })
+	t.Cleanup(node.Wait)
 	t.Cleanup(stop)
-	container, words := "c", []string{"sh", "-c", command}
-	if command == "" {
-		container = "other"
-	}
-	m := &acs.PintleExecute{SessionID: "s", TaskArn: "t", ContainerName: container, Command: words, Log: &acs.SessionLog{Group: "g"}}
-	for begun := false; !begun; time.Sleep(time.Millisecond) {
-		k.sessions.Begin(m)
-		k.sessions.mu.Lock()
-		begun = k.sessions.count > 0
-		k.sessions.mu.Unlock()
-	}
 	in, keys := io.Pipe()
 	k.keys = keys
 	t.Cleanup(func() { keys.Close() })
@@ -222,6 +198,28 @@ func begin(t *testing.T, lossy int, command string) *talk {
 		})
 	}()
 	return k
+}
+
+func (k *talk) options() Options {
+	return Options{
+		Runtime:   here{&k.lingers},
+		Container: "c",
+		Log:       slog.New(slog.DiscardHandler),
+		Running: func(context.Context) error {
+			if k.gone.Load() {
+				return errors.New("there is no such container")
+			}
+			return nil
+		},
+		Dial: func(ctx context.Context, _ *acs.PintleExecute) (*websocket.Conn, error) {
+			conn, _, err := websocket.Dial(ctx, k.URL+"/node", nil) //nolint:bodyclose // the library does
+			return conn, err
+		},
+		Transcript: func(_ context.Context, _ *acs.PintleExecute, b []byte) error {
+			k.kept <- string(b)
+			return nil
+		},
+	}
 }
 
 // ends waits for the end of the session.
@@ -239,30 +237,6 @@ func (k *talk) ends(t *testing.T) datachannel.End {
 }
 
 func (k *talk) types(keys string) { io.WriteString(k.keys, keys) } //nolint:errcheck // a test
-
-// TestDrain: once the sessions are drained the transcript is kept, and no session begins.
-func TestDrain(t *testing.T) {
-	k := begin(t, 0, `echo here; sleep 1000`)
-	k.screen.await(t, "here")
-	if err := k.sessions.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case kept := <-k.kept:
-		if !strings.Contains(kept, "here") {
-			t.Errorf("the transcript is %q", kept)
-		}
-	default:
-		t.Error("no transcript is kept")
-	}
-	if end := k.ends(t); !strings.Contains(end.Output, "agent stops") {
-		t.Errorf("it ended with %+v", end)
-	}
-	k.sessions.Begin(&acs.PintleExecute{SessionID: "late", Command: []string{"true"}})
-	if k.sessions.count != 0 {
-		t.Error("a session has begun afterwards")
-	}
-}
 
 // TestSession: a command has the client's terminal with its size, sees what is typed, also ctrl-C, and its exit code is told. What it showed
 // is kept.
@@ -320,6 +294,9 @@ func TestEndOfAgent(t *testing.T) {
 	k.stop()
 	if end := k.ends(t); end.ExitCode != nil || !strings.Contains(end.Output, "agent stops") {
 		t.Errorf("it ended with %+v", end)
+	}
+	if kept := <-k.kept; !strings.Contains(kept, "up") {
+		t.Errorf("the transcript is %q", kept)
 	}
 }
 

@@ -188,6 +188,18 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	return c.Container, orUnavailable(err)
 }
 
+// IsRunning reports whether a container runs. One that isn't there doesn't.
+func (r *Runtime) IsRunning(ctx context.Context, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	c, err := r.inspect(ctx, id)
+	if errors.Is(err, runtime.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && c.State != nil && c.State.Running, err
+}
+
 // IsLocal reports whether the engine is on this machine, and so its containers' processes too.
 func (r *Runtime) IsLocal() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
 

@@ -58,18 +58,12 @@ func New(o Options) (*Runtime, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the oci runtime needs root")
 	}
-	path, err := exec.LookPath("runc")
+	r, err := Beside(o.Dir)
 	if err != nil {
-		return nil, errors.New("runc is not installed (apt-get install runc)")
-	}
-	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, err
 	}
-	r := &Runtime{
-		opts:       o,
-		containers: shim.Containers{Dir: filepath.Join(o.Dir, "containers")},
-		runc:       runc{path, filepath.Join(o.Dir, "runc")},
-	}
+	o.Dir = r.opts.Dir
+	r.opts = o
 	for _, d := range []string{r.containers.Dir, r.volumes()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, err
@@ -82,8 +76,29 @@ func New(o Options) (*Runtime, error) {
 	return r, err
 }
 
+// Beside returns the runtime in dir for a process beside the agent: it may call Exec and IsRunning.
+func Beside(dir string) (*Runtime, error) {
+	path, err := exec.LookPath("runc")
+	if err != nil {
+		return nil, errors.New("runc is not installed (apt-get install runc)")
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	return &Runtime{
+		opts:       Options{Dir: dir},
+		containers: shim.Containers{Dir: filepath.Join(dir, "containers")},
+		runc:       runc{path, filepath.Join(dir, "runc")},
+	}, nil
+}
+
 // Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "oci" }
+
+// IsRunning reports whether a container runs. One that isn't there doesn't.
+func (r *Runtime) IsRunning(_ context.Context, id string) (bool, error) {
+	return r.containers.IsRunning(id)
+}
 
 func (r *Runtime) volumes() string { return filepath.Join(r.opts.Dir, "volumes") }
 

@@ -218,6 +218,11 @@ func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, er
 // NetNS returns "", since processes share the machine's network.
 func (*Runtime) NetNS(context.Context, string) (string, error) { return "", nil }
 
+// IsRunning reports whether a container runs. One that isn't there doesn't.
+func (r *Runtime) IsRunning(_ context.Context, id string) (bool, error) {
+	return r.containers.IsRunning(id)
+}
+
 // Exec implements runtime.Runtime. The command runs beside the container's processes.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
 	_, spec, err := r.containers.Open(id)

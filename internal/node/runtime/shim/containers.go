@@ -47,6 +47,19 @@ func (c Containers) Find(id string) (string, error) {
 	return dir, nil
 }
 
+// IsRunning reports whether a container runs. One that isn't there doesn't.
+func (c Containers) IsRunning(id string) (bool, error) {
+	dir, err := c.Find(id)
+	if errors.Is(err, runtime.ErrNotFound) || id == "" {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	status, _, err := Status(dir)
+	return status == runtime.Running, err
+}
+
 // WriteSpec writes the spec of the container in dir. From then on the container exists.
 func WriteSpec(dir string, spec *runtime.Spec) error {
 	return file.WriteJSON(filepath.Join(dir, specFile), spec, true)
