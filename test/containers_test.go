@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,13 +77,13 @@ func rootfs(t *testing.T) string {
 // TestDocker and TestRunc run tasks in real containers through the AWS CLI.
 func TestDocker(t *testing.T) {
 	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--function-image", "python3.12="+imageHost+"fn:base", "--function-image", "provided.al2023="+imageHost+"fn:base",
-		"--settle", "1s", "--file-systems", t.TempDir(), "--transparent"))
+		"--settle", "1s", "--file-systems", t.TempDir(), "--transparent", "--balancer-listen", "0.0.0.0"))
 }
 
 func TestRunc(t *testing.T) {
 	t.Parallel()
 	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci", "--function-image", "python3.12="+imageHost+"fn:base", "--function-image", "provided.al2023="+imageHost+"fn:base",
-		"--settle", "1s", "--file-systems", t.TempDir(), "--transparent"))
+		"--settle", "1s", "--file-systems", t.TempDir(), "--transparent", "--balancer-listen", "0.0.0.0"))
 }
 
 // containers runs tasks of one image in real containers.
@@ -107,6 +108,7 @@ func testContainers(t *testing.T, p *Pintle) {
 	t.Run("Discovery", c.discovery)
 	t.Run("ServiceConnect", c.serviceConnect)
 	t.Run("SecurityGroups", c.securityGroups)
+	t.Run("Balanced", c.balanced)
 	t.Run("Transparent", c.transparent)
 	t.Run("Functions", c.functions)
 }
@@ -262,6 +264,37 @@ func (c *containers) shell(t *testing.T) {
 	c.AWS("ecs", "stop-task", "--task", task)
 	a.ends()
 	c.Await(task, "STOPPED")
+}
+
+// balanced checks that containers reach a load balancer by its name.
+func (c *containers) balanced(t *testing.T) {
+	subnets := strings.Fields(c.AWS("ec2", "describe-subnets", "--query", "Subnets[:2].SubnetId", "--output", "text"))
+	lb := strings.Fields(c.AWS(append([]string{"elbv2", "create-load-balancer", "--name", "inner", "--query", "LoadBalancers[0].[LoadBalancerArn,DNSName]",
+		"--output", "text", "--subnets"}, subnets...)...))
+	c.AWS("elbv2", "create-listener", "--load-balancer-arn", lb[0], "--protocol", "HTTP", "--port", "80",
+		"--default-actions", "Type=fixed-response,FixedResponseConfig={StatusCode=200,ContentType=text/plain,MessageBody=from the load balancer}")
+	port := ""
+	Eventually(t, "the load balancer's port", func() bool {
+		out, _ := c.Command(bin(t, "pintle"), "balancers").Output()
+		found := regexp.MustCompile(`0\.0\.0\.0:(\d+)|\[::\]:(\d+)`).FindStringSubmatch(string(out))
+		if found != nil {
+			port = found[1] + found[2]
+		}
+		return port != ""
+	})
+	script := fmt.Sprintf("wget -q -O - http://%s:%s/; echo; echo that is all; sleep 600", lb[1], port)
+	c.register(t, "asks", script, `,"stopTimeout":2`+toLogs, "")
+	c.register(t, "asks-alone", script, `,"stopTimeout":2`+toLogs, `,"networkMode":"awsvpc"`)
+	for family, more := range map[string][]string{
+		"asks": nil, "asks-alone": {"--network-configuration", `{"awsvpcConfiguration":{"subnets":["subnet-1"]}}`},
+	} {
+		task, _ := c.run(t, family, `{}`, more...)
+		if log := c.awaitLog(task, "that is all"); !strings.Contains(log, "from the load balancer") {
+			t.Errorf("%s: the load balancer at %s:%s says %q", family, lb[1], port, log)
+		}
+		c.AWS("ecs", "stop-task", "--task", task)
+	}
+	c.AWS("elbv2", "delete-load-balancer", "--load-balancer-arn", lb[0])
 }
 
 // awaitLog waits until a task has logged a text, and returns everything it has logged.

@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/node/network"
 )
 
-// The names of Cloud Map on this node. docs/discovery.md tells who gets which answer.
+// The names of Cloud Map and of load balancers on this node. docs/discovery.md tells who gets which answer.
 
 // maxAsking is how many connections may be open at the address for anybody.
 const maxAsking = 256
@@ -23,7 +23,9 @@ func (a *Agent) startNames(at *attendant) (err error) {
 	if err != nil {
 		a.log.Error("cannot read the names of Cloud Map; the control plane tells them again", "error", err)
 	}
-	at.names = nameserver.NewServer(a.names, nameserver.Options{ResolvConf: "/etc/resolv.conf", Machine: machineAddress, AWS: a.awsNames()})
+	at.names = nameserver.NewServer(a.names, nameserver.Options{
+		ResolvConf: "/etc/resolv.conf", Machine: machineAddress, Plane: a.planeAddress, AWS: a.awsNames(),
+	})
 	at.inUse = func() bool { return a.stoodIn || a.answersNames() }
 	if a.config.DNS == "" {
 		return nil
@@ -53,6 +55,16 @@ func machineAddress() netip.Addr {
 		}
 	}
 	return netip.Addr{}
+}
+
+// planeAddress returns an address at which tasks reach the control plane's machine.
+func (a *Agent) planeAddress() netip.Addr {
+	for _, at := range a.planeAt.get(a.config.Endpoint) {
+		if at.Addr().Is4() {
+			return at.Addr()
+		}
+	}
+	return machineAddress() // the control plane is on this one
 }
 
 // nameServer returns where containers with a network of their own ask for names, or "" if they ask the machine's name servers. Those that

@@ -2,6 +2,7 @@ package nodelink
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 type toldNames struct {
 	namespaces map[string]*state.Namespace
 	services   map[string]*state.DiscoveryService
+	balancers  map[string]acs.NamedService
 	complete   bool
 	at         time.Time // when there was something to tell
 	late       bool
@@ -41,15 +43,21 @@ func (s *session) sendNames(ctx context.Context, v *state.View) error {
 	}
 	n := &s.names
 	zones, isUrgent := n.zones(v)
-	isUrgent = isUrgent || !n.complete
+	zone, balancers := balancers(v)
+	if zone != "" {
+		zones = append(zones, acs.Zone{Name: zone, TTL: absenceTTL})
+	}
+	isUrgent = isUrgent || !n.complete || (len(balancers) > 0) != (len(n.balancers) > 0)
 	changed, gone := n.compare(v)
-	isNews := isUrgent || len(changed)+len(gone) > 0
+	moved, left := n.compareBalancers(balancers)
+	gone = append(gone, left...)
+	isNews := isUrgent || len(changed)+len(moved)+len(gone) > 0
 	now := s.link.opts.Now()
 	if n.late = isNews && !isUrgent && now.Sub(n.at) < namesPause; n.late || !isNews {
 		return nil
 	}
 	n.at = now
-	m := &acs.PintleNames{Zones: zones, Gone: gone}
+	m := &acs.PintleNames{Zones: zones, Gone: gone, Services: moved}
 	count := 0
 	for i, row := range changed {
 		service := named(v, row)
@@ -67,6 +75,7 @@ func (s *session) sendNames(ctx context.Context, v *state.View) error {
 		return err
 	}
 	n.note(v, changed, gone)
+	n.balancers = balancers
 	return nil
 }
 
@@ -103,6 +112,21 @@ func (n *toldNames) compare(v *state.View) (changed []*state.DiscoveryService, g
 		}
 	}
 	return changed, gone
+}
+
+// compareBalancers returns the load balancers that aren't where the node was told that they are, and the ids of those that are nowhere now.
+func (n *toldNames) compareBalancers(balancers map[string]acs.NamedService) (moved []acs.NamedService, gone []string) {
+	for id, b := range balancers {
+		if told, ok := n.balancers[id]; !ok || !slices.Equal(told.Instances, b.Instances) {
+			moved = append(moved, b)
+		}
+	}
+	for id := range n.balancers {
+		if _, ok := balancers[id]; !ok {
+			gone = append(gone, id)
+		}
+	}
+	return moved, gone
 }
 
 // newTo counts the services that nobody was told of before.

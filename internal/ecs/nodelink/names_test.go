@@ -4,11 +4,13 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"github.com/aws/aws-sdk-go-v2/service/servicediscovery/types"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -77,6 +79,56 @@ func TestNames(t *testing.T) {
 		tx.Namespaces.Delete("ns-1")
 	})
 	if m = next[*acs.PintleNames](a); len(m.Zones) != 0 || strings.Join(m.Gone, " ") != "srv-1" || len(m.Services) != 0 {
+		t.Errorf("gone: %+v", m)
+	}
+}
+
+// TestNamesOfLoadBalancers: a node is told the names of load balancers that other machines reach, where their processes are.
+func TestNamesOfLoadBalancers(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	const lb, listener = "arn:lb", "arn:listener"
+	process := func(id, address string) *state.Balancer {
+		return &state.Balancer{ID: id, Addresses: map[string]string{listener: address, "arn:of another": "10.0.0.9:80"}}
+	}
+	w.update(func(tx *state.Tx) {
+		tx.LoadBalancers.Put(&state.LoadBalancer{LoadBalancer: elb.LoadBalancer{LoadBalancerArn: new(lb), LoadBalancerName: new("web"), DNSName: new("web-1.elb.localhost")}})
+		tx.Listeners.Put(&state.Listener{Listener: elb.Listener{ListenerArn: new(listener), LoadBalancerArn: new(lb)}})
+		tx.Balancers.Put(process("here", "127.0.0.1:80"))
+	})
+	a := w.connectOwn()
+	if m := next[*acs.PintleNames](a); len(m.Zones)+len(m.Services) != 0 {
+		t.Errorf("on loopback: %+v", m)
+	}
+	for _, c := range []struct {
+		change func(tx *state.Tx)
+		want   []acs.NamedInstance
+	}{
+		{func(tx *state.Tx) { tx.Balancers.Put(process("here", "0.0.0.0:80")) }, []acs.NamedInstance{{ID: "0.0.0.0", IPv4: "0.0.0.0"}}},
+		{
+			func(tx *state.Tx) { tx.Balancers.Put(process("there", "10.0.0.5:30000")) },
+			[]acs.NamedInstance{{ID: "0.0.0.0", IPv4: "0.0.0.0"}, {ID: "10.0.0.5", IPv4: "10.0.0.5"}},
+		},
+		{func(tx *state.Tx) { tx.Balancers.Put(process("here", "[2001:db8::1]:80")) }, []acs.NamedInstance{
+			{ID: "10.0.0.5", IPv4: "10.0.0.5"}, {ID: "2001:db8::1", IPv6: "2001:db8::1"},
+		}},
+		{
+			func(tx *state.Tx) {
+				gone := process("here", "[2001:db8::1]:80")
+				gone.Lost = new(time.Now())
+				tx.Balancers.Put(gone)
+			},
+			[]acs.NamedInstance{{ID: "10.0.0.5", IPv4: "10.0.0.5"}},
+		},
+	} {
+		w.update(c.change)
+		m := next[*acs.PintleNames](a)
+		if len(m.Zones) != 1 || m.Zones[0].Name != "elb.localhost" || len(m.Services) != 1 || m.Services[0].Name != "web-1.elb.localhost" ||
+			!slices.Equal(m.Services[0].Instances, c.want) {
+			t.Errorf("%v: %+v", c.want, m)
+		}
+	}
+	w.update(func(tx *state.Tx) { tx.Listeners.Delete(listener); tx.LoadBalancers.Delete(lb) })
+	if m := next[*acs.PintleNames](a); len(m.Zones) != 0 || !slices.Equal(m.Gone, []string{lb}) {
 		t.Errorf("gone: %+v", m)
 	}
 }

@@ -60,7 +60,11 @@ func names(t testing.TB) *Names {
 }
 
 func options(resolvConf string) Options {
-	return Options{ResolvConf: resolvConf, Machine: func() netip.Addr { return netip.MustParseAddr("192.0.2.100") }}
+	return Options{
+		ResolvConf: resolvConf,
+		Machine:    func() netip.Addr { return netip.MustParseAddr("192.0.2.100") },
+		Plane:      func() netip.Addr { return netip.MustParseAddr("192.0.2.200") },
+	}
 }
 
 // TestLoopback: what is on the machine's loopback, a task finds at another address of the machine.
@@ -73,6 +77,21 @@ func TestLoopback(t *testing.T) {
 	for who, want := range map[Clients]string{Tasks: "192.0.2.100", Strangers: "127.0.0.1"} {
 		out, _ := NewServer(n, options("")).own(ask(t, "l.corp.local.", dnsmessage.TypeA), true, who)
 		if got := text(t, out); !strings.HasSuffix(got, "="+want) {
+			t.Errorf("%d: %s", who, got)
+		}
+	}
+}
+
+// TestUnspecified: what listens at all addresses of the control plane's machine is found at one of them, also by strangers.
+func TestUnspecified(t *testing.T) {
+	n := names(t)
+	all := acs.NamedService{ID: "lb", Name: "web-1.elb.localhost", Records: map[string]uint32{"A": 60}, Instances: []acs.NamedInstance{{ID: "0.0.0.0", IPv4: "0.0.0.0"}}}
+	if err := n.Learn(&acs.PintleNames{Zones: []acs.Zone{{Name: "elb.localhost", TTL: 5}}, Services: []acs.NamedService{all}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []Clients{Tasks, Strangers} {
+		out, _ := NewServer(n, options("")).own(ask(t, "web-1.elb.localhost.", dnsmessage.TypeA), true, who)
+		if got := text(t, out); !strings.HasSuffix(got, "=192.0.2.200") {
 			t.Errorf("%d: %s", who, got)
 		}
 	}

@@ -18,6 +18,7 @@ type Server struct {
 	names     *Names
 	upstream  *upstream
 	machine   func() netip.Addr
+	plane     func() netip.Addr
 	aws       *AWS
 	forwarded chan struct{} // holds a place for each question that the machine's name servers are asked now
 }
@@ -36,13 +37,15 @@ type Options struct {
 	ResolvConf string
 	// Machine returns an address at which tasks reach their machine, in whose network its loopback isn't.
 	Machine func() netip.Addr
+	// Plane returns an address at which tasks reach the control plane's machine.
+	Plane func() netip.Addr
 	// AWS answers the names of AWS's hosts to tasks; nil leaves them to the machine's name servers.
 	AWS *AWS
 }
 
 // NewServer returns a server of names.
 func NewServer(names *Names, o Options) *Server {
-	return &Server{names: names, upstream: &upstream{path: o.ResolvConf}, machine: o.Machine, aws: o.AWS, forwarded: make(chan struct{}, maxForwarded)}
+	return &Server{names: names, upstream: &upstream{path: o.ResolvConf}, machine: o.Machine, plane: o.Plane, aws: o.AWS, forwarded: make(chan struct{}, maxForwarded)}
 }
 
 // Clients are those who ask at a socket.
@@ -191,12 +194,10 @@ func (s *Server) own(message []byte, overUDP bool, who Clients) (out []byte, for
 		return known.pack(q, r), nil
 	}
 	r := known.answer(q)
-	if who == Tasks {
-		s.relocate(r.answers)
-		s.relocate(r.additional)
-		if !r.ours || r.alias.Length > 0 {
-			forward = &pending{message, q, known, r, overUDP}
-		}
+	s.relocate(r.answers, who)
+	s.relocate(r.additional, who)
+	if who == Tasks && (!r.ours || r.alias.Length > 0) {
+		forward = &pending{message, q, known, r, overUDP}
 	}
 	if !r.ours {
 		r.code = dnsmessage.RCodeRefused
@@ -204,14 +205,22 @@ func (s *Server) own(message []byte, overUDP bool, who Clients) (out []byte, for
 	return known.pack(q, r), forward
 }
 
-// relocate replaces addresses on loopback, which a machine has that the control plane is on, by one at which tasks reach it.
-func (s *Server) relocate(all []dnsmessage.Resource) {
+// relocate replaces addresses on loopback, which a machine has that the control plane is on, by one at which tasks reach it, and that which stands
+// for all of a machine by the control plane's, since it's that one's.
+func (s *Server) relocate(all []dnsmessage.Resource, who Clients) {
 	for i, r := range all {
 		a, ok := r.Body.(*dnsmessage.AResource)
-		if !ok || a.A[0] != 127 {
+		if !ok {
 			continue
 		}
-		if at := s.machine(); at.Is4() {
+		at := netip.AddrFrom4(a.A)
+		switch {
+		case at.IsLoopback() && who == Tasks:
+			at = s.machine()
+		case at.IsUnspecified():
+			at = s.plane()
+		}
+		if at.Is4() {
 			all[i].Body = &dnsmessage.AResource{A: at.As4()}
 		}
 	}
