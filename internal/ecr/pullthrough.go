@@ -75,7 +75,7 @@ func (s *Service) CreatePullThroughCacheRule(
 		Prefix:         strings.TrimSuffix(*in.EcrRepositoryPrefix, "/"),
 		Registry:       kind,
 		URL:            host,
-		UpstreamPrefix: cmp.Or(strings.TrimSuffix(aws.ToString(in.UpstreamRepositoryPrefix), "/"), state.RootPrefix),
+		UpstreamPrefix: strings.TrimSuffix(aws.ToString(in.UpstreamRepositoryPrefix), "/"),
 		Credential:     aws.ToString(in.CredentialArn),
 		Created:        s.now(),
 		Updated:        s.now(),
@@ -101,7 +101,7 @@ func (s *Service) CreatePullThroughCacheRule(
 		RegistryId:               &s.opts.ID,
 		UpstreamRegistry:         r.Registry,
 		UpstreamRegistryUrl:      &r.URL,
-		UpstreamRepositoryPrefix: &r.UpstreamPrefix,
+		UpstreamRepositoryPrefix: optional(r.UpstreamPrefix),
 	}, nil
 }
 
@@ -188,7 +188,7 @@ func (s *Service) DeletePullThroughCacheRule(
 		EcrRepositoryPrefix:      &r.Prefix,
 		RegistryId:               &s.opts.ID,
 		UpstreamRegistryUrl:      &r.URL,
-		UpstreamRepositoryPrefix: &r.UpstreamPrefix,
+		UpstreamRepositoryPrefix: optional(r.UpstreamPrefix),
 	}, nil
 }
 
@@ -226,7 +226,7 @@ func (s *Service) DescribePullThroughCacheRules(
 			UpdatedAt:                &r.Updated,
 			UpstreamRegistry:         r.Registry,
 			UpstreamRegistryUrl:      &r.URL,
-			UpstreamRepositoryPrefix: &r.UpstreamPrefix,
+			UpstreamRepositoryPrefix: optional(r.UpstreamPrefix),
 		})
 	}
 	out.NextToken = next
@@ -266,7 +266,7 @@ func (s *Service) UpdatePullThroughCacheRule(
 		EcrRepositoryPrefix:      &r.Prefix,
 		RegistryId:               &s.opts.ID,
 		UpdatedAt:                &r.Updated,
-		UpstreamRepositoryPrefix: &r.UpstreamPrefix,
+		UpstreamRepositoryPrefix: optional(r.UpstreamPrefix),
 	}, nil
 }
 
@@ -286,7 +286,7 @@ func (s *Service) ValidatePullThroughCacheRule(
 		EcrRepositoryPrefix:      &r.Prefix,
 		RegistryId:               &s.opts.ID,
 		UpstreamRegistryUrl:      &r.URL,
-		UpstreamRepositoryPrefix: &r.UpstreamPrefix,
+		UpstreamRepositoryPrefix: optional(r.UpstreamPrefix),
 	}
 	if err := s.opts.TryUpstream(ctx, r); err != nil {
 		out.Failure = aws.String(err.Error())

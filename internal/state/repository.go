@@ -81,7 +81,7 @@ type PullThroughRule struct {
 	Prefix         string // without a / at its end, or "ROOT" for all repositories that no other rule is for
 	Registry       types.UpstreamRegistry
 	URL            string // the other registry's host
-	UpstreamPrefix string // what stands there in place of the prefix; "ROOT" for nothing
+	UpstreamPrefix string // what stands there in place of the prefix; "ROOT" or "" for nothing, as the rule was made
 	Credential     string `json:",omitempty"` // the ARN of a secret
 	Created        time.Time
 	Updated        time.Time
@@ -96,7 +96,7 @@ func (r *PullThroughRule) Upstream(repository string) string {
 	if r.Prefix != RootPrefix {
 		name = strings.TrimPrefix(name, r.Prefix+"/")
 	}
-	if r.UpstreamPrefix != RootPrefix {
+	if r.UpstreamPrefix != RootPrefix && r.UpstreamPrefix != "" {
 		name = r.UpstreamPrefix + "/" + name
 	}
 	return name

@@ -69,6 +69,28 @@ resource "aws_ecr_lifecycle_policy" "render" {
 
 data "aws_ecr_authorization_token" "here" {}
 
+# Images of other registries by way of this one's: one that anybody may pull from, and one that wants a login.
+resource "aws_ecr_pull_through_cache_rule" "public" {
+  ecr_repository_prefix = "public"
+  upstream_registry_url = "public.ecr.aws"
+}
+
+resource "aws_secretsmanager_secret" "hub" {
+  name                    = "ecr-pullthroughcache/hub"
+  recovery_window_in_days = 0
+}
+
+resource "aws_secretsmanager_secret_version" "hub" {
+  secret_id     = aws_secretsmanager_secret.hub.id
+  secret_string = jsonencode({ username = "someone", accessToken = "something" })
+}
+
+resource "aws_ecr_pull_through_cache_rule" "hub" {
+  ecr_repository_prefix = "hub"
+  upstream_registry_url = "registry-1.docker.io"
+  credential_arn        = aws_secretsmanager_secret_version.hub.arn # the secret's, once there is something in it
+}
+
 # A queue with its dead letters, and the bucket that writes to it.
 resource "aws_sqs_queue" "dead" {
   name                      = "render-dead"

@@ -219,3 +219,14 @@ resource "aws_lb_listener" "secret" {
     target_group_arn = each.key == "TLS" ? aws_lb_target_group.games["TLS"].arn : aws_lb_target_group.told.arn
   }
 }
+
+# One more certificate for whoever asks for its name.
+resource "aws_acm_certificate" "more" {
+  certificate_body = file("${var.certificates}/certificate.pem")
+  private_key      = file("${var.certificates}/key.pem")
+}
+
+resource "aws_lb_listener_certificate" "more" {
+  listener_arn    = aws_lb_listener.secret["TLS"].arn
+  certificate_arn = aws_acm_certificate.more.arn
+}
