@@ -65,9 +65,7 @@ func (c *Counter) Request(r *proxy.Request) {
 	if r.TargetTime >= 0 && r.TargetStatus > 0 {
 		n.Time(r.TargetTime)
 	}
-	if r.Status == 502 && r.TargetStatus == 0 && r.Group != "" {
-		n.NotConnected++
-	}
+	n.NotConnected += int64(r.Unreached)
 }
 
 // Flow implements proxy.Observer.

@@ -29,3 +29,16 @@ func TestCodes(t *testing.T) {
 		}
 	}
 }
+
+// TestNotConnected: a target that took no connection is counted, whether another one took the request or none; one that broke off its answer isn't.
+func TestNotConnected(t *testing.T) {
+	counter := NewCounter()
+	for _, r := range []proxy.Request{
+		{Group: "g", Status: 200, TargetStatus: 200, Unreached: 2}, {Group: "g", Status: 502, Unreached: 1}, {Group: "g", Status: 502},
+	} {
+		counter.Request(&r)
+	}
+	if got := counter.Take(); len(got) != 1 || got[0].NotConnected != 3 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -243,7 +243,11 @@ func (x *exchange) roundTrip(r *http.Request) (*http.Response, error) {
 		t.end()
 		last = err
 		var unreached dialError
-		if !errors.As(err, &unreached) || isBegun(r) || x.isOver() || time.Since(x.start) > maxTrying {
+		if !errors.As(err, &unreached) || x.isOver() {
+			break
+		}
+		x.record.Unreached++
+		if isBegun(r) || time.Since(x.start) > maxTrying {
 			break
 		}
 		x.tried = append(x.tried, t)

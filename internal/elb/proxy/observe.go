@@ -27,6 +27,7 @@ type Request struct {
 	Target       routing.Target
 	Status       int // the balancer's code
 	TargetStatus int // 0 without an answer of a target
+	Unreached    int // targets that took no connection for it
 	Start        time.Time
 	Waited       time.Duration // until it was sent to the target that answered
 	TargetTime   time.Duration // from then until the head of the target's answer; negative without one

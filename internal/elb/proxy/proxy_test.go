@@ -349,7 +349,7 @@ func TestRules(t *testing.T) {
 
 // TestRefusedGoesElsewhere: a target that refuses connections costs no request: it has seen nothing of those, nor of their bodies.
 func TestRefusedGoesElsewhere(t *testing.T) {
-	p, _ := start(t, Config{})
+	p, saw := start(t, Config{})
 	port := freePort(t)
 	gone := routing.Target{ID: "gone", Address: "127.0.0.1", Port: freePort(t)}
 	targets := []routing.Target{named(t, "b")}
@@ -379,6 +379,19 @@ func TestRefusedGoesElsewhere(t *testing.T) {
 		if resp.StatusCode != 200 || string(got) != text {
 			t.Fatal(resp.Status, len(got), err)
 		}
+	}
+	unreached := 0
+	eventually(t, "what is told of the requests", func() bool {
+		saw.mu.Lock()
+		defer saw.mu.Unlock()
+		unreached = 0
+		for _, r := range saw.requests {
+			unreached += r.Unreached
+		}
+		return len(saw.requests) == 20
+	})
+	if unreached == 0 || unreached > 20*5 {
+		t.Errorf("%d connections to five targets are told as refused", unreached)
 	}
 }
 
