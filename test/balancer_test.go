@@ -1,12 +1,17 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -42,9 +47,12 @@ func (p *Pintle) balance() *balanced {
 }
 
 // ask begins to send requests, which are to succeed from now on.
-func (b *balanced) ask() {
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 4}}
-	for range 4 {
+func (b *balanced) ask() { b.askFor("/index.html", 4) }
+
+// askFor has clients ask for a path, each for one answer at a time.
+func (b *balanced) askFor(path string, clients int) {
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	for range clients {
 		b.running.Go(func() {
 			for {
 				select {
@@ -52,7 +60,7 @@ func (b *balanced) ask() {
 					return
 				case <-time.After(3 * time.Millisecond):
 				}
-				b.note(request(client, "http://"+b.address+"/index.html"))
+				b.note(request(client, "http://"+b.address+path))
 			}
 		})
 	}
@@ -205,4 +213,84 @@ func TestServiceBehindLoadBalancer(t *testing.T) {
 	b.end()
 	p.AWS("ecs", "delete-service", "--service", "web", "--force")
 	Eventually(t, "no targets", func() bool { return b.healthy() == "0" })
+}
+
+// TestNodeDiesBehindLoadBalancer kills a node in the middle of requests, its agent and its containers at once, as when a machine loses its power.
+// Nobody loses more than what was under way there, and the service is whole again on the other node.
+func TestNodeDiesBehindLoadBalancer(t *testing.T) {
+	t.Parallel()
+	const clients = 8
+	address, data := freeAddress(t), t.TempDir()
+	t.Cleanup(func() { removeContainers(t, data) })
+	endpoint := "http://" + address
+	node := func(name string) *daemon {
+		return &daemon{t: t, args: []string{"agent", "--endpoint", endpoint, "--data", filepath.Join(data, name), "--runtime", "oci",
+			"--instance-type", "c5.2xlarge", "--metrics="}}
+	}
+	stays, dies := node("n1"), node("n2")
+	for _, d := range []*daemon{
+		{t: t, args: []string{"serve", "--listen", address, "--data", filepath.Join(data, "plane"), "--settle", "1s", "--lost", "5s"}},
+		{t: t, args: []string{"balancer", "--endpoint", endpoint, "--data", filepath.Join(data, "balancer")}},
+		stays, dies,
+	} {
+		d.start()
+		t.Cleanup(d.kill)
+	}
+	p := &Pintle{t: t, Endpoint: endpoint, key: "test", secret: "test"}
+	Eventually(t, "two nodes", func() bool {
+		out, err := p.TryAWS("ecs", "list-container-instances")
+		return err == nil && strings.Count(out, "arn:") == 2
+	})
+	b := p.balance()
+	p.define("web", map[string]any{"image": "rootfs:" + rootfs(t), "command": []string{"/bin/sh", "-c",
+		"mkdir -p /cgi-bin; echo -n well > /index.html; printf '#!/bin/sh\necho; sleep 0.2; echo -n ok' > /cgi-bin/slow; chmod +x /cgi-bin/slow; exec httpd -f -p 80 -h /"},
+		"portMappings": []any{map[string]any{"containerPort": 80}}})
+	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "4",
+		"--placement-strategy", "type=spread,field=instanceId", "--load-balancers", "targetGroupArn="+b.group+",containerName=main,containerPort=80")
+	p.awaitService("the roll-out's end", "web", described.isCompleted)
+	b.askFor("/cgi-bin/slow", clients)
+	Eventually(t, "answers", func() bool { return b.answered("ok") > 50 })
+	dies.kill()
+	killContainers(t, filepath.Join(data, "n2"))
+	asked := b.answered("ok")
+	Eventually(t, "answers of the other node", func() bool { return b.answered("ok") > asked+100 })
+	Eventually(t, "four tasks on the other node", func() bool { return b.healthy() == "4" })
+	asked = b.answered("ok")
+	Eventually(t, "answers of all", func() bool { return b.answered("ok") > asked+50 })
+	close(b.stop)
+	b.running.Wait()
+	if len(b.failed) > clients {
+		t.Errorf("%d requests failed, where %d were under way at most, the first ones: %v", len(b.failed), clients, b.failed[:clients])
+	}
+	t.Logf("%d answers, %d requests failed: %v", b.answered("ok"), len(b.failed), b.failed)
+}
+
+// killContainers kills the containers of a node without an agent, and whatever watches over them.
+func killContainers(t *testing.T, data string) {
+	t.Helper()
+	states, err := filepath.Glob(filepath.Join(data, "containers", "*", "state.json"))
+	if err != nil || len(states) == 0 {
+		t.Fatalf("the node has no containers: %v", err)
+	}
+	for _, path := range states {
+		var state struct{ PID int }
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(b, &state)
+		}
+		if err != nil || state.PID <= 1 {
+			t.Fatalf("%s: %s, %v", path, b, err)
+		}
+		parent, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", state.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := strings.Fields(string(parent[strings.LastIndexByte(string(parent), ')')+1:]))
+		shim, err := strconv.Atoi(fields[1]) // the parent
+		if err != nil || shim <= 1 {
+			t.Fatalf("%s: %v", parent, err)
+		}
+		syscall.Kill(shim, syscall.SIGKILL)      //nolint:errcheck // it may have ended
+		syscall.Kill(state.PID, syscall.SIGKILL) //nolint:errcheck // as above; all of the container end with it
+	}
 }
