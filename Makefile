@@ -6,9 +6,10 @@ help: ## list the targets
 
 # Without the symbol table and DWARF a program is a third smaller. Stack traces and pprof need neither.
 # Without cgo a program runs on every Linux with glibc, however old, whatever it was built on. It needs no C compiler.
-# Nor does inlining pay in the clients and types of the AWS SDK, the libraries for containers, and services whose calls are few: it costs 3 MB.
+# Nor does inlining pay in the clients and types of the AWS SDK, the libraries for containers, the verbs, and services whose calls are few: it costs 3 MB.
 OUTLINED := $(foreach p,aws google moby docker vishvananda charmbracelet clipperhouse,-gcflags=github.com/$(p)/...=-l)
-OUTLINED += -gcflags=charm.land/...=-l $(foreach p,acm appautoscaling autoscaling cloudformation ec2 efs events iam lambda schedules secretsmanager servicediscovery sns ssm,-gcflags=github.com/pintle/pintle/internal/$(p)/...=-l)
+OUTLINED += -gcflags=charm.land/...=-l $(foreach p,acm appautoscaling autoscaling bootstrap cloudformation ec2 efs events iam lambda schedules secretsmanager servicediscovery sns ssm top,-gcflags=github.com/pintle/pintle/internal/$(p)/...=-l)
+OUTLINED += $(foreach p,cmd/pintle internal/ecr internal/elb,-gcflags=github.com/pintle/pintle/$(p)=-l) # of these two the API alone
 # The test of the programs' sizes builds them likewise.
 outlined:
 	@echo $(OUTLINED)
