@@ -156,26 +156,16 @@ func (q *serviceQuestion) mayFail(a why.Answer, d *state.Deployment) why.Answer 
 	return a
 }
 
-// addFailed ends a sentence, and adds what the last task that has ended says, and what would help, where a deployment's tasks fail.
+// addFailed ends a sentence, and adds what the last task that has failed says, and what would help, where a deployment's tasks fail.
 func (q *serviceQuestion) addFailed(a *why.Answer, d *state.Deployment) {
 	a.Why += "."
-	t := q.lastFailed(d)
+	t := q.view.Tasks.Get(d.LastFailed)
 	if t == nil {
 		return
 	}
 	last := Task(q.view, t, q.now)
 	a.Why += " Of the last one, " + last.Subject + ": " + last.Why
 	a.Change = cmp.Or(last.Change, "See what the task said: pintle logs "+state.NameOf(*t.TaskArn)+".")
-}
-
-// lastFailed returns the task of a deployment that ended last, or nil. The service's own index has only those whose end it hasn't noted.
-func (q *serviceQuestion) lastFailed(d *state.Deployment) (last *state.Task) {
-	for t := range q.view.Tasks.By(state.TasksByLastStatus, "STOPPED") {
-		if t.ServiceArn == *q.row.ServiceArn && aws.ToString(t.StartedBy) == *d.Id && (last == nil || aws.ToTime(t.StoppedAt).After(aws.ToTime(last.StoppedAt))) {
-			last = t
-		}
-	}
-	return last
 }
 
 // underWay says what a service whose tasks are all well is at.
