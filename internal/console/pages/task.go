@@ -108,7 +108,7 @@ func (p *Pages) waiting(v *visit, arn string) live.Fragment {
 	if t == nil || *t.LastStatus != "PROVISIONING" && *t.LastStatus != "PENDING" || mayList(v, state.NameOf(*t.ClusterArn)) != nil {
 		return blank("why")
 	}
-	return whySection(explain.Task(v.view(), t, p.opts.Now()))
+	return whySection(explain.Task(v.view(), t, explain.Options{Now: p.opts.Now(), Serverless: p.opts.Serverless}))
 }
 
 // whySection says why something isn't where it should be.

@@ -139,6 +139,12 @@ var situations = []struct {
 		w.node("i", 4)
 		w.node("j", 8)
 	}, "", []string{"2 don't meet the constraint attribute:ecs.instance-type =~ p4d.*"}, "", "add an instance that meets it: attribute:ecs.instance-type =~ p4d.*"},
+	{"Fargate's, and nothing there or in the shared cluster", func(w *world) { w.service.Deployments[0].LaunchType = types.LaunchTypeFargate },
+		"", []string{"Neither the cluster nor the cluster shared", "has instances"}, "", "Add an instance"},
+	{"Fargate's, and the shared cluster is too small", func(w *world) {
+		w.service.Deployments[0].LaunchType = types.LaunchTypeFargate
+		w.node("i", 2, func(i *state.ContainerInstance) { i.ClusterArn = "arn:aws:ecs:us-east-1:000000000000:cluster/shared" })
+	}, "", []string{"The cluster's and the cluster shared's only instance has too little in all: 2 GPUs"}, "", "Ask for at most 2 GPUs"},
 	{"GPUs free, but split", func(w *world) {
 		w.node("i", 4)
 		w.node("j", 4)
@@ -343,9 +349,10 @@ func TestSituations(t *testing.T) {
 				tx.Services.Put(w.service)
 			})
 			v := store.View()
-			a := Service(v, v.Services.Get("s"), now)
+			options := Options{Now: now, Serverless: "arn:aws:ecs:us-east-1:000000000000:cluster/shared"}
+			a := Service(v, v.Services.Get("s"), options)
 			if c.of != "" {
-				a = Task(v, v.Tasks.Get(c.of), now)
+				a = Task(v, v.Tasks.Get(c.of), options)
 			}
 			for _, text := range c.says {
 				if !strings.Contains(a.Why, text) {
