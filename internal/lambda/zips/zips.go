@@ -46,7 +46,7 @@ func (s *Store) Put(content []byte) (sha string, err error) {
 	sha = hex.EncodeToString(sum[:])
 	s.mu.Lock()
 	s.pending[sha]++
-	s.fresh += int64(len(content))
+	s.fresh += onDisk(int64(len(content)))
 	s.mu.Unlock()
 	if err := file.Replace(s.path(sha), content, true); err != nil {
 		s.Release(sha)
@@ -79,6 +79,12 @@ func (s *Store) Open(sha string) (*os.File, error) {
 	return os.Open(s.path(sha))
 }
 
+// onDisk returns what a file of so many bytes takes on the disk, about.
+func onDisk(size int64) int64 {
+	const block = 4 << 10
+	return (size + block - 1) / block * block
+}
+
 // Remove removes the files that nobody uses: those from before a time, and the oldest while there are more than most bytes of them. It asks which are used
 // while nothing is put.
 func (s *Store) Remove(used func() map[string]bool, before time.Time, most int64) error {
@@ -93,7 +99,7 @@ func (s *Store) Remove(used func() map[string]bool, before time.Time, most int64
 		return err
 	}
 	for _, f := range unused {
-		if most -= f.Size(); most >= 0 && !f.ModTime().Before(before) {
+		if most -= onDisk(f.Size()); most >= 0 && !f.ModTime().Before(before) {
 			continue
 		}
 		if err := os.Remove(s.path(f.Name())); err != nil {
