@@ -155,7 +155,7 @@ func (c *serverFlags) define(f flags) {
 		f, &c.Mirrors, "mirror", "", "HOST=PREFIX",
 		"Registry whose images tasks get from this one, such as public.ecr.aws=public: those in its repositories below that prefix; repeat for more. "+
 			"Names without a host are docker.io's.",
-		mirrorPrefix,
+		asIs,
 	)
 	pairs(
 		f, &c.FunctionImages, "function-image", "", "RUNTIME=IMAGE",
@@ -221,6 +221,9 @@ func (f *serverFlags) validate() error {
 	}
 	if malformed := plane.CheckFunctionImages(f.FunctionImages); malformed != nil {
 		err = errors.Join(err, fmt.Errorf("--function-image: %w", malformed))
+	}
+	if malformed := plane.CheckMirrors(f.Mirrors); malformed != nil {
+		err = errors.Join(err, fmt.Errorf("--mirror: %w", malformed))
 	}
 	if _, malformed := networks(f.WebhookTo); malformed != nil {
 		err = errors.Join(err, fmt.Errorf("--webhook-to: %w", malformed))
@@ -377,17 +380,6 @@ func (f serverFlags) authority() string {
 	}
 	return ""
 }
-
-// mirrorPrefix checks the prefix of repositories.
-func mirrorPrefix(s string) (string, error) {
-	if !validPrefix.MatchString(s) {
-		return "", fmt.Errorf("%q isn't the beginning of repositories' names, such as public", s)
-	}
-	return s, nil
-}
-
-// validPrefix is what a repository's name may be: API_CreateRepository.
-var validPrefix = regexp.MustCompile(`^(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)*[a-z0-9]+(?:[._-][a-z0-9]+)*$`)
 
 // networks parses addresses and networks.
 func networks(texts []string) ([]netip.Prefix, error) {

@@ -41,7 +41,8 @@ type Options struct {
 	Requests    *tally.Tally        // those that were answered
 	Queues      func() []QueueDepth // those that there are
 	// MayList says whether the caller in the context may list what is in a cluster.
-	MayList func(ctx context.Context, cluster string) error
+	MayList    func(ctx context.Context, cluster string) error
+	Serverless string // the ARN of the cluster whose instances run Fargate's tasks of all clusters, or ""
 
 	Workings   *Workings
 	Spans      func() (sent, dropped uint64) // those of traces

@@ -48,12 +48,12 @@ func (c *Console) why(q Why) (WhyAnswer, bool) {
 	for t := range v.Tasks.All() {
 		id := state.NameOf(*t.TaskArn)
 		if state.NameOf(*t.ClusterArn) == cluster && (id == name || len(name) >= 6 && strings.HasPrefix(id, name)) {
-			return explain.Task(v, t, c.opts.Now()), true
+			return explain.Task(v, t, explain.Options{Now: c.opts.Now(), Serverless: c.opts.Serverless}), true
 		}
 	}
 	for s := range v.Services.All() {
 		if state.NameOf(*s.ClusterArn) == cluster && aws.ToString(s.ServiceName) == name {
-			return explain.Service(v, s, c.opts.Now()), true
+			return explain.Service(v, s, explain.Options{Now: c.opts.Now(), Serverless: c.opts.Serverless}), true
 		}
 	}
 	return WhyAnswer{}, false

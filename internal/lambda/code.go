@@ -38,7 +38,7 @@ type found struct {
 	Sum  string // as CodeSha256: of a zip file in Base64, of an image its digest
 }
 
-// bring brings code here: a zip file is kept before any row names it.
+// bring brings code here: a zip file is kept before any row names it, and at least until the caller lets go of what was found.
 func (s *Service) bring(ctx context.Context, c code, kind types.PackageType) (found, error) {
 	if kind == types.PackageTypeImage {
 		if aws.ToString(c.image) == "" || c.zip != nil || c.bucket != nil || c.key != nil {
@@ -64,6 +64,9 @@ func (s *Service) bring(ctx context.Context, c code, kind types.PackageType) (fo
 	size, err := checkZip(content)
 	if err != nil {
 		return found{}, err
+	}
+	if s.opts.Zips.Fresh() > s.unused {
+		s.collect()
 	}
 	sha, err := s.opts.Zips.Put(content)
 	if err != nil {
@@ -182,30 +185,50 @@ func (s *Service) checkStored(tx *state.Tx) error {
 	return nil
 }
 
-// keepUnused is how long a zip file stays that no row names: a call may have kept it whose row is on its way.
-const keepUnused = time.Hour
+// letGo is for calls that have committed what was found, or won't.
+func (s *Service) letGo(f found) {
+	if f.SHA256 != "" {
+		s.opts.Zips.Release(f.SHA256)
+	}
+}
+
+// keepUnused is how long a zip file stays that no row names any more: nodes may be fetching it, and whoever has its URL. maxUnused is how many bytes such
+// files may have together, which are looked at whenever as many have come: whoever has a function's code replaced all the time doesn't fill the disk.
+const (
+	keepUnused = time.Hour
+	maxUnused  = 1 << 30
+)
 
 // Collect removes zip files that no function and no layer has any more, from time to time, until ctx ends.
 func (s *Service) Collect(ctx context.Context) error {
 	for {
-		used := map[string]bool{}
-		v := s.store.View()
-		for f := range v.FunctionVersions.All() {
-			for _, sha := range f.Code.Files() {
-				used[sha] = true
-			}
-		}
-		for l := range v.LayerVersions.All() {
-			used[l.SHA256] = used[l.SHA256] || !l.Deleted
-		}
-		isUsed := func(sha string) bool { return used[sha] }
-		if err := s.opts.Zips.Remove(isUsed, time.Now().Add(-keepUnused)); err != nil { // files have the machine's time
-			s.opts.Log.Warn("cannot remove functions' code that nothing uses", "error", err)
-		}
+		s.collect()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(keepUnused):
 		}
 	}
+}
+
+func (s *Service) collect() {
+	before := time.Now().Add(-keepUnused) // files have the machine's time
+	if err := s.opts.Zips.Remove(s.used, before, s.unused); err != nil {
+		s.opts.Log.Warn("cannot remove functions' code that nothing uses", "error", err)
+	}
+}
+
+// used returns the zip files that functions and layers have.
+func (s *Service) used() map[string]bool {
+	used := map[string]bool{}
+	v := s.store.View()
+	for f := range v.FunctionVersions.All() {
+		for _, sha := range f.Code.Files() {
+			used[sha] = true
+		}
+	}
+	for l := range v.LayerVersions.All() {
+		used[l.SHA256] = used[l.SHA256] || !l.Deleted
+	}
+	return used
 }

@@ -35,6 +35,7 @@ func (s *Service) CreateFunction(ctx context.Context, in *lambda.CreateFunctionI
 	if err != nil {
 		return nil, err
 	}
+	defer s.letGo(got)
 	row.take(got)
 	var made types.FunctionConfiguration
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
@@ -214,6 +215,7 @@ func (s *Service) UpdateFunctionCode(ctx context.Context, in *lambda.UpdateFunct
 	if err != nil {
 		return nil, err
 	}
+	defer s.letGo(got)
 	if in.DryRun {
 		row := edited{new(*old)}
 		row.take(got)

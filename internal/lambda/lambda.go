@@ -72,6 +72,8 @@ type Service struct {
 	store *state.Store
 	opts  Options
 	large chan struct{} // has as many places as there may be zip files of buckets in memory
+
+	unused int64 // how many bytes of code may stay that nothing has
 }
 
 // maxLarge is how many zip files of buckets are in memory at once. Each may have 250 MB, and those in calls have their requests' budget.
@@ -85,7 +87,7 @@ func New(store *state.Store, opts Options) *Service {
 	if opts.Storage == 0 {
 		opts.Storage = maxStored
 	}
-	return &Service{store, opts, make(chan struct{}, maxLarge)}
+	return &Service{store, opts, make(chan struct{}, maxLarge), maxUnused}
 }
 
 func invalid(format string, args ...any) error {

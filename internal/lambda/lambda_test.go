@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -411,6 +412,54 @@ func TestStorage(t *testing.T) {
 	}
 }
 
+// TestReplacedCode: code that was replaced or refused stays for a while and not beyond its bound; code that's in use stays, and so does code that a call has
+// just brought.
+func TestReplacedCode(t *testing.T) {
+	dir := t.TempDir()
+	s := newService(t, statetest.Open(t), dir, &fake{})
+	make1(t, s, "kept", asItIs)
+	make1(t, s, "f", asItIs)
+	ctx, f := t.Context(), aws.String("f")
+	s.unused = 8 * 4096 // of files that are smaller than a block
+	for n := range 50 {
+		if _, err := s.UpdateFunctionCode(ctx, &lambda.UpdateFunctionCodeInput{
+			FunctionName: f, ZipFile: zipOf(t, "index.py", strconv.Itoa(n)), DryRun: n%2 == 1,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		left := len(filesIn(t, dir))
+		if n > 20 && left < 8 {
+			t.Fatalf("after %d updates %d files are left: those that are newest may still be fetched", n, left)
+		}
+		if left > 2*8+4 {
+			t.Fatalf("after %d updates there are %d files", n, left)
+		}
+	}
+	brought, err := s.bring(ctx, code{zip: zipOf(t, "index.py", "on its way")}, types.PackageTypeZip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.unused = 0
+	s.collect()
+	if n := len(filesIn(t, dir)); n != 3 {
+		t.Errorf("%d files are left, where two functions have one each and one is on its way", n)
+	}
+	s.letGo(brought)
+	s.collect()
+	if n := len(filesIn(t, dir)); n != 2 {
+		t.Errorf("%d files are left, where two functions have one each", n)
+	}
+}
+
+func filesIn(t *testing.T, dir string) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
 // TestLocation: code is fetched from the URL that GetFunction tells, for ten minutes, and from no other one.
 func TestLocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -645,8 +694,10 @@ func TestCodeThatNothingUsesGoes(t *testing.T) {
 	}
 	used, _ := z.Put([]byte("used"))     //nolint:errcheck // reading tells
 	unused, _ := z.Put([]byte("unused")) //nolint:errcheck // likewise
-	isUsed := func(sha string) bool { return sha == used }
-	if err := z.Remove(isUsed, time.Now().Add(-time.Hour)); err != nil {
+	z.Release(used)
+	z.Release(unused)
+	inUse := func() map[string]bool { return map[string]bool{used: true} }
+	if err := z.Remove(inUse, time.Now().Add(-time.Hour), 1<<20); err != nil {
 		t.Fatal(err)
 	}
 	read := func(sha string) (string, error) {
@@ -661,7 +712,7 @@ func TestCodeThatNothingUsesGoes(t *testing.T) {
 	if _, err := read(unused); err != nil {
 		t.Errorf("a new file is gone: %v", err)
 	}
-	if err := z.Remove(isUsed, time.Now().Add(time.Hour)); err != nil {
+	if err := z.Remove(inUse, time.Now().Add(time.Hour), 1<<20); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := read(unused); err == nil {

@@ -64,6 +64,7 @@ func (s *Service) PublishLayerVersion(ctx context.Context, in *lambda.PublishLay
 	if err != nil {
 		return nil, err
 	}
+	defer s.letGo(got)
 	name := s.layerName(in.LayerName)
 	row := &state.LayerVersion{Name: name, SHA256: got.SHA256, Unzipped: got.Unzipped}
 	row.Content = types.LayerVersionContentOutput{CodeSha256: &got.Sum, CodeSize: got.Size}

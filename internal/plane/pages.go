@@ -24,17 +24,18 @@ func (p *Plane) mountPages() {
 		who.Lookup = p.lookup
 	}
 	p.pages = pages.New(pages.Options{
-		Version:  p.options.Version,
-		Region:   p.options.Region,
-		Account:  p.options.Account,
-		ReadOnly: p.options.Console == "read-only",
-		Now:      p.now,
-		Store:    p.State,
-		Link:     p.Link,
-		Services: p,
-		MayList:  p.mayList,
-		Prices:   p.options.Prices,
-		Sessions: login.New(who),
+		Version:    p.options.Version,
+		Region:     p.options.Region,
+		Account:    p.options.Account,
+		ReadOnly:   p.options.Console == "read-only",
+		Now:        p.now,
+		Store:      p.State,
+		Link:       p.Link,
+		Services:   p,
+		MayList:    p.mayList,
+		Serverless: p.scheduler.Serverless,
+		Prices:     p.options.Prices,
+		Sessions:   login.New(who),
 
 		DataChannels: p.sessions,
 	})

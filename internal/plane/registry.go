@@ -3,8 +3,11 @@ package plane
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 
+	awsecr "github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/google/uuid"
 
 	"github.com/pintle/pintle/internal/ecr"
@@ -14,7 +17,22 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/connection"
 	"github.com/pintle/pintle/internal/wire/steady"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
+
+// CheckMirrors checks what Options.Mirrors would be: repositories below the prefixes must be such as ECR takes.
+func CheckMirrors(mirrors map[string]string) error {
+	check := validation.New(ecr.API(nil).Constraints)
+	for host, prefix := range mirrors {
+		if host == "" || strings.Contains(host, "/") {
+			return fmt.Errorf("%q is no registry's host, such as public.ecr.aws", host)
+		}
+		if err := check.Check(&awsecr.CreateRepositoryInput{RepositoryName: new(prefix + "/image")}); err != nil {
+			return fmt.Errorf("%q isn't the beginning of repositories' names, such as public", prefix)
+		}
+	}
+	return nil
+}
 
 // openImages opens the store of the registry's blobs.
 func (p *Plane) openImages(dir string) (err error) {

@@ -228,3 +228,24 @@ func TestRegistryURLs(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckMirrors: a prefix is what ECR takes for the beginning of a repository's name, and a host is no more than that.
+func TestCheckMirrors(t *testing.T) {
+	for mirror, good := range map[string]bool{
+		"public.ecr.aws=public":        true,
+		"docker.io=h":                  true,
+		"localhost:5000=a/b-c__d--e.f": true,
+		"docker.io=":                   false,
+		"docker.io=/hub":               false,
+		"docker.io=hub/":               false,
+		"docker.io=Hub":                false,
+		"docker.io=a..b":               false,
+		"docker.io/library=hub":        false,
+		"=hub":                         false,
+	} {
+		host, prefix, _ := strings.Cut(mirror, "=")
+		if err := CheckMirrors(map[string]string{host: prefix}); (err == nil) != good {
+			t.Errorf("%s: %v", mirror, err)
+		}
+	}
+}

@@ -397,6 +397,7 @@ func (p *Plane) mount() (err error) {
 		Spans:       p.tracer.Counts,
 		Queues:      p.queueDepths,
 		MayList:     p.mayList,
+		Serverless:  p.scheduler.Serverless,
 		Costs:       p.costs,
 		Enrollment:  p.enrollment,
 		Authority:   p.authority,

@@ -52,8 +52,9 @@ type Deployment struct {
 	NotBefore *time.Time
 	// Stopped means that StopServiceDeployment wants the service back at its last completed deployment.
 	Stopped bool `json:",omitzero"`
-	// FailedAt is when the last task failed.
-	FailedAt *time.Time
+	// FailedAt is when the last task failed, or found no room. LastFailed is the ARN of the last one that failed.
+	FailedAt   *time.Time
+	LastFailed string `json:",omitzero"`
 	// Unplaced means that the last task found no room.
 	Unplaced bool `json:",omitzero"`
 	// BakesFrom is when all its tasks were there. It isn't complete until its bake time is over.

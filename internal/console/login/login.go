@@ -26,9 +26,11 @@ const (
 	// most is how many sessions there may be at once, mostOfKey those of one access key, and mostOfRole those of all who assumed one role: they make as
 	// many keys as they like. The one that was used longest ago makes room.
 	most, mostOfKey, mostOfRole = 1000, 20, 200
-	// tries is how often somebody at one place may fail in a while, and triesOfAll everybody together.
-	tries, triesOfAll, while = 10, 300, time.Minute
-	cookie                   = "pintle-console"
+	// tries is how often somebody at one address may guess one key's secret wrongly in a while, triesOfAddress all keys' secrets, triesOfKey how often
+	// all addresses together may guess one key's, and triesOfAll, which bounds memory, everybody everything. Ids that no key has aren't counted: there
+	// is no secret to guess, so who knows no ids keeps nobody out who has the same address.
+	tries, triesOfAddress, triesOfKey, triesOfAll, while = 10, 100, 300, 10_000, time.Minute
+	cookie                                               = "pintle-console"
 )
 
 // The errors of logging in.
@@ -69,14 +71,19 @@ type Sessions struct {
 
 	mu       sync.Mutex
 	all      map[[32]byte]*Session // by the hash of the cookie
-	failures map[netip.Prefix]int
-	failed   int
+	failures map[place]int
 	since    time.Time // since when failures are counted
+}
+
+// place is where somebody tries: an address, a key, or a key from an address.
+type place struct {
+	from netip.Prefix
+	key  string
 }
 
 // New returns no sessions yet.
 func New(o Options) *Sessions {
-	s := &Sessions{opts: o, all: map[[32]byte]*Session{}, failures: map[netip.Prefix]int{}}
+	s := &Sessions{opts: o, all: map[[32]byte]*Session{}, failures: map[place]int{}}
 	if o.Lookup == nil {
 		s.owner = &Session{Token: rand.Text()}
 	}
@@ -137,17 +144,20 @@ func isOver(c sign.Credential, now time.Time) bool {
 // Begin begins a session for whoever knows an access key's secret, and sets its cookie. token is a temporary key's, with which the session ends at the
 // latest, else "".
 func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, accessKeyID, secret, token string) error {
-	from := connection.From(r.RemoteAddr)
-	if !s.mayTry(from) {
+	c, err := s.opts.Lookup(r.Context(), accessKeyID, token)
+	if err != nil || c.SecretAccessKey == "" || !isPerson(c.Identity) {
+		return ErrRefused // there is nothing to guess
+	}
+	tried := place{connection.From(r.RemoteAddr), cmp.Or(c.Identity.Role, accessKeyID)} // those who may assume a role make as many keys as they like
+	if !s.mayTry(tried) {
 		return ErrTooMany
 	}
-	c, err := s.opts.Lookup(r.Context(), accessKeyID, token)
 	want := sha256.Sum256([]byte(c.SecretAccessKey))
 	got := sha256.Sum256([]byte(secret))
 	same := subtle.ConstantTimeCompare(want[:], got[:]) & subtle.ConstantTimeCompare([]byte(c.SessionToken), []byte(token))
 	now := s.opts.Now()
 	switch {
-	case err != nil || same == 0 || c.SecretAccessKey == "" || !isPerson(c.Identity):
+	case same == 0:
 		return ErrRefused
 	case isOver(c, now):
 		return ErrExpired
@@ -157,7 +167,7 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, accessKeyID, se
 		lasts = min(lasts, c.Expires.Sub(now))
 	}
 	value := rand.Text() + rand.Text()
-	s.add(from, &Session{
+	s.add(tried, &Session{
 		Identity: c.Identity, AccessKeyID: accessKeyID, Token: rand.Text(),
 		secret: want, ofKey: token, began: now, lastUsed: now, cookieHash: sha256.Sum256([]byte(value)),
 	})
@@ -168,29 +178,37 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, accessKeyID, se
 // isPerson reports whether an access key is for somebody to use, and neither a node's nor a task's.
 func isPerson(i call.Identity) bool { return !i.Node && i.Task == "" }
 
+// counted returns where a try counts, and how many failures there may be.
+func (p place) counted() map[place]int {
+	return map[place]int{p: tries, {from: p.from}: triesOfAddress, {key: p.key}: triesOfKey, {}: triesOfAll}
+}
+
 // mayTry counts a try as failed until it succeeds, and reports whether there were too many.
-func (s *Sessions) mayTry(from netip.Prefix) bool {
+func (s *Sessions) mayTry(at place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.opts.Now(); now.Sub(s.since) >= while {
 		s.since = now
-		s.failed = 0
 		clear(s.failures)
 	}
-	if s.failures[from] >= tries || s.failed >= triesOfAll {
-		return false
+	for p, most := range at.counted() {
+		if s.failures[p] >= most {
+			return false
+		}
 	}
-	s.failures[from]++
-	s.failed++
+	for p := range at.counted() {
+		s.failures[p]++
+	}
 	return true
 }
 
 // add adds a session, whose beginning was no failure, and makes room for it.
-func (s *Sessions) add(from netip.Prefix, one *Session) {
+func (s *Sessions) add(at place, one *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failures[from] = max(0, s.failures[from]-1)
-	s.failed = max(0, s.failed-1)
+	for p := range at.counted() {
+		s.failures[p] = max(0, s.failures[p]-1)
+	}
 	s.all[one.cookieHash] = one
 	s.makeRoomLocked(mostOfKey, func(other *Session) bool { return other.AccessKeyID == one.AccessKeyID })
 	if one.Role != "" {

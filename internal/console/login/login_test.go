@@ -188,3 +188,77 @@ func TestWhoMayLogIn(t *testing.T) {
 		}
 	}
 }
+
+// TestGuesses: guessing is stopped by address, by key, and by both, and keeps nobody out who does neither share the key nor guess as much.
+func TestGuesses(t *testing.T) {
+	const operator, neighbour = "10.0.0.1:99", "10.0.0.1:7"
+	for name, c := range map[string]struct {
+		guesses, addresses, keys int    // from so many addresses and for so many keys each
+		unknown                  bool   // whether no key has these ids
+		most                     int    // how many of the guesses are looked at
+		from                     string // where the operator is
+		id                       string // whose key they have
+		want                     error
+	}{
+		"the same key, at another address":   {20, 1, 1, false, 10, "10.9.9.9:1", "AKID0", nil},
+		"the same key, at the same address":  {20, 1, 1, false, 10, operator, "AKID0", ErrTooMany},
+		"another key, at the same address":   {20, 1, 1, false, 10, operator, "AKIDOPS", nil},
+		"some keys, at the same address":     {20, 1, 9, false, 90, operator, "AKIDOPS", nil},
+		"many keys, at the same address":     {20, 1, 50, false, 100, operator, "AKIDOPS", ErrTooMany},
+		"ids of no keys":                     {20, 1, 50, true, 1000, operator, "AKIDOPS", nil},
+		"many addresses, and another key":    {20, 50, 1, false, 300, "10.9.9.9:1", "AKIDOPS", nil},
+		"many addresses, and the same key":   {20, 50, 1, false, 300, "10.9.9.9:1", "AKID0", ErrTooMany},
+		"more than is counted, at addresses": {10, 250, 8, false, 2400, "10.9.9.9:1", "AKIDOPS", nil},
+		"more than is counted, of all":       {10, 150, 80, false, 10_000, "10.9.9.9:1", "AKIDOPS", ErrTooMany},
+	} {
+		o := newOffice()
+		o.Sessions.opts.Lookup = func(_ context.Context, id, _ string) (sign.Credential, error) {
+			if c.unknown && id != "AKIDOPS" {
+				return sign.Credential{}, sign.ErrUnknownKey
+			}
+			return o.key, nil
+		}
+		try := func(from, id, secret string) error {
+			r := httptest.NewRequest(http.MethodPost, "/console/login", nil)
+			r.RemoteAddr = from
+			return o.Begin(httptest.NewRecorder(), r, id, secret, "")
+		}
+		seen := 0
+		for a := range c.addresses {
+			from := neighbour
+			if c.addresses > 1 {
+				from = "10.1.2." + strconv.Itoa(a) + ":7"
+			}
+			for n := range c.guesses * c.keys {
+				if try(from, "AKID"+strconv.Itoa(n%c.keys), "guess") == ErrRefused {
+					seen++
+				}
+			}
+		}
+		if err := try(c.from, c.id, "secret"); seen != c.most || err != c.want {
+			t.Errorf("%s: %d guesses are looked at, not %d; then the operator gets %v", name, seen, c.most, err)
+		}
+		if n := len(o.failures); n > 3*triesOfAll {
+			t.Errorf("%s: there are %d counts", name, n)
+		}
+		o.now = o.now.Add(while)
+		if err := try(c.from, c.id, "secret"); err != nil {
+			t.Errorf("%s: a minute later the operator gets %v", name, err)
+		}
+	}
+}
+
+// TestKeysOfARole: whoever makes many keys of a role guesses no more for it.
+func TestKeysOfARole(t *testing.T) {
+	o := newOffice()
+	o.key.Identity.Role = "r"
+	for n := range 2 * tries {
+		want := ErrRefused
+		if n >= tries {
+			want = ErrTooMany
+		}
+		if err := o.Begin(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/console/login", nil), "ASIA"+strconv.Itoa(n), "guess", ""); err != want {
+			t.Errorf("guess %d: %v", n, err)
+		}
+	}
+}

@@ -30,9 +30,10 @@ type Options struct {
 	Link     Nodes
 	Services call.Caller // runs operations as the identity in the context, which must be allowed to
 	// MayList says whether the caller in the context may list what is in a cluster.
-	MayList  func(ctx context.Context, cluster string) error
-	Sessions *login.Sessions
-	Prices   map[string]float64 // of instance types, an hour
+	MayList    func(ctx context.Context, cluster string) error
+	Serverless string // the ARN of the cluster whose instances run Fargate's tasks of all clusters, or ""
+	Sessions   *login.Sessions
+	Prices     map[string]float64 // of instance types, an hour
 	// DataChannels serves the web sockets of execute-command's sessions.
 	DataChannels http.Handler
 }

@@ -102,13 +102,13 @@ func stopTask(v *visit) (string, error) {
 	return to("tasks", v.form("cluster"), v.form("task")), err
 }
 
-// waiting says why a task isn't running yet, if it isn't. Whoever calls it may see the task.
+// waiting says why a task isn't running yet, if it isn't, to those who may also see the cluster's other tasks and nodes.
 func (p *Pages) waiting(v *visit, arn string) live.Fragment {
 	t := v.view().Tasks.Get(arn)
-	if t == nil || *t.LastStatus != "PROVISIONING" && *t.LastStatus != "PENDING" {
+	if t == nil || *t.LastStatus != "PROVISIONING" && *t.LastStatus != "PENDING" || mayList(v, state.NameOf(*t.ClusterArn)) != nil {
 		return blank("why")
 	}
-	return whySection(explain.Task(v.view(), t, p.opts.Now()))
+	return whySection(explain.Task(v.view(), t, explain.Options{Now: p.opts.Now(), Serverless: p.opts.Serverless}))
 }
 
 // whySection says why something isn't where it should be.

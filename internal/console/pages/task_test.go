@@ -1,6 +1,9 @@
 package pages
 
 import (
+	"context"
+	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -8,8 +11,35 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/console/login"
 	"github.com/pintle/pintle/internal/console/markup"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
+
+// TestWhoIsToldWhy: what a task waits for tells of other tasks and of nodes, and so it's for those who may list them, as pintle why is.
+func TestWhoIsToldWhy(t *testing.T) {
+	const task = "arn:aws:ecs:us-east-1:000000000000:task/default/t1"
+	store := statetest.Open(t)
+	statetest.Update(t, store, func(tx *state.Tx) {
+		tx.Tasks.Put(&state.Task{Task: types.Task{
+			TaskArn: aws.String(task), ClusterArn: aws.String(aCluster), LastStatus: aws.String("PENDING"), DesiredStatus: aws.String("RUNNING"),
+			CreatedAt: aws.Time(noon), TaskDefinitionArn: aws.String("d"),
+		}})
+	})
+	for name, c := range map[string]struct {
+		mayList func(context.Context, string) error
+		told    bool
+	}{"somebody who may list": {everybody, true}, "somebody who may not": {nobody, false}} {
+		p := New(Options{MayList: c.mayList, Now: time.Now, Store: store, Sessions: login.New(login.Options{Now: time.Now})})
+		v := p.visit(httptest.NewRequest("GET", "/console/tasks/default/t1", nil), &login.Session{})
+		if got := p.waiting(v, task); (got.HTML != blank("why").HTML) != c.told {
+			t.Errorf("%s is told %q", name, got.HTML)
+		}
+	}
+}
+
+func nobody(context.Context, string) error { return errors.New("no") }
 
 // TestLogLink: the stream is the one that nodes write to, with a prefix and without.
 func TestLogLink(t *testing.T) {

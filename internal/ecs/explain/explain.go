@@ -23,14 +23,27 @@ type Answer struct {
 	why.Answer
 }
 
-// placement says why a request finds no place. t is the task that waits, or nil if there is none yet.
-func placement(v *state.View, r scheduler.Request, t *state.Task, now time.Time) why.Answer {
-	return why.Placement(question(v, r, t, now))
+// Options are what rows don't tell.
+type Options struct {
+	Now        time.Time
+	Serverless string // the ARN of the cluster whose instances run Fargate's tasks of all clusters, or ""
 }
 
-func question(v *state.View, r scheduler.Request, t *state.Task, now time.Time) why.Question {
-	s := scheduler.Picture(v, r.ClusterArn, now)
-	q := why.Question{Now: now, Wants: wants(r), Provider: providerOf(v, r.CapacityProvider, t, now), Waits: t != nil}
+// placement says why a request finds no place. t is the task that waits, or nil if there is none yet.
+func placement(v *state.View, r scheduler.Request, t *state.Task, o Options) why.Answer {
+	return why.Placement(question(v, r, t, o))
+}
+
+func question(v *state.View, r scheduler.Request, t *state.Task, o Options) why.Question {
+	serverless := ""
+	if r.Fargate {
+		serverless = o.Serverless
+	}
+	s := scheduler.Picture(v, r.ClusterArn, serverless, o.Now)
+	q := why.Question{Now: o.Now, Wants: wants(r), Provider: providerOf(v, r.CapacityProvider, t), Waits: t != nil}
+	if serverless != r.ClusterArn {
+		q.Also = state.NameOf(serverless)
+	}
 	for _, short := range s.Shortfalls(v, r) {
 		row := v.ContainerInstances.Get(short.InstanceID)
 		if row == nil {
@@ -95,7 +108,7 @@ func gpuTasks(v *state.View, instance string) (out []string) {
 }
 
 // providerOf describes a capacity provider that has a group, or returns nil.
-func providerOf(v *state.View, name string, t *state.Task, now time.Time) *why.Provider {
+func providerOf(v *state.View, name string, t *state.Task) *why.Provider {
 	row := v.CapacityProviderNamed(name)
 	if row == nil {
 		return nil

@@ -139,6 +139,12 @@ var situations = []struct {
 		w.node("i", 4)
 		w.node("j", 8)
 	}, "", []string{"2 don't meet the constraint attribute:ecs.instance-type =~ p4d.*"}, "", "add an instance that meets it: attribute:ecs.instance-type =~ p4d.*"},
+	{"Fargate's, and nothing there or in the shared cluster", func(w *world) { w.service.Deployments[0].LaunchType = types.LaunchTypeFargate },
+		"", []string{"Neither the cluster nor the cluster shared", "has instances"}, "", "Add an instance"},
+	{"Fargate's, and the shared cluster is too small", func(w *world) {
+		w.service.Deployments[0].LaunchType = types.LaunchTypeFargate
+		w.node("i", 2, func(i *state.ContainerInstance) { i.ClusterArn = "arn:aws:ecs:us-east-1:000000000000:cluster/shared" })
+	}, "", []string{"The cluster's and the cluster shared's only instance has too little in all: 2 GPUs"}, "", "Ask for at most 2 GPUs"},
 	{"GPUs free, but split", func(w *world) {
 		w.node("i", 4)
 		w.node("j", 4)
@@ -270,31 +276,28 @@ var situations = []struct {
 	{"tasks fail", func(w *world) {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].FailedTasks, w.service.Deployments[0].NotBefore = 3, new(now.Add(20*time.Second))
-		w.task("dead", func(t *state.Task) {
-			failed(t)
+		w.failed("dead", func(t *state.Task) {
 			t.Containers[0].ExitCode, t.Containers[0].Reason = aws.Int32(137), aws.String("OutOfMemoryError: Container killed due to memory usage")
 		})
 	}, "", []string{"0 of 1 tasks run, and 3 failed in a row", "task dead", "exit code 137"}, "the next try, in 20s", "Give container main more memory"},
 	{"tasks fail, and nobody knows a remedy", func(w *world) {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].FailedTasks, w.service.Deployments[0].NotBefore = 1, new(now.Add(20*time.Second))
-		w.task("dead", func(t *state.Task) {
-			failed(t)
+		w.failed("dead", func(t *state.Task) {
 			t.Containers[0].ExitCode = aws.Int32(3)
 		})
 	}, "", []string{"1 failed", "(container main: exit code 3)"}, "the next try, in 20s", "See what the task said: pintle logs dead"},
 	{"tasks run, and die before they are healthy", func(w *world) {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].FailedTasks = 2
-		w.task("dead", failed, func(t *state.Task) { t.StoppedReason = aws.String("Task failed container health checks") })
+		w.failed("dead", func(t *state.Task) { t.StoppedReason = aws.String("Task failed container health checks") })
 		w.holder("young", "i", 0, func(t *state.Task) { t.ServiceArn, t.StartedBy = "s", aws.String("d") })
 	}, "", []string{"1 of 1 tasks run, and they don't count as healthy yet; 2 failed in a row", "failed container health checks"}, "their health checks", "pintle logs dead"},
 	{"its deployment has failed", func(w *world) {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].RolloutState, w.service.Deployments[0].RolloutStateReason = types.DeploymentRolloutStateFailed, aws.String("tasks failed to start.")
 		w.service.Deployments[0].FailedTasks = 3
-		w.task("dead", func(t *state.Task) {
-			failed(t)
+		w.failed("dead", func(t *state.Task) {
 			t.Containers[0].Reason = aws.String("CannotPullContainerError: no such image")
 		})
 	}, "", []string{"its deployment has failed: tasks failed to start.", "task dead", "no such image"}, "", "See that the image busybox is there"},
@@ -319,12 +322,18 @@ var situations = []struct {
 	}, "", []string{"It wants no tasks"}, "", "Raise the desired count"},
 }
 
-// failed makes a task one of the service that has ended, which the service has taken note of.
-func failed(t *state.Task) {
-	t.ServiceArn, t.StartedBy = "s", aws.String("d")
-	t.Noted = true
-	t.LastStatus, t.DesiredStatus, t.StoppedAt = aws.String("STOPPED"), aws.String("STOPPED"), &now
-	t.StoppedReason = aws.String("Essential container in task exited")
+// failed has a task of the service's deployment fail, of which the service has taken note, and another one end after it that somebody stopped.
+func (w *world) failed(name string, changes ...func(*state.Task)) {
+	ended := func(at time.Time) func(*state.Task) {
+		return func(t *state.Task) {
+			t.ServiceArn, t.StartedBy = "s", aws.String("d")
+			t.Noted = true
+			t.LastStatus, t.DesiredStatus, t.StoppedAt = aws.String("STOPPED"), aws.String("STOPPED"), &at
+			t.StoppedReason = aws.String("Essential container in task exited")
+		}
+	}
+	w.service.Deployments[0].LastFailed = *w.task(name, append([]func(*state.Task){ended(now.Add(-time.Second))}, changes...)...).TaskArn
+	w.task("stopped", ended(now), func(t *state.Task) { t.StoppedReason = aws.String("by hand") })
 }
 
 // TestSituations sets up what keeps tasks from starting, and asks.
@@ -340,9 +349,10 @@ func TestSituations(t *testing.T) {
 				tx.Services.Put(w.service)
 			})
 			v := store.View()
-			a := Service(v, v.Services.Get("s"), now)
+			options := Options{Now: now, Serverless: "arn:aws:ecs:us-east-1:000000000000:cluster/shared"}
+			a := Service(v, v.Services.Get("s"), options)
 			if c.of != "" {
-				a = Task(v, v.Tasks.Get(c.of), now)
+				a = Task(v, v.Tasks.Get(c.of), options)
 			}
 			for _, text := range c.says {
 				if !strings.Contains(a.Why, text) {

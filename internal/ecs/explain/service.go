@@ -17,8 +17,8 @@ import (
 )
 
 // Service says why a service isn't where it should be, or that it is.
-func Service(v *state.View, s *state.Service, now time.Time) Answer {
-	q := serviceQuestion{view: v, row: s, now: now}
+func Service(v *state.View, s *state.Service, o Options) Answer {
+	q := serviceQuestion{view: v, row: s, opts: o, now: o.Now}
 	q.read()
 	return Answer{Subject: "service " + *s.ServiceName, Status: aws.ToString(s.Status), Answer: q.answer()}
 }
@@ -27,6 +27,7 @@ func Service(v *state.View, s *state.Service, now time.Time) Answer {
 type serviceQuestion struct {
 	view *state.View
 	row  *state.Service
+	opts Options
 	now  time.Time
 
 	running   int
@@ -113,7 +114,7 @@ func (q *serviceQuestion) ofTask(has string, t *state.Task) why.Answer {
 	if t == nil {
 		return why.Answer{Why: has + "."}
 	}
-	a := Task(q.view, t, q.now)
+	a := Task(q.view, t, q.opts)
 	a.Why = has + ". Of " + a.Subject + " (" + a.Status + "): " + a.Why
 	return a.Answer
 }
@@ -122,7 +123,7 @@ func (q *serviceQuestion) ofTask(has string, t *state.Task) why.Answer {
 func (q *serviceQuestion) unplaced(d *state.Deployment) why.Answer {
 	l := rollout.LaunchOf(q.row, d, q.view.TaskDefinitions.Get(*d.TaskDefinition))
 	l.CapacityProvider = capacity.Next(d.CapacityProviderStrategy, map[string]int{})
-	a := question(q.view, l.Request(), nil, q.now)
+	a := question(q.view, l.Request(), nil, q.opts)
 	served := map[string]bool{}
 	for t := range q.view.Tasks.By(state.TasksByService, *q.row.ServiceArn) {
 		served[aws.ToString(t.ContainerInstanceArn)] = served[aws.ToString(t.ContainerInstanceArn)] || t.Holds()
@@ -156,26 +157,16 @@ func (q *serviceQuestion) mayFail(a why.Answer, d *state.Deployment) why.Answer 
 	return a
 }
 
-// addFailed ends a sentence, and adds what the last task that has ended says, and what would help, where a deployment's tasks fail.
+// addFailed ends a sentence, and adds what the last task that has failed says, and what would help, where a deployment's tasks fail.
 func (q *serviceQuestion) addFailed(a *why.Answer, d *state.Deployment) {
 	a.Why += "."
-	t := q.lastFailed(d)
+	t := q.view.Tasks.Get(d.LastFailed)
 	if t == nil {
 		return
 	}
-	last := Task(q.view, t, q.now)
+	last := Task(q.view, t, q.opts)
 	a.Why += " Of the last one, " + last.Subject + ": " + last.Why
 	a.Change = cmp.Or(last.Change, "See what the task said: pintle logs "+state.NameOf(*t.TaskArn)+".")
-}
-
-// lastFailed returns the task of a deployment that ended last, or nil. The service's own index has only those whose end it hasn't noted.
-func (q *serviceQuestion) lastFailed(d *state.Deployment) (last *state.Task) {
-	for t := range q.view.Tasks.By(state.TasksByLastStatus, "STOPPED") {
-		if t.ServiceArn == *q.row.ServiceArn && aws.ToString(t.StartedBy) == *d.Id && (last == nil || aws.ToTime(t.StoppedAt).After(aws.ToTime(last.StoppedAt))) {
-			last = t
-		}
-	}
-	return last
 }
 
 // underWay says what a service whose tasks are all well is at.

@@ -15,7 +15,7 @@ import (
 )
 
 // Task says why a task is in its status.
-func Task(v *state.View, t *state.Task, now time.Time) Answer {
+func Task(v *state.View, t *state.Task, o Options) Answer {
 	a := Answer{Subject: "task " + state.NameOf(*t.TaskArn), Status: aws.ToString(t.LastStatus)}
 	switch {
 	case a.Status == "STOPPED":
@@ -23,21 +23,21 @@ func Task(v *state.View, t *state.Task, now time.Time) Answer {
 	case *t.DesiredStatus == "STOPPED":
 		a.Answer = stopping(v, t)
 	case t.Waiting != nil:
-		a.Answer = waiting(v, t, now)
+		a.Answer = waiting(v, t, o)
 	case a.Status == "RUNNING":
 		a.Answer = running(v, t)
 	default:
-		a.Answer = starting(v, t, now)
+		a.Answer = starting(v, t, o)
 	}
 	return a
 }
 
-func waiting(v *state.View, t *state.Task, now time.Time) why.Answer {
+func waiting(v *state.View, t *state.Task, o Options) why.Answer {
 	td := v.TaskDefinitions.Get(*t.TaskDefinitionArn)
 	if td == nil {
 		return why.Answer{Why: "Its task definition " + *t.TaskDefinitionArn + " is gone.", Change: "Stop it, and run another one."}
 	}
-	return placement(v, scheduler.RequestOf(td, t), t, now)
+	return placement(v, scheduler.RequestOf(td, t), t, o)
 }
 
 // stopped tells a task's end, and what its containers ended with.
@@ -118,7 +118,7 @@ func running(v *state.View, t *state.Task) why.Answer {
 }
 
 // starting says what a task that has its instance waits for there.
-func starting(v *state.View, t *state.Task, now time.Time) why.Answer {
+func starting(v *state.View, t *state.Task, o Options) why.Answer {
 	instance := "instance " + state.NameOf(aws.ToString(t.ContainerInstanceArn))
 	a := why.Answer{Why: "It is placed on " + instance + ", which hasn't begun with it."}
 	switch away := awaySince(v, t); {
@@ -126,7 +126,7 @@ func starting(v *state.View, t *state.Task, now time.Time) why.Answer {
 		a.Why = away
 		a.Change = "Start the agent of " + instance + "; a machine that stays away loses its tasks, and services start others."
 	case t.PullStartedAt != nil && t.PullStoppedAt == nil:
-		a.Why = fmt.Sprintf("It is placed on %s, which has been pulling its images for %s.", instance, now.Sub(*t.PullStartedAt).Round(time.Second))
+		a.Why = fmt.Sprintf("It is placed on %s, which has been pulling its images for %s.", instance, o.Now.Sub(*t.PullStartedAt).Round(time.Second))
 		a.WaitsFor = "its images"
 	case t.PullStoppedAt != nil:
 		a.Why = "Its images are on " + instance + ", and its containers are being started."

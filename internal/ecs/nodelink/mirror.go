@@ -19,14 +19,19 @@ func (o *Options) mirror(image string, as *acs.RegistryAuthentication) (string, 
 }
 
 // registryOf returns the host of an image's registry, and what follows it. A name that begins with no host is Docker Hub's, whose official images
-// are in library/.
+// are in library/, whether or not their names say so. Images in nodes' files have no registry.
 func registryOf(image string) (host, path string) {
 	host, path, found := strings.Cut(image, "/")
 	switch {
-	case !found:
-		return dockerHub, "library/" + image
-	case host != "localhost" && !strings.ContainsAny(host, ".:"):
-		return dockerHub, image
+	case strings.HasPrefix(image, "rootfs:") || strings.HasPrefix(image, "oci-layout:"):
+		return "", image
+	case !found || host != "localhost" && !strings.ContainsAny(host, ".:"):
+		host, path = dockerHub, image
+	case host == "index.docker.io": // what it was called once
+		host = dockerHub
+	}
+	if host == dockerHub && !strings.Contains(path, "/") {
+		path = "library/" + path
 	}
 	return host, path
 }

@@ -320,6 +320,7 @@ func (s *step) rollBack(to *state.Deployment, by string) {
 	d.FailedTasks = 0
 	d.NotBefore = nil
 	d.FailedAt = nil
+	d.LastFailed = ""
 	d.Unplaced = false
 	d.BakesFrom = nil
 	d.AlarmsIgnored = len(s.tx.TriggeredAlarms(s.row)) > 0

@@ -230,6 +230,12 @@ func TestBackOff(t *testing.T) {
 		if n := strings.Count(strings.Join(events(s), "\n"), "is unable to consistently start tasks successfully."); n != 1 {
 			t.Errorf("the event about it came %d times", n)
 		}
+		last := w.store.View().Tasks.Get(w.store.View().Services.Get(*s.ServiceArn).Deployments[0].LastFailed)
+		for task := range w.store.View().Tasks.By(state.TasksByLastStatus, "STOPPED") {
+			if last == nil || task.StoppedAt.After(*last.StoppedAt) {
+				t.Errorf("the last task that failed is %+v; %s failed later", last, *task.TaskArn)
+			}
+		}
 		w.define("good")
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f")})
 		expect(t, w.after(time.Minute), 2, 0, 1, completed)

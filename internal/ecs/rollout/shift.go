@@ -104,6 +104,7 @@ func (s *step) scale() trafficshift.Seen {
 		after := &one.row.Deployments[0]
 		d.FailedTasks = after.FailedTasks
 		d.FailedAt = after.FailedAt
+		d.LastFailed = after.LastFailed
 		d.NotBefore = after.NotBefore
 		d.Unplaced = after.Unplaced
 		if i == 0 {

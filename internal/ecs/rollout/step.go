@@ -124,6 +124,7 @@ func (s *step) read() {
 		s.tx.ForgetTask(*t.TaskArn)
 		if d := s.row.Deployment(aws.ToString(t.StartedBy)); d != nil && s.failed(t) {
 			s.fail(d, t.StoppedAt)
+			d.LastFailed = *t.TaskArn
 		}
 	}
 }
@@ -178,6 +179,7 @@ func (s *step) forgive(tasks []deployment.Task) {
 			d.FailedTasks = 0
 			d.NotBefore = nil
 			d.FailedAt = nil
+			d.LastFailed = ""
 			s.changed = true
 			return
 		}

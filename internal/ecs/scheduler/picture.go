@@ -8,20 +8,26 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Picture returns a scheduler that knows one cluster as its rows are. It is for whoever asks what would be, outside of a transaction: it keeps up
-// with no changes. Room is kept in it as for those who wait now.
-func Picture(v *state.View, clusterArn string, now time.Time) *Scheduler {
+// Picture returns a scheduler that knows one cluster as its rows are, and the serverless one too if that's given. It is for whoever asks what would be,
+// outside of a transaction: it keeps up with no changes. Room is kept in it as for those who wait now.
+func Picture(v *state.View, clusterArn, serverless string, now time.Time) *Scheduler {
 	s := New(0)
-	s.clusters[clusterArn] = placement.New(nil)
-	for i := range v.ContainerInstances.By(state.InstancesByCluster, clusterArn) {
-		s.upsert(i)
+	s.Serverless = serverless
+	homes := s.homes(clusterArn, true)
+	for _, home := range homes {
+		s.clusters[home] = placement.New(nil)
+		for i := range v.ContainerInstances.By(state.InstancesByCluster, home) {
+			s.upsert(i)
+		}
 	}
 	for t := range v.Tasks.All() {
-		if t.Home() == clusterArn {
+		if slices.Contains(homes, t.Home()) {
 			s.reserve(t)
 		}
 	}
-	s.keepRoom(v, s.InTurn(v, clusterArn), now)
+	for _, home := range homes {
+		s.keepRoom(v, s.InTurn(v, home), now)
+	}
 	return s
 }
 
@@ -33,7 +39,12 @@ func (s *Scheduler) InTurn(v *state.View, clusterArn string) []*state.Task {
 
 // Shortfalls tells of each instance all that keeps it from taking a task, with the expressions of constraints in words.
 func (s *Scheduler) Shortfalls(v *state.View, r Request) []placement.Shortfall {
-	all := s.cluster(r.ClusterArn).Shortfalls(s.request(v, r))
+	req := s.request(v, r)
+	var all []placement.Shortfall
+	for _, home := range s.homes(r.ClusterArn, r.Fargate) {
+		req.Group = groupAt(home, r.ClusterArn, r.Group)
+		all = append(all, s.cluster(home).Shortfalls(req)...)
+	}
 	expressions := r.memberOf()
 	for _, one := range all {
 		for i := range one.Lacks {

@@ -20,6 +20,7 @@ type Question struct {
 	Wants     Wants
 	Instances []Instance // of its cluster, without those that are INACTIVE
 	Which     string     // which of them these are, if not all: "without its task"
+	Also      string     // the cluster whose instances these are, too, or ""
 	Provider  *Provider  // the capacity provider that the task belongs to; nil without one
 	// Own are the tasks of the service that wants another one. They don't end for its sake.
 	Own []string
@@ -152,8 +153,14 @@ type class struct {
 
 // tally says what the instances lack, those alike together.
 func tally(q Question) string {
-	if len(q.Instances) == 0 {
+	of := ""
+	switch {
+	case len(q.Instances) == 0 && q.Also != "":
+		return "Neither the cluster nor the cluster " + q.Also + ", which stands in for Fargate, has instances that take tasks."
+	case len(q.Instances) == 0:
 		return "The cluster has no instances that take tasks."
+	case q.Also != "":
+		of = "and the cluster " + q.Also + "'s "
 	}
 	classes := map[string]*class{}
 	for _, i := range q.Instances {
@@ -183,13 +190,13 @@ func tally(q Question) string {
 	})
 	which := strings.TrimPrefix(q.Which+" ", " ")
 	if len(q.Instances) == 1 {
-		return "The cluster's only instance " + which + phrase(gravest(q.Instances[0].Lacks), false) + "."
+		return "The cluster's " + of + "only instance " + which + phrase(gravest(q.Instances[0].Lacks), false) + "."
 	}
 	var said []string
 	for _, key := range keys {
 		said = append(said, classes[key].say())
 	}
-	return fmt.Sprintf("None of the cluster's %d instances %scan take it: %s.", len(q.Instances), which, strings.Join(said, "; "))
+	return fmt.Sprintf("None of the cluster's %s%d instances %scan take it: %s.", of, len(q.Instances), which, strings.Join(said, "; "))
 }
 
 // say tells what the instances of a class have in common, by the one that has most of it.

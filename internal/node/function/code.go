@@ -190,14 +190,17 @@ func (f *Functions) remove(dir, name string) bool {
 	return err == nil
 }
 
-// sizeOf returns how many bytes the files in a directory have.
+// block is what the smallest file, link or directory takes on a disk, about: a function may have many thousands of them, and nothing in them.
+const block = 4 << 10
+
+// sizeOf returns how many bytes a directory takes on the disk, about.
 func sizeOf(dir string) (size int64) {
 	filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { //nolint:errcheck // it returns none
 		if err != nil {
 			return nil //nolint:nilerr // it has just gone
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			size += info.Size()
+		if info, err := e.Info(); err == nil {
+			size += max(block, (info.Size()+block-1)/block*block)
 		}
 		return nil
 	})

@@ -93,6 +93,17 @@ func TestTooMuchCode(t *testing.T) {
 	}
 }
 
+// TestEmptyFilesCount: code of nothing but empty files and links takes room on the disk, too, and goes in its turn.
+func TestEmptyFilesCount(t *testing.T) {
+	f, v := open(t, t.TempDir(), zipOf(t, entry{name: "a"}, entry{name: "b"}, entry{name: "d/c", target: "../a"}))
+	if err := f.Prepare(t.Context(), "task/t", v); err != nil {
+		t.Fatal(err)
+	}
+	if got := sizeOf(f.Path("task/t", v)); got < 4*block {
+		t.Errorf("two empty files, a link and a directory count as %d bytes", got)
+	}
+}
+
 // TestOldCodeGoes: the longest unused first, and never what a task shows.
 func TestOldCodeGoes(t *testing.T) {
 	dir := t.TempDir()
@@ -121,7 +132,7 @@ func TestOldCodeGoes(t *testing.T) {
 	}
 	last.using = using
 	is := func(path string) bool { _, err := os.Stat(path); return err == nil }
-	last.prune(10)
+	last.prune(sizeOf(all[0]) + sizeOf(all[2]))
 	if !is(all[0]) || is(all[1]) || !is(all[2]) {
 		t.Errorf("there is %v %v %v", is(all[0]), is(all[1]), is(all[2]))
 	}

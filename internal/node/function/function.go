@@ -259,7 +259,8 @@ type server struct {
 
 // serve serves an environment until it's released, or Run ends. The caller holds mu.
 func (f *Functions) serve(l net.Listener, task string) {
-	s := server{&http.Server{Handler: f.Handler(task), ReadHeaderTimeout: headerTimeout}, l.Addr().String()}
+	at := l.Addr().String()
+	s := server{&http.Server{Handler: noPages(f.Handler(task), at), ReadHeaderTimeout: headerTimeout}, at}
 	f.servers[idOf(task)] = s
 	f.serving.Go(func() { s.Serve(newGuarded(l, f.opts.Log)) }) //nolint:errcheck // it ends as it's closed
 }

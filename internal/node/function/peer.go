@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 
@@ -46,6 +47,18 @@ func (g *guarded) Accept() (net.Conn, error) {
 		}
 		c.Close() //nolint:errcheck // nobody is let in
 	}
+}
+
+// noPages refuses what web pages send: a browser is a process of the user's, too, and runs what others wrote. Browsers say where a page is from, unless
+// it came by a name that leads to this very address; then that name is the host.
+func noPages(api http.Handler, at string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != at || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+			http.Error(w, "web pages are refused", http.StatusForbidden)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 }
 
 // The parts of the kernel's protocol that tells of sockets: sock_diag(7). Ports and addresses are in the network's order.

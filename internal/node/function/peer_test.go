@@ -1,6 +1,7 @@
 package function
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/node/engine"
 )
 
 // TestWhoIsLetIn: a connection's owner is known, whichever kind of socket it has, and another user's processes get no answer.
@@ -67,3 +70,55 @@ func TestWhoHasGone(t *testing.T) {
 		t.Errorf("a connection that its client has closed is of user %d, %v", uid, err)
 	}
 }
+
+// TestNoPages: a web page in a browser of the same user neither ends an environment nor takes its invocations.
+func TestNoPages(t *testing.T) {
+	asked := 0
+	f, err := New(Options{Dir: t.TempDir(), Plain: true, Call: func(context.Context, string, string, http.Header, []byte) (*http.Response, error) {
+		asked++
+		return &http.Response{StatusCode: http.StatusAccepted, Body: http.NoBody}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Use(noTasks{})
+	at, err := f.address("arn:aws:ecs:r:1:task/c/t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Release("t")
+	for name, c := range map[string]struct {
+		host, header, value string
+		want                int
+	}{
+		"the runtime":                  {at, "", "", http.StatusAccepted},
+		"a page":                       {at, "Origin", "http://evil.example", http.StatusForbidden},
+		"a page on loopback":           {at, "Origin", "http://127.0.0.1:8080", http.StatusForbidden},
+		"a file":                       {at, "Origin", "null", http.StatusForbidden},
+		"a link":                       {at, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		"a page whose name leads here": {"evil.example", "", "", http.StatusForbidden},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at+Path+"init/error", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		r.Header.Set("Content-Type", "text/plain")
+		if c.header != "" {
+			r.Header.Set(c.header, c.value)
+		}
+		before := asked
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != c.want || (asked > before) != (c.want == http.StatusAccepted) {
+			t.Errorf("%s: %s, and the control plane was asked %d times", name, answer.Status, asked-before)
+		}
+	}
+}
+
+type noTasks struct{}
+
+func (noTasks) Task(string) (*engine.Record, bool) { return nil, false }
