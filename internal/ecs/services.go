@@ -134,7 +134,7 @@ func (s *Service) resolveService(v *state.View, in *ecs.CreateServiceInput, l *l
 		l.clusterArn = *c.ClusterArn
 		return nil
 	}
-	if err := cmp.Or(s.checkHooks(l.caller, in.DeploymentConfiguration), s.resolve(v, l)); err != nil {
+	if err := cmp.Or(s.resolve(v, l), s.checkHooks(l.caller, in.DeploymentConfiguration)); err != nil {
 		return err
 	}
 	if err := resolveLoadBalancers(v, l.td, in.LoadBalancers); err != nil {
