@@ -3,6 +3,9 @@ package test
 import (
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -52,5 +55,35 @@ func TestFargateOfAnyCluster(t *testing.T) {
 		p.AWS("ecs", "list-container-instances", "--query", "containerInstanceArns[0]", "--output", "text"))
 	if holds != "0" {
 		t.Errorf("the machine still has %s tasks", holds)
+	}
+}
+
+// TestNoServerlessCluster: with --serverless-cluster ” Fargate's tasks stay in their cluster, where a machine of its own would be needed, and
+// functions run in the cluster default.
+func TestNoServerlessCluster(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "c5.large", "--serverless-cluster", "")
+	p.AWS("ecs", "create-cluster", "--cluster-name", "own")
+	p.AWS("ecs", "register-task-definition", "--family", "idle", "--requires-compatibilities", "FARGATE", "--network-mode", "awsvpc", "--cpu", "256",
+		"--memory", "512", "--container-definitions", `[{"name": "main", "image": "i", "command": ["sleep", "600"]}]`)
+	subnet := p.AWS("ec2", "describe-subnets", "--query", "Subnets[0].SubnetId", "--output", "text")
+	run := func(cluster string) (string, error) {
+		return p.TryAWS("ecs", "run-task", "--cluster", cluster, "--task-definition", "idle", "--launch-type", "FARGATE",
+			"--network-configuration", "awsvpcConfiguration={subnets="+strings.TrimSpace(subnet)+"}",
+			"--query", "[tasks[0].containerInstanceArn, failures[0].reason]", "--output", "text")
+	}
+	if out, err := run("own"); err == nil && !strings.HasPrefix(out, "None\t") {
+		t.Errorf("a task of a cluster without machines runs on %s", out)
+	}
+	if out, err := run("default"); err != nil || !strings.Contains(out, ":container-instance/default/") {
+		t.Errorf("a task of the cluster default: %s, %v", out, err)
+	}
+	code := zipFile(t, map[string][]byte{"app.py": []byte("def handler(event, context):\n    return event")})
+	p.AWS("lambda", "create-function", "--function-name", "f", "--runtime", "python3.12", "--handler", "app.handler", "--zip-file", "fileb://"+code,
+		"--role", "arn:aws:iam::000000000000:role/r")
+	answer := filepath.Join(t.TempDir(), "answer")
+	p.AWS("lambda", "invoke", "--function-name", "f", "--payload", `{"n": 1}`, answer)
+	if text, err := os.ReadFile(answer); err != nil || string(text) != `{"n": 1}` {
+		t.Errorf("the function answers %s, %v", text, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/sessions"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/trace"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // Options are the account that ECS runs for, and where its nodes reach it.
@@ -30,7 +31,11 @@ type Options struct {
 	// Failed is told of each task that has ended before it ran, as its node says; nil tells nobody.
 	Failed func(*state.Task)
 	// NoGPU is told of a task with GPUs for which a call has found no room in a cluster; nil tells nobody.
-	NoGPU  func(cluster, definition string, constraints []types.PlacementConstraint)
+	NoGPU func(cluster, definition string, constraints []types.PlacementConstraint)
+	// Services are those that deployments call: the functions of their lifecycle hooks.
+	Services call.Caller
+	// Trusts reports whether a service may assume a role; nil trusts all.
+	Trusts func(role, service string) bool
 	Tracer *trace.Tracer // nil traces nothing
 	Log    *slog.Logger
 }
@@ -55,6 +60,9 @@ func New(store *state.Store, scheduler *scheduler.Scheduler, opts Options) *Serv
 	}
 	if opts.NoGPU == nil {
 		opts.NoGPU = func(string, string, []types.PlacementConstraint) {}
+	}
+	if opts.Trusts == nil {
+		opts.Trusts = func(string, string) bool { return true }
 	}
 	return &Service{store: store, scheduler: scheduler, opts: opts}
 }

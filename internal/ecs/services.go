@@ -134,7 +134,7 @@ func (s *Service) resolveService(v *state.View, in *ecs.CreateServiceInput, l *l
 		l.clusterArn = *c.ClusterArn
 		return nil
 	}
-	if err := s.resolve(v, l); err != nil {
+	if err := cmp.Or(s.resolve(v, l), s.checkHooks(l.caller, in.DeploymentConfiguration)); err != nil {
 		return err
 	}
 	if err := resolveLoadBalancers(v, l.td, in.LoadBalancers); err != nil {
@@ -237,7 +237,7 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 	}
 	row := old.Clone()
 	applyUpdate(row, in)
-	if err := checkService(&row.Service); err != nil {
+	if err := cmp.Or(checkService(&row.Service), s.checkHooks(call.From(ctx), in.DeploymentConfiguration)); err != nil {
 		return nil, err
 	}
 	if row.IsExternal() {

@@ -1,12 +1,10 @@
 package ecs
 
 import (
-	"context"
 	"math"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/ecs/trafficshift"
@@ -141,44 +139,6 @@ func isPercent(p, least float64) bool {
 	return p >= least && p <= 100 && math.Abs(p*10-math.Round(p*10)) < 1e-6
 }
 
-// maxHookTimeout is how long a lifecycle hook may wait, in minutes: two weeks.
-const maxHookTimeout = 20160
-
-// checkHook checks a lifecycle hook. One that calls a Lambda function is refused, since deployments call none.
-func checkHook(h *types.DeploymentLifecycleHook) error {
-	const at = "deploymentConfiguration.lifecycleHooks."
-	switch {
-	case h.TargetType != "" && !slices.Contains(h.TargetType.Values(), h.TargetType):
-		return invalidParameter(at+"targetType must be one of %v, not %q.", h.TargetType.Values(), h.TargetType)
-	case h.TargetType != types.DeploymentLifecycleHookTargetTypePause:
-		return unsupported(at+"hookTargetArn %q: deployments call no Lambda functions yet. A hook with the targetType PAUSE waits for "+
-			"ContinueServiceDeployment instead.", aws.ToString(h.HookTargetArn))
-	case h.HookTargetArn != nil || h.RoleArn != nil || h.HookDetails != nil:
-		return invalidParameter(at + "hookTargetArn, roleArn and hookDetails must not be given with the targetType PAUSE.")
-	case len(h.LifecycleStages) == 0:
-		return invalidParameter(at + "lifecycleStages must not be empty.")
-	}
-	for _, stage := range h.LifecycleStages {
-		switch {
-		case !slices.Contains(stage.Values(), stage):
-			return invalidParameter(at+"lifecycleStages must be among %v, not %q.", stage.Values(), stage)
-		case stage == types.DeploymentLifecycleHookStageTestTrafficShift, stage == types.DeploymentLifecycleHookStageProductionTrafficShift:
-			return invalidParameter(at+"lifecycleStages: a hook with the targetType PAUSE cannot be at the stage %s.", stage)
-		}
-	}
-	c := h.TimeoutConfiguration
-	if c == nil {
-		return nil
-	}
-	if n := c.TimeoutInMinutes; n != nil && (*n < 1 || *n > maxHookTimeout) {
-		return invalidParameter(at+"timeoutConfiguration.timeoutInMinutes must be between 1 and %d, not %d.", maxHookTimeout, *n)
-	}
-	if c.Action != "" && !slices.Contains(c.Action.Values(), c.Action) {
-		return invalidParameter(at+"timeoutConfiguration.action must be one of %v, not %q.", c.Action.Values(), c.Action)
-	}
-	return nil
-}
-
 // checkAdvanced checks the form of load balancers' advanced configurations. A listener or a rule belongs to one of them, and a target group too.
 func checkAdvanced(all []types.LoadBalancer) error {
 	taken := map[string]bool{}
@@ -308,57 +268,4 @@ func resolvedConfiguration(d *state.Deployment) *types.ResolvedConfiguration {
 		c.LoadBalancers = append(c.LoadBalancers, one)
 	}
 	return c
-}
-
-// ContinueServiceDeployment ends the pause of a lifecycle hook: the deployment goes on, or package rollout rolls it back.
-func (s *Service) ContinueServiceDeployment(
-	ctx context.Context, in *ecs.ContinueServiceDeploymentInput,
-) (*ecs.ContinueServiceDeploymentOutput, error) {
-	arn, id := aws.ToString(in.ServiceDeploymentArn), aws.ToString(in.HookId)
-	switch {
-	case arn == "":
-		return nil, invalidParameter("serviceDeploymentArn must not be empty.")
-	case id == "":
-		return nil, invalidParameter("hookId must not be empty.")
-	case in.Action != "" && !slices.Contains(in.Action.Values(), in.Action):
-		return nil, invalidParameter("action must be one of %v, not %q.", in.Action.Values(), in.Action)
-	}
-	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		record, old, err := underWay(tx, arn)
-		if err != nil {
-			return err
-		}
-		if old == nil {
-			return invalidParameter("serviceDeploymentArn: the service deployment %s is %s, and cannot be continued.", arn, record.Status)
-		}
-		row := old.Clone()
-		shift := row.Deployments[0].Shift
-		if shift == nil {
-			return invalidParameter("hookId: the service deployment %s has no lifecycle hook %s.", arn, id)
-		}
-		next := *shift
-		next.Hooks = slices.Clone(shift.Hooks)
-		i := slices.IndexFunc(next.Hooks, func(h types.DeploymentLifecycleHookDetail) bool { return *h.HookId == id })
-		if i < 0 {
-			return invalidParameter("hookId: the service deployment %s has no lifecycle hook %s.", arn, id)
-		}
-		h := &next.Hooks[i]
-		if h.Status != types.DeploymentLifecycleHookStatusAwaitingAction {
-			return invalidParameter("hookId: the lifecycle hook %s is %s, and awaits no action.", id, h.Status)
-		}
-		h.Status = types.DeploymentLifecycleHookStatusSucceeded
-		if in.Action == types.DeploymentLifecycleHookActionRollback {
-			h.Status = types.DeploymentLifecycleHookStatusFailed
-		}
-		row.Deployments[0].Shift = &next
-		record.LifecycleHookDetails = next.Hooks
-		record.UpdatedAt = s.now()
-		tx.Services.Put(row)
-		tx.ServiceDeployments.Put(record)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &ecs.ContinueServiceDeploymentOutput{ServiceDeploymentArn: &arn}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/events"
 	"github.com/pintle/pintle/internal/lambda"
 	"github.com/pintle/pintle/internal/logs"
@@ -28,6 +29,7 @@ func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
 	routes := append(delivery.Webhooks(p.hookClient()),
 		delivery.Route{Prefix: sns.ARNPrefix, Tell: p.SNS.Tell},
 		delivery.Route{Prefix: events.ARNPrefix, Tell: p.Events.Tell},
+		delivery.Route{Prefix: ecs.DeploymentPrefix, Tell: p.ECS.Tell},
 		delivery.Route{Prefix: schedules.ARNPrefix, Tell: p.Schedules.Tell},
 		delivery.Route{Prefix: lambda.ARNPrefix, Tell: func(ctx context.Context, d delivery.Debt) error { return p.Lambda.Tell(ctx, d) }},
 		delivery.Queue(p.sqs(), p.queueURL),

@@ -150,9 +150,9 @@ func (g gate) publications(in any) (all []writing) {
 			all = append(all, g.byHook(h.NotificationTargetARN, h.RoleARN, in.AutoScalingGroupName)...)
 		}
 	case *awsecs.CreateServiceInput:
-		all = append(all, shifts(in.LoadBalancers)...)
+		all = append(append(all, shifts(in.LoadBalancers)...), invocations(in.DeploymentConfiguration)...)
 	case *awsecs.UpdateServiceInput:
-		all = append(all, shifts(in.LoadBalancers)...)
+		all = append(append(all, shifts(in.LoadBalancers)...), invocations(in.DeploymentConfiguration)...)
 	case *cloudwatch.PutMetricAlarmInput:
 		actions := slices.Concat(in.AlarmActions, in.OKActions, in.InsufficientDataActions)
 		all = append(all, toDestinations(actions, "cloudwatch", owner.ARN("cloudwatch", "alarm:"+aws.ToString(in.AlarmName)))...)
@@ -241,6 +241,20 @@ func shifts(balancers []ecstypes.LoadBalancer) (all []writing) {
 				need.Action = "elasticloadbalancing:ModifyListener"
 			}
 			all = append(all, writing{Need: need, service: "ecs.amazonaws.com", role: aws.ToString(a.RoleArn)})
+		}
+	}
+	return all
+}
+
+// invocations returns the functions that a service's deployments invoke, as the roles of its lifecycle hooks.
+func invocations(c *ecstypes.DeploymentConfiguration) (all []writing) {
+	if c == nil {
+		return nil
+	}
+	for _, h := range c.LifecycleHooks {
+		if h.HookTargetArn != nil {
+			all = append(all, toFunction(*h.HookTargetArn, "ecs", ""))
+			all[len(all)-1].role = aws.ToString(h.RoleArn)
 		}
 	}
 	return all

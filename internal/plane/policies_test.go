@@ -1036,6 +1036,36 @@ func TestTopicPolicies(t *testing.T) {
 	}
 }
 
+// TestWhoMayHaveFunctionsInvoked: who may create a service can't have its deployments invoke just any function, unless the role that it passes may.
+func TestWhoMayHaveFunctionsInvoked(t *testing.T) {
+	p := serveSigned(t)
+	createRole(t, p, "limited", `{"Effect": "Allow", "Action": ["ecs:CreateService", "ecs:UpdateService"], "Resource": "*"}`)
+	createRole(t, p, "hooks", `{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": "arn:aws:lambda:*:*:function:check"}`)
+	c := awsecs.NewFromConfig(asTask(t, p, "limited"))
+	config := &types.DeploymentConfiguration{Strategy: types.DeploymentStrategyBlueGreen, LifecycleHooks: []types.DeploymentLifecycleHook{{
+		HookTargetArn: aws.String("arn:aws:lambda:us-east-1:000000000000:function:check"), RoleArn: aws.String(roleARNs + "hooks"),
+		LifecycleStages: []types.DeploymentLifecycleHookStage{"POST_SCALE_UP"},
+	}}}
+	expect := func(when, refused string) {
+		t.Helper()
+		_, created := c.CreateService(t.Context(), &awsecs.CreateServiceInput{
+			ServiceName: aws.String("s"), TaskDefinition: aws.String("none"), DesiredCount: aws.Int32(1), DeploymentConfiguration: config})
+		_, updated := c.UpdateService(t.Context(), &awsecs.UpdateServiceInput{Service: aws.String("s"), DeploymentConfiguration: config})
+		for _, err := range []error{created, updated} {
+			denied := strings.Contains(err.Error(), "AccessDenied")
+			if denied != (refused != "") || !strings.Contains(err.Error(), refused) {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+	}
+	expect("with a role that may not be passed", "iam:PassRole")
+	putPolicy(t, p, "limited", `{"Effect": "Allow", "Action": ["ecs:CreateService", "ecs:UpdateService"], "Resource": "*"}, {"Effect": "Allow", "Action": "iam:PassRole",
+		"Resource": "*", "Condition": {"StringEquals": {"iam:PassedToService": "ecs.amazonaws.com"}}}`)
+	expect("with a role that may be passed to ECS", "")
+	config.LifecycleHooks[0].HookTargetArn = aws.String("arn:aws:lambda:us-east-1:000000000000:function:other")
+	expect("with a function that the role may not invoke", "lambda:InvokeFunction")
+}
+
 // TestWhoMayHaveTrafficShifted: who may create a service can't have it change just any listener's rule, unless the role that it passes may.
 func TestWhoMayHaveTrafficShifted(t *testing.T) {
 	p := serveSigned(t)

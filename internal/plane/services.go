@@ -125,8 +125,10 @@ func (p *Plane) buildServices() {
 		NoGPU: func(cluster, definition string, constraints []ecstypes.PlacementConstraint) {
 			p.environments.FreeGPUs(cluster, definition, constraints)
 		},
-		Tracer: p.tracer,
-		Log:    p.log,
+		Services: p,
+		Trusts:   func(role, service string) bool { return p.IAM.Trusts(role, service) },
+		Tracer:   p.tracer,
+		Log:      p.log,
 	})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil, Parameters: parametersClient{p}})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})

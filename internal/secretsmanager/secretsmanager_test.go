@@ -343,7 +343,7 @@ func TestRefusals(t *testing.T) {
 		"InvalidParameterException: The tag key \"a": with(func(in *secretsmanager.CreateSecretInput) { in.Tags = []types.Tag{{Key: aws.String("aws:x")}} }),
 		"InvalidRequestException: No Lambda rotation function ARN is associated with this secret.": refused(w, w.RotateSecret,
 			&secretsmanager.RotateSecretInput{SecretId: aws.String("s")}),
-		"InvalidRequestException: Pintle has no Lambda": refused(w, w.RotateSecret,
+		"InvalidRequestException: Pintle invokes no functions for": refused(w, w.RotateSecret,
 			&secretsmanager.RotateSecretInput{SecretId: aws.String("s"), RotationLambdaARN: aws.String("arn:aws:lambda:x")}),
 		"InvalidRequestException: You must provide either": refused(w, w.PutSecretValue,
 			&secretsmanager.PutSecretValueInput{SecretId: aws.String("s"), ClientRequestToken: token(5)}),

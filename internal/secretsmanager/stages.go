@@ -91,7 +91,7 @@ func checkMove(v *state.View, secret *state.Secret, in *secretsmanager.UpdateSec
 	return nil
 }
 
-// RotateSecret is refused, with its reason: the rotation of a secret is a function's work.
+// RotateSecret is refused, with its reason: a function would have to be invoked for each of a rotation's steps, and nothing does that yet.
 func (s *Service) RotateSecret(_ context.Context, in *secretsmanager.RotateSecretInput) (*secretsmanager.RotateSecretOutput, error) {
 	if _, err := s.findActive(s.store.View(), *in.SecretId); err != nil {
 		return nil, err
@@ -99,5 +99,5 @@ func (s *Service) RotateSecret(_ context.Context, in *secretsmanager.RotateSecre
 	if aws.ToString(in.RotationLambdaARN) == "" {
 		return nil, impossible("No Lambda rotation function ARN is associated with this secret.")
 	}
-	return nil, impossible("Pintle has no Lambda functions, so it can't rotate secrets. Put a new value with PutSecretValue.")
+	return nil, impossible("Pintle invokes no functions for the rotation of secrets yet. A function on a schedule can put new values with PutSecretValue.")
 }

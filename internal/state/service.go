@@ -301,6 +301,7 @@ var (
 		Name:     "services",
 		Key:      func(s *Service) string { return aws.ToString(s.ServiceArn) },
 		Indexes:  []Index[*Service]{ServicesByCluster},
+		JSON:     documents,
 		Lifetime: store.KeepFor(keepEnded, func(s *Service) *time.Time { return s.EndedAt }),
 	}
 
@@ -308,6 +309,7 @@ var (
 		Name:     "service_deployments",
 		Key:      func(d *ServiceDeployment) string { return aws.ToString(d.ServiceDeploymentArn) },
 		Indexes:  []Index[*ServiceDeployment]{ServiceDeploymentsByService},
+		JSON:     documents,
 		Lifetime: oldDeployments,
 	}
 

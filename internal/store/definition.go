@@ -19,6 +19,8 @@ type Definition[R any] struct {
 	Revise func(before, after R)
 	// Lifetime is how long rows live; nil is until they are deleted.
 	Lifetime Lifetime[R]
+	// JSON has how rows are kept whose members JSON doesn't know how to write or read; nil for others.
+	JSON json.Options
 
 	table *table // once it is in a schema
 }
@@ -41,9 +43,10 @@ func (d *Definition[R]) declare(place int) *table {
 		name:  d.Name,
 		place: place,
 		key:   func(row any) string { return d.Key(row.(R)) },
+		json:  json.JoinOptions(written, d.JSON),
 		decode: func(data []byte) (any, error) {
 			row := reflect.New(reflect.TypeFor[R]().Elem()).Interface()
-			return row, json.Unmarshal(data, row)
+			return row, json.Unmarshal(data, row, d.JSON)
 		},
 	}
 	for _, i := range d.Indexes {

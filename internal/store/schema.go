@@ -20,6 +20,7 @@ type table struct {
 	place   int // in the schema
 	indexes []index
 	key     func(row any) string
+	json    json.Options
 	decode  func(data []byte) (any, error)
 	revise  func(before, after any)               // nil for rows without versions
 	expired func(v *View, now time.Time) []string // nil for rows that live until they are deleted
@@ -66,11 +67,11 @@ func (s *Schema) decode(c Change) (*table, any, error) {
 	return t, row, nil
 }
 
-// encode encodes a row for the journal: as JSON, so that an operator can read it with SQLite's own functions, without the
-// many empty members of the SDK's structs.
-func encode(row any) ([]byte, error) {
-	return json.Marshal(row, json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true))
-}
+// written are the options by which rows are encoded for the journal: as JSON, so that an operator can read it with SQLite's own functions, without
+// the many empty members of the SDK's structs.
+var written = json.JoinOptions(json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true))
+
+func (t *table) encode(row any) ([]byte, error) { return json.Marshal(row, t.json) }
 
 // indexPlace finds an index by its name. Tables have few.
 func (t *table) indexPlace(name string) int {

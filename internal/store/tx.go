@@ -107,7 +107,7 @@ func (tx *Tx) changes() ([]Change, error) {
 		seen[k] = true
 		e := Change{Table: c.table.name, Key: k.key}
 		if c.after != nil {
-			data, err := encode(c.after)
+			data, err := c.table.encode(c.after)
 			if err != nil {
 				return nil, fmt.Errorf("store: row %s of %s: %w", e.Key, e.Table, err)
 			}

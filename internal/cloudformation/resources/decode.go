@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	ecsdocument "github.com/aws/aws-sdk-go-v2/service/ecs/document"
+
 	"github.com/pintle/pintle/internal/cloudformation/template"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // decoder puts evaluated properties into a struct. Like CloudFormation it takes numbers and Booleans that are written as strings, and the
@@ -133,10 +136,18 @@ func (d *decoder) value(path string, from any, to reflect.Value) {
 	}
 }
 
-// any puts a value into a field that takes any. The SDK's unions and documents take only its own types; Pintle uses none of them.
+// any puts a value into a field that takes any, or a document of ECS's. The SDK's unions take only its own types; Pintle uses none of them.
 func (d *decoder) any(path string, from any, to reflect.Value) {
 	switch value := reflect.ValueOf(from); {
 	case !value.IsValid():
+	case to.Type() == reflect.TypeFor[ecsdocument.Interface]():
+		text, _ := json.Marshal(from) //nolint:errcheck // it came from JSON
+		held, err := state.Document(text)
+		if err != nil {
+			d.fault(path, "%v", err)
+			return
+		}
+		to.Set(reflect.ValueOf(held))
 	case value.Type().AssignableTo(to.Type()):
 		to.Set(value)
 	default:

@@ -89,10 +89,19 @@ func TestServiceThatShiftsTraffic(t *testing.T) {
 	if *a.AlternateTargetGroupArn != "green" || *a.ProductionListenerRule != "rule" || *a.TestListenerRule != "test" || *a.RoleArn != "role" {
 		t.Errorf("%+v", a)
 	}
-	for _, details := range []string{`"{}"`, `{"a": 1}`} {
-		faults := decode(parse(t, `{"DeploymentConfiguration": {"LifecycleHooks": [{"HookDetails": `+details+`}]}}`), reflect.ValueOf(&service{}).Elem())
-		if len(faults) != 1 {
-			t.Errorf("HookDetails %s: %v", details, faults)
+	for _, details := range []string{`"{}"`, `{"a":12345678901234567890,"b":[true,null]}`} {
+		properties := parse(t, `{"DeploymentConfiguration": {"LifecycleHooks": [{"HookTargetArn": "f", "RoleArn": "r", "HookDetails": `+details+`}]}}`)
+		v := &service{}
+		if faults := decode(properties, reflect.ValueOf(v).Elem()); len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		given, err := v.DeploymentConfiguration.LifecycleHooks[0].HookDetails.MarshalSmithyDocument()
+		if err != nil || string(given) != details {
+			t.Errorf("ECS gets %s, %v, want %s", given, err, details)
+		}
+		if back := encode(reflect.ValueOf(v).Elem(), properties).(map[string]any)["DeploymentConfiguration"]; !reflect.DeepEqual(
+			back.(map[string]any)["LifecycleHooks"], properties["DeploymentConfiguration"].(map[string]any)["LifecycleHooks"]) {
+			t.Errorf("%s is read back as %v", details, back)
 		}
 	}
 }

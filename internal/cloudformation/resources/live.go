@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	ecsdocument "github.com/aws/aws-sdk-go-v2/service/ecs/document"
 
 	"github.com/pintle/pintle/internal/account"
 )
@@ -153,6 +156,9 @@ func encode(v reflect.Value, like any) any {
 		if v.IsNil() {
 			return nil
 		}
+		if held, isDocument := v.Interface().(ecsdocument.Interface); isDocument {
+			return encodeDocument(held)
+		}
 		if v.Kind() == reflect.Interface {
 			return v.Interface()
 		}
@@ -168,6 +174,17 @@ func encode(v reflect.Value, like any) any {
 		return nil
 	}
 	return encodeScalar(v)
+}
+
+func encodeDocument(held ecsdocument.Interface) (out any) {
+	text, err := held.MarshalSmithyDocument()
+	if err != nil {
+		return nil
+	}
+	numbers := json.NewDecoder(bytes.NewReader(text))
+	numbers.UseNumber()
+	numbers.Decode(&out) //nolint:errcheck // the SDK has written it
+	return out
 }
 
 // encodePointed encodes what a pointer leads to, which was said even if it's zero.

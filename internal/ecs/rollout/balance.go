@@ -110,16 +110,19 @@ func (s *step) isFor(t *state.Task, b *types.LoadBalancer, target *state.Target)
 }
 
 // address returns what a task is registered as, or nothing while that isn't known: its own address in network mode awsvpc, otherwise its
-// instance with the port that the container's is bound to.
+// instance with the port that the container's is bound to. In network mode host that's the container's itself, of which no binding tells.
 func (s *step) address(t *state.Task, b *types.LoadBalancer) (id string, port int32) {
 	g := s.tx.TargetGroups.Get(aws.ToString(b.TargetGroupArn))
 	if g == nil {
 		return "", 0
 	}
-	if td := s.definition(*t.TaskDefinitionArn); td != nil && td.NetworkMode == types.NetworkModeAwsvpc {
+	td := s.definition(*t.TaskDefinitionArn)
+	if td != nil && td.NetworkMode == types.NetworkModeAwsvpc {
 		return t.PrivateIPv4(), aws.ToInt32(b.ContainerPort)
 	}
-	port = t.BoundPort(aws.ToString(b.ContainerName), aws.ToInt32(b.ContainerPort), g.Transport())
+	if port = aws.ToInt32(b.ContainerPort); td == nil || td.NetworkMode != types.NetworkModeHost {
+		port = t.BoundPort(aws.ToString(b.ContainerName), port, g.Transport())
+	}
 	node := s.tx.ContainerInstances.Get(aws.ToString(t.ContainerInstanceArn))
 	switch {
 	case port == 0 || node == nil:

@@ -74,6 +74,32 @@ func (w *world) hasEvent(part string) bool {
 	return slices.ContainsFunc(events(w.service()), func(e string) bool { return strings.Contains(e, part) })
 }
 
+// TestHostNetworkBehindLoadBalancer: a task in its host's network listens on the container's port itself, and no binding tells of it.
+func TestHostNetworkBehindLoadBalancer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.balance()
+		w.define("v1", withPort)
+		w.update(func(tx *state.Tx) {
+			for td := range tx.TaskDefinitions.All() {
+				row := *td
+				row.NetworkMode = types.NetworkModeHost
+				tx.TaskDefinitions.Put(&row)
+			}
+		})
+		w.create(1, behind)
+		w.after(10 * time.Second)
+		n := 0
+		for target := range w.store.View().Targets.All() {
+			if n++; target.Port != 80 || !strings.HasPrefix(target.ID, "i-") {
+				t.Errorf("%+v", target)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d targets", n)
+		}
+	})
+}
+
 // TestBehindLoadBalancer: a deployment waits until the load balancer finds its tasks healthy, and those that it replaces run until nothing is
 // under way to them.
 func TestBehindLoadBalancer(t *testing.T) {

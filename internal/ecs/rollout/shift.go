@@ -9,7 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/ecs/deployment"
+	"github.com/pintle/pintle/internal/ecs/lifecyclehook"
 	"github.com/pintle/pintle/internal/ecs/trafficshift"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -43,13 +45,7 @@ func (s *step) runShift() {
 	seen.HasSource = d.Shift.Source != ""
 	seen.HasTest = slices.ContainsFunc(d.LoadBalancers, hasTest)
 	c := s.shiftConfig(d)
-	plan := trafficshift.Decide(c, trafficshift.State{
-		Stage:      d.Shift.Stage,
-		Since:      d.Shift.Since,
-		Production: d.Shift.Production,
-		Test:       d.Shift.Test,
-		Hooks:      d.Shift.Hooks,
-	}, seen, s.now)
+	plan := trafficshift.Decide(c, stateOf(d.Shift), seen, s.now)
 	s.wake = sooner(s.wake, plan.Wake)
 	switch {
 	case plan.RollBack:
@@ -64,7 +60,7 @@ func (s *step) runShift() {
 		s.row.Deployments = s.row.Deployments[:1]
 		s.complete()
 	case plan.Changed:
-		s.move(service, plan.State)
+		s.move(service, plan)
 	}
 }
 
@@ -85,6 +81,16 @@ func shiftOf(source string, t trafficshift.State) *state.Shift {
 		Production: t.Production,
 		Test:       t.Test,
 		Hooks:      t.Hooks,
+	}
+}
+
+func stateOf(shift *state.Shift) trafficshift.State {
+	return trafficshift.State{
+		Stage:      shift.Stage,
+		Since:      shift.Since,
+		Production: shift.Production,
+		Test:       shift.Test,
+		Hooks:      shift.Hooks,
 	}
 }
 
@@ -196,13 +202,11 @@ func (s *step) partOf(d *state.Deployment, desired int32) *step {
 }
 
 // move takes the deployment to its next state, and listeners with it.
-func (s *step) move(service deployment.Service, to trafficshift.State) {
-	for i := range to.Hooks {
-		to.Hooks[i].HookId = cmp.Or(to.Hooks[i].HookId, new(state.NewUUID()))
-	}
+func (s *step) move(service deployment.Service, to trafficshift.Plan) {
+	identify(to.Hooks)
 	d := &s.row.Deployments[0]
 	from := d.Shift
-	d.Shift = shiftOf(from.Source, to)
+	d.Shift = shiftOf(from.Source, to.State)
 	d.UpdatedAt = &s.now
 	s.changed = true
 	begins := from.Stage == ""
@@ -218,6 +222,86 @@ func (s *step) move(service deployment.Service, to trafficshift.State) {
 		s.event(fmt.Sprintf("(deployment %s) has shifted production traffic to %g%%.", *d.Id, percentOf(to.Production)))
 	}
 	s.noteShift()
+	s.invoke(to, to.Production)
+}
+
+// identify gives the hooks that are new their ids.
+func identify(hooks []types.DeploymentLifecycleHookDetail) {
+	for i := range hooks {
+		hooks[i].HookId = cmp.Or(hooks[i].HookId, new(state.NewUUID()))
+	}
+}
+
+// invoke owes the invocations of the hooks' functions, with the part of the production traffic that the deployment's target has from now on.
+func (s *step) invoke(p trafficshift.Plan, production int) {
+	record := s.tx.ServiceDeployments.Get(s.row.Deployments[0].ServiceDeploymentArn)
+	if record == nil {
+		return
+	}
+	for _, c := range p.Calls {
+		detail := p.Hooks[c.Index]
+		call := lifecyclehook.Call{
+			Service:  *s.row.ServiceArn,
+			Function: aws.ToString(c.Hook.HookTargetArn),
+			Role:     aws.ToString(c.Hook.RoleArn),
+			Event: lifecyclehook.Event{
+				ExecutionID:      *detail.HookId,
+				LifecycleStage:   string(c.Stage),
+				ResourceARN:      *record.ServiceDeploymentArn,
+				ExecutionDetails: s.executionDetails(record, c.Stage, production),
+			},
+		}
+		if c.Hook.HookDetails != nil {
+			call.Event.HookDetails, _ = c.Hook.HookDetails.MarshalSmithyDocument() //nolint:errcheck // it was read from JSON
+		}
+		s.tx.Owe(state.Delivery{Debt: delivery.Debt{
+			ID:          *detail.HookId,
+			Destination: *record.ServiceDeploymentArn,
+			Body:        call.Text(),
+			Until:       *detail.ExpiresAt,
+			Remote:      true, // a function may take a quarter of an hour
+			Host:        "lifecycle hooks",
+		}}, s.now)
+	}
+}
+
+// executionDetails tell a function of the deployment. Only where traffic moves or is about to does it hear of weights. Test traffic is all with the
+// target, or none of it after a roll-back.
+func (s *step) executionDetails(record *state.ServiceDeployment, stage trafficshift.Stage, production int) lifecyclehook.ExecutionDetails {
+	d := &s.row.Deployments[0]
+	target, source := *record.TargetServiceRevision.Arn, d.ServiceRevisionArn
+	if source == target {
+		source = ""
+		if from := s.row.Deployment(d.Shift.Source); from != nil {
+			source = from.ServiceRevisionArn
+		}
+	}
+	weights := func(part int) map[string]float64 {
+		all := map[string]float64{target: percentOf(part)}
+		if source != "" {
+			all[source] = percentOf(trafficshift.Whole - part)
+		}
+		return all
+	}
+	details := lifecyclehook.ExecutionDetails{
+		ServiceARN:               *s.row.ServiceArn,
+		TargetServiceRevisionARN: target,
+		TestTrafficWeights:       map[string]float64{},
+		ProductionTrafficWeights: map[string]float64{},
+	}
+	switch stage {
+	case trafficshift.TestTrafficShift:
+		test := trafficshift.Whole
+		if record.Rollback != nil {
+			test = 0
+		}
+		if len(d.LoadBalancers) == 0 || slices.ContainsFunc(d.LoadBalancers, hasTest) {
+			details.TestTrafficWeights = weights(test)
+		}
+	case trafficshift.PreProductionTrafficShift, trafficshift.ProductionTrafficShift:
+		details.ProductionTrafficWeights = weights(production)
+	}
+	return details
 }
 
 // route has the listeners of a deployment send parts of the traffic to its tasks, and the rest to the source's. It returns the first that is
@@ -277,7 +361,7 @@ func (s *step) failShift(service deployment.Service, why deployment.Failure) {
 		back = s.row.Deployments[0].Shift.Source
 	}
 	s.changed = true
-	s.endPauses()
+	s.endHooks()
 	s.noteShift()
 	d := s.row.Deployments[0]
 	s.failDeployment(why, back)
@@ -286,25 +370,22 @@ func (s *step) failShift(service deployment.Service, why deployment.Failure) {
 		return
 	}
 	s.route(&d, source, 0, 0)
-	source.Shift = &state.Shift{
-		Stage:      trafficshift.CleanUp,
-		Since:      s.now,
-		Production: trafficshift.Whole,
-		Test:       trafficshift.Whole,
-		Hooks:      d.Shift.Hooks,
-	}
+	plan := trafficshift.RollBack(s.shiftConfig(&d), stateOf(d.Shift), s.now)
+	identify(plan.Hooks)
+	source.Shift = shiftOf("", plan.State)
 	for i := range s.row.Deployments[1:] {
 		s.row.Deployments[i+1].Shift = nil
 	}
 	s.noteShift()
+	s.invoke(plan, 0)
 }
 
-// endPauses ends the hooks that still wait, of a deployment that has failed.
-func (s *step) endPauses() {
+// endHooks ends the hooks that still wait, of a deployment that has failed.
+func (s *step) endHooks() {
 	shift := *s.row.Deployments[0].Shift
 	shift.Hooks = slices.Clone(shift.Hooks)
 	for i := range shift.Hooks {
-		if h := &shift.Hooks[i]; h.Status == types.DeploymentLifecycleHookStatusAwaitingAction {
+		if h := &shift.Hooks[i]; trafficshift.Waits(h) {
 			h.Status = types.DeploymentLifecycleHookStatusFailed
 		}
 	}

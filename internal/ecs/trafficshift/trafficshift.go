@@ -105,6 +105,19 @@ type Plan struct {
 	RollBack bool      // a hook wants the deployment rolled back
 	Done     bool      // nothing is left to do
 	Wake     time.Time // when time alone may make another step due; zero is never
+	Calls    []Call    // the functions that the stage's hooks invoke
+}
+
+// Call is a function that a hook invokes.
+type Call struct {
+	Stage Stage
+	Hook  types.DeploymentLifecycleHook
+	Index int // in State.Hooks, where it says what comes of it
+}
+
+// CallsFunction reports whether a hook invokes a function, as those without a type do.
+func CallsFunction(h *types.DeploymentLifecycleHook) bool {
+	return h.TargetType != types.DeploymentLifecycleHookTargetTypePause
 }
 
 // Decide plans the next step.
@@ -114,10 +127,11 @@ func Decide(c Config, s State, seen Seen, now time.Time) Plan {
 		c.First = Whole
 		c.Bake = 0
 	}
-	if s.Stage != CleanUp { // after a roll-back, too, there is nothing left to wait for
-		if p.await(now); p.RollBack || !p.Wake.IsZero() {
-			return p
-		}
+	if p.await(now); s.Stage == CleanUp { // after a roll-back, too, nothing is left to go back to
+		p.RollBack = false
+	}
+	if p.RollBack || !p.Wake.IsZero() {
+		return p
 	}
 	switch s.Stage {
 	case "":
@@ -203,19 +217,58 @@ func (p *Plan) enter(c Config, stage Stage, now time.Time) {
 	p.Stage = stage
 	p.Since = now
 	p.Changed = true
+	p.hook(c, stage, now)
+}
+
+// hook comes to the hooks of a stage.
+func (p *Plan) hook(c Config, stage Stage, now time.Time) {
 	p.Hooks = slices.Clone(p.Hooks)
 	for _, h := range c.Hooks {
 		if !slices.Contains(h.LifecycleStages, types.DeploymentLifecycleHookStage(stage)) {
 			continue
 		}
 		timeout, action := TimeoutOf(h.TimeoutConfiguration)
-		p.Hooks = append(p.Hooks, types.DeploymentLifecycleHookDetail{
+		detail := types.DeploymentLifecycleHookDetail{
 			TargetType:    h.TargetType,
 			Status:        types.DeploymentLifecycleHookStatusAwaitingAction,
 			ExpiresAt:     aws.Time(now.Add(timeout)),
 			TimeoutAction: action,
-		})
+		}
+		if CallsFunction(&h) {
+			detail.TargetType = types.DeploymentLifecycleHookTargetTypeAwsLambda
+			detail.TargetArn = h.HookTargetArn
+			detail.Status = types.DeploymentLifecycleHookStatusInProgress
+			p.Calls = append(p.Calls, Call{stage, h, len(p.Hooks)})
+		}
+		p.Hooks = append(p.Hooks, detail)
 	}
+}
+
+// RollBack returns the state of what gets the traffic back from a deployment that has come to s. The hooks of the shifts that there were are
+// invoked once more. Nobody waits for what they say before the traffic moves.
+func RollBack(c Config, s State, now time.Time) Plan {
+	p := Plan{State: s, Changed: true}
+	if s.Production > 0 {
+		p.hook(c, ProductionTrafficShift, now)
+	}
+	if slices.Contains(shifting, s.Stage) {
+		p.hook(c, TestTrafficShift, now)
+	}
+	p.Stage = CleanUp
+	p.Since = now
+	p.Production = Whole
+	p.Test = Whole
+	return p
+}
+
+// shifting are the stages from the shift of test traffic on.
+var shifting = []Stage{
+	TestTrafficShift, PostTestTrafficShift, PreProductionTrafficShift, ProductionTrafficShift, PostProductionTrafficShift, BakeTime,
+}
+
+// Waits reports whether a hook holds its deployment up.
+func Waits(h *types.DeploymentLifecycleHookDetail) bool {
+	return h.Status == types.DeploymentLifecycleHookStatusAwaitingAction || h.Status == types.DeploymentLifecycleHookStatusInProgress
 }
 
 // TimeoutOf returns how long a hook waits and what happens then: a day and ROLLBACK, if it doesn't say.
@@ -235,7 +288,7 @@ func (p *Plan) await(now time.Time) {
 	p.Hooks = slices.Clone(p.Hooks)
 	for i := range p.Hooks {
 		h := &p.Hooks[i]
-		if h.Status == types.DeploymentLifecycleHookStatusAwaitingAction && !now.Before(*h.ExpiresAt) {
+		if Waits(h) && !now.Before(*h.ExpiresAt) {
 			h.Status = types.DeploymentLifecycleHookStatusTimedOut
 			p.Changed = true
 		}
@@ -243,7 +296,7 @@ func (p *Plan) await(now time.Time) {
 		case h.Status == types.DeploymentLifecycleHookStatusFailed,
 			h.Status == types.DeploymentLifecycleHookStatusTimedOut && h.TimeoutAction == types.DeploymentLifecycleHookActionRollback:
 			p.RollBack = true
-		case h.Status == types.DeploymentLifecycleHookStatusAwaitingAction && (p.Wake.IsZero() || h.ExpiresAt.Before(p.Wake)):
+		case Waits(h) && (p.Wake.IsZero() || h.ExpiresAt.Before(p.Wake)):
 			p.Wake = *h.ExpiresAt
 		}
 	}

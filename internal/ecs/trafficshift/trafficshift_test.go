@@ -25,6 +25,40 @@ func pause(stages ...types.DeploymentLifecycleHookStage) types.DeploymentLifecyc
 	return types.DeploymentLifecycleHook{TargetType: types.DeploymentLifecycleHookTargetTypePause, LifecycleStages: stages}
 }
 
+func function(stages ...types.DeploymentLifecycleHookStage) types.DeploymentLifecycleHook {
+	return types.DeploymentLifecycleHook{HookTargetArn: aws.String("function"), LifecycleStages: stages}
+}
+
+// TestRollBack: hooks of the shifts that there were are called once more, and hold up no more than the end.
+func TestRollBack(t *testing.T) {
+	c := Config{Hooks: []types.DeploymentLifecycleHook{function("PRE_SCALE_UP", "TEST_TRAFFIC_SHIFT", "PRODUCTION_TRAFFIC_SHIFT")}}
+	for _, test := range []struct {
+		state State
+		want  string
+	}{
+		{State{Stage: PreScaleUp}, "[]"},
+		{State{Stage: PostScaleUp}, "[]"},
+		{State{Stage: PostTestTrafficShift, Test: Whole}, "[TEST_TRAFFIC_SHIFT]"},
+		{State{Stage: PreProductionTrafficShift, Production: 400}, "[PRODUCTION_TRAFFIC_SHIFT TEST_TRAFFIC_SHIFT]"},
+		{State{Stage: BakeTime, Production: Whole}, "[PRODUCTION_TRAFFIC_SHIFT TEST_TRAFFIC_SHIFT]"},
+	} {
+		p := RollBack(c, test.state, now)
+		stages := []Stage{}
+		for _, call := range p.Calls {
+			stages = append(stages, call.Stage)
+		}
+		if fmt.Sprint(stages) != test.want || p.Stage != CleanUp || p.Production != Whole {
+			t.Errorf("%+v: %v, %+v", test.state, stages, p.State)
+		}
+		if p := Decide(c, p.State, all, now); p.Done != (len(stages) == 0) {
+			t.Errorf("%+v: done %t before the functions said anything", test.state, p.Done)
+		}
+		if p := Decide(c, p.State, all, now.Add(25*time.Hour)); !p.Done || p.RollBack {
+			t.Errorf("%+v: it isn't done when the time is over: %+v", test.state, p)
+		}
+	}
+}
+
 // TestCourse: each course is the stages with the time that passes before each, and the parts of the traffic where they change.
 func TestCourse(t *testing.T) {
 	without := func(c Seen, change func(*Seen)) Seen { change(&c); return c }
@@ -55,12 +89,17 @@ func TestCourse(t *testing.T) {
 		{"a pause that nobody ends", Config{First: Whole, Hooks: []types.DeploymentLifecycleHook{pause("POST_SCALE_UP", "CLEAN_UP")}}, all,
 			"PRE_SCALE_UP SCALE_UP POST_SCALE_UP 24h0m0s rolls back"},
 		{"pauses that go on by themselves", Config{First: Whole, Hooks: []types.DeploymentLifecycleHook{{
+			TargetType:      types.DeploymentLifecycleHookTargetTypePause,
 			LifecycleStages: []types.DeploymentLifecycleHookStage{"PRE_SCALE_UP"},
 			TimeoutConfiguration: &types.DeploymentLifecycleHookTimeoutConfiguration{
 				TimeoutInMinutes: aws.Int32(3),
 				Action:           types.DeploymentLifecycleHookActionContinue,
 			},
 		}}}, without(all, func(s *Seen) { s.Ready = false }), "PRE_SCALE_UP 3m0s SCALE_UP waits"},
+		{"functions at each step", Config{First: 500, Step: 500, StepBake: time.Minute, Hooks: []types.DeploymentLifecycleHook{
+			function("PRODUCTION_TRAFFIC_SHIFT", "PRE_SCALE_UP")}}, all, "PRE_SCALE_UP calls SCALE_UP POST_SCALE_UP TEST_TRAFFIC_SHIFT test=1000 " +
+			"POST_TEST_TRAFFIC_SHIFT PRE_PRODUCTION_TRAFFIC_SHIFT PRODUCTION_TRAFFIC_SHIFT production=500 calls 1m0s PRE_PRODUCTION_TRAFFIC_SHIFT " +
+			"PRODUCTION_TRAFFIC_SHIFT production=1000 calls POST_PRODUCTION_TRAFFIC_SHIFT BAKE_TIME CLEAN_UP done"},
 	} {
 		if got := course(c.config, c.seen); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
@@ -97,6 +136,13 @@ func course(c Config, seen Seen) string {
 			out = append(out, fmt.Sprint("production=", p.Production))
 		}
 		s = p.State
+		for _, call := range p.Calls { // its function is through at once
+			if call.Stage != s.Stage || s.Hooks[call.Index].Status != types.DeploymentLifecycleHookStatusInProgress {
+				out = append(out, fmt.Sprintf("a call of %+v", call))
+			}
+			out = append(out, "calls")
+			s.Hooks[call.Index].Status = types.DeploymentLifecycleHookStatusSucceeded
+		}
 	}
 	return strings.Join(append(out, "no end"), " ")
 }
@@ -144,7 +190,8 @@ func TestShifts(t *testing.T) {
 		c := rapid.SampledFrom([]Config{blueGreen, linear, canary, {First: 30, Step: 30}}).Draw(r, "config")
 		stages := types.DeploymentLifecycleHookStage("").Values()
 		for range rapid.IntRange(0, 2).Draw(r, "hooks") {
-			c.Hooks = append(c.Hooks, pause(rapid.SampledFrom(stages).Draw(r, "stage")))
+			hook := rapid.SampledFrom([]func(...types.DeploymentLifecycleHookStage) types.DeploymentLifecycleHook{pause, function}).Draw(r, "kind")
+			c.Hooks = append(c.Hooks, hook(rapid.SampledFrom(stages).Draw(r, "stage")))
 		}
 		s, at := State{}, now
 		hasSource := rapid.Bool().Draw(r, "source")
@@ -173,9 +220,9 @@ func TestShifts(t *testing.T) {
 func resume(r *rapid.T, s *State) {
 	s.Hooks = slices.Clone(s.Hooks)
 	for i := range s.Hooks {
-		if s.Hooks[i].Status == types.DeploymentLifecycleHookStatusAwaitingAction {
+		if Waits(&s.Hooks[i]) {
 			s.Hooks[i].Status = rapid.SampledFrom([]types.DeploymentLifecycleHookStatus{
-				types.DeploymentLifecycleHookStatusAwaitingAction,
+				s.Hooks[i].Status,
 				types.DeploymentLifecycleHookStatusSucceeded,
 				types.DeploymentLifecycleHookStatusFailed,
 			}).Draw(r, "hook")
@@ -185,7 +232,7 @@ func resume(r *rapid.T, s *State) {
 
 func checkStep(r *rapid.T, c Config, s State, seen Seen, p Plan, at time.Time) {
 	waits := slices.ContainsFunc(s.Hooks, func(h types.DeploymentLifecycleHookDetail) bool {
-		return h.Status == types.DeploymentLifecycleHookStatusAwaitingAction && at.Before(*h.ExpiresAt)
+		return Waits(&h) && at.Before(*h.ExpiresAt)
 	})
 	switch {
 	case p.Production < s.Production || p.Test < s.Test || p.Production > Whole || p.Test > Whole:

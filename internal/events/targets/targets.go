@@ -151,7 +151,7 @@ func (s *Sender) Send(ctx context.Context, l Letter) error {
 	switch {
 	case err == nil:
 		return nil
-	case isLasting(err):
+	case delivery.IsLasting(err):
 		return s.GiveUp(ctx, l, codeOf(err), err.Error())
 	case l.Tries >= l.Most || !s.opts.Now().Before(l.Until):
 		return s.GiveUp(ctx, l, codeOf(err), err.Error())
@@ -285,7 +285,7 @@ func (s *Sender) GiveUp(ctx context.Context, l Letter, code, why string) error {
 		MessageBody:       &l.Input,
 		MessageAttributes: attributes,
 	})
-	if err == nil || isLasting(err) {
+	if err == nil || delivery.IsLasting(err) {
 		s.Lost(l)
 		if err == nil {
 			s.count(l, buried)
@@ -313,25 +313,6 @@ func text(s string) sqstypes.MessageAttributeValue {
 		s = "-" // SQS has no empty ones
 	}
 	return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
-}
-
-// isLasting reports whether another try would end alike: the target is gone, or refuses the call for what it is.
-func isLasting(err error) bool {
-	if errors.Is(err, delivery.ErrGone) || errors.Is(err, delivery.ErrForbidden) {
-		return true
-	}
-	if _, many := errors.AsType[*lambdatypes.TooManyRequestsException](err); many {
-		return false
-	}
-	var refused interface {
-		smithy.APIError
-		HTTPStatusCode() int
-	}
-	if errors.As(err, &refused) {
-		return refused.HTTPStatusCode() < 500 && refused.HTTPStatusCode() != 429
-	}
-	other, isAPI := errors.AsType[smithy.APIError](err)
-	return isAPI && other.ErrorFault() == smithy.FaultClient
 }
 
 func codeOf(err error) string {

@@ -193,7 +193,7 @@ const passRole = "iam:PassRole"
 // passedTo returns the service that gets the role that a call hands on.
 func passedTo(c Call) string {
 	switch {
-	case c.Service == "ecs" && c.Operation != "CreateService":
+	case c.Service == "ecs" && c.Operation != "CreateService" && c.Operation != "UpdateService":
 		return "ecs-tasks.amazonaws.com"
 	case c.Service == "iam":
 		return "ec2.amazonaws.com"

@@ -184,6 +184,16 @@ func TestPassedTo(t *testing.T) {
 	if len(got) != 2 || got[1] != want {
 		t.Errorf("got %v", got)
 	}
+	config := &ecstypes.DeploymentConfiguration{LifecycleHooks: []ecstypes.DeploymentLifecycleHook{{RoleArn: aws.String("arn:aws:iam::000000000000:role/r")}}}
+	for operation, in := range map[string]any{
+		"CreateService": &ecs.CreateServiceInput{ServiceName: aws.String("s"), DeploymentConfiguration: config},
+		"UpdateService": &ecs.UpdateServiceInput{Service: aws.String("s"), DeploymentConfiguration: config},
+	} {
+		got := newTable(t).Needs(Call{Service: "ecs", Operation: operation, Input: in})
+		if want := (Need{"iam:PassRole", "arn:aws:iam::000000000000:role/r", "ecs.amazonaws.com"}); !slices.Contains(got, want) {
+			t.Errorf("%s: %v", operation, got)
+		}
+	}
 }
 
 // TestKeys: what an input gives becomes condition keys.
