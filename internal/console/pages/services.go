@@ -84,7 +84,7 @@ func (p *Pages) serviceView() view {
 		title: func(v *visit) string { return "Service " + v.path("service") },
 		head:  chooseStretch,
 		body:  p.serviceBody,
-		reads: func(v *state.View) { readsTasks(v); watchAll(v.ServiceDeployments) },
+		reads: func(v *state.View) { readsTasks(v); watchAll(v.ServiceDeployments, v.Targets) },
 		does: map[string]action{
 			"scale-service": scaleService, "deploy-service": deployService, "roll-back": rollBack,
 		},

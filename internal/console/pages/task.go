@@ -25,7 +25,7 @@ func (p *Pages) taskView() view {
 		title: func(v *visit) string { return "Task " + v.path("task") },
 		head:  chooseStretch,
 		body:  p.taskBody,
-		reads: readsTasks,
+		reads: func(v *state.View) { readsTasks(v); watchAll(v.Targets) },
 		every: 2 * time.Second, // its GPUs' load
 		does:  map[string]action{"stop-task": stopTask},
 	}
