@@ -33,6 +33,8 @@ type Options struct {
 	Now      func() time.Time
 	Failing  func() error // what an operator must look after, though all calls are answered; nil if there is nothing
 	Region   string
+	// Serverless is the ARN of the cluster whose instances take Fargate's tasks of all clusters, or "".
+	Serverless string
 	// Endpoint returns the URL that join tokens name, for whoever has reached the control plane at this one.
 	Endpoint func(reached string) string
 

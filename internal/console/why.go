@@ -53,7 +53,7 @@ func (c *Console) why(q Why) (WhyAnswer, bool) {
 	}
 	for s := range v.Services.All() {
 		if state.NameOf(*s.ClusterArn) == cluster && aws.ToString(s.ServiceName) == name {
-			return explain.Service(v, s, c.opts.Now()), true
+			return explain.Service(v, s, c.opts.Serverless, c.opts.Now()), true
 		}
 	}
 	return WhyAnswer{}, false

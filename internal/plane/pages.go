@@ -37,6 +37,7 @@ func (p *Plane) mountPages() {
 		Sessions: login.New(who),
 
 		DataChannels: p.sessions,
+		Serverless:   p.scheduler.Serverless,
 	})
 	p.handler.Handle("/console", p.pages)
 	p.handler.Handle("/console/", p.pages)

@@ -389,6 +389,7 @@ func (p *Plane) mount() (err error) {
 		Failing:     p.failing,
 		Now:         p.now,
 		Region:      p.options.Region,
+		Serverless:  p.scheduler.Serverless,
 		Endpoint:    p.endpointFor,
 		ScrapeToken: p.options.ScrapeToken,
 		Requests:    &p.answered,

@@ -33,6 +33,8 @@ type Options struct {
 	MayList  func(ctx context.Context, cluster string) error
 	Sessions *login.Sessions
 	Prices   map[string]float64 // of instance types, an hour
+	// Serverless is the ARN of the cluster whose instances take Fargate's tasks of all clusters, or "".
+	Serverless string
 	// DataChannels serves the web sockets of execute-command's sessions.
 	DataChannels http.Handler
 }

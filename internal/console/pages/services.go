@@ -185,7 +185,7 @@ func (p *Pages) behind(v *visit, s types.Service) live.Fragment {
 	if row == nil || s.RunningCount >= s.DesiredCount {
 		return blank("why")
 	}
-	return whySection(explain.Service(v.view(), row, p.opts.Now()))
+	return whySection(explain.Service(v.view(), row, p.opts.Serverless, p.opts.Now()))
 }
 
 func deploymentTable(s types.Service) markup.Node {

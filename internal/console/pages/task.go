@@ -102,13 +102,17 @@ func stopTask(v *visit) (string, error) {
 	return to("tasks", v.form("cluster"), v.form("task")), err
 }
 
-// waiting says why a task isn't running yet, if it isn't. Whoever calls it may see the task.
+// waiting says why a task isn't running yet, and what is wrong with one that runs or has ended, if that's known. Whoever calls it may see the task.
 func (p *Pages) waiting(v *visit, arn string) live.Fragment {
 	t := v.view().Tasks.Get(arn)
-	if t == nil || *t.LastStatus != "PROVISIONING" && *t.LastStatus != "PENDING" {
+	if t == nil {
 		return blank("why")
 	}
-	return whySection(explain.Task(v.view(), t, p.opts.Now()))
+	a := explain.Task(v.view(), t, p.opts.Now())
+	if a.Status != "PROVISIONING" && a.Status != "PENDING" && a.Change == "" {
+		return blank("why")
+	}
+	return whySection(a)
 }
 
 // whySection says why something isn't where it should be.

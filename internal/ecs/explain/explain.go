@@ -23,14 +23,17 @@ type Answer struct {
 	why.Answer
 }
 
-// placement says why a request finds no place. t is the task that waits, or nil if there is none yet.
-func placement(v *state.View, r scheduler.Request, t *state.Task, now time.Time) why.Answer {
-	return why.Placement(question(v, r, t, now))
-}
-
-func question(v *state.View, r scheduler.Request, t *state.Task, now time.Time) why.Question {
-	s := scheduler.Picture(v, r.ClusterArn, now)
+// question asks why a request finds no place. t is the task that waits, or nil if there is none yet. serverless is the cluster where Fargate's tasks find
+// room, too, or "": those that wait aren't Fargate's.
+func question(v *state.View, r scheduler.Request, t *state.Task, serverless string, now time.Time) why.Question {
+	if !r.Fargate || serverless == r.ClusterArn || v.Clusters.Get(serverless) == nil {
+		serverless = ""
+	}
+	s := scheduler.Picture(v, r.ClusterArn, serverless, now)
 	q := why.Question{Now: now, Wants: wants(r), Provider: providerOf(v, r.CapacityProvider, t, now), Waits: t != nil}
+	if serverless != "" {
+		q.Clusters = names([]string{r.ClusterArn, serverless})
+	}
 	for _, short := range s.Shortfalls(v, r) {
 		row := v.ContainerInstances.Get(short.InstanceID)
 		if row == nil {

@@ -16,9 +16,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Service says why a service isn't where it should be, or that it is.
-func Service(v *state.View, s *state.Service, now time.Time) Answer {
-	q := serviceQuestion{view: v, row: s, now: now}
+// Service says why a service isn't where it should be, or that it is. serverless is the ARN of the cluster whose instances take Fargate's tasks of all
+// clusters, or "".
+func Service(v *state.View, s *state.Service, serverless string, now time.Time) Answer {
+	q := serviceQuestion{view: v, row: s, serverless: serverless, now: now}
 	q.read()
 	return Answer{Subject: "service " + *s.ServiceName, Status: aws.ToString(s.Status), Answer: q.answer()}
 }
@@ -28,6 +29,8 @@ type serviceQuestion struct {
 	view *state.View
 	row  *state.Service
 	now  time.Time
+
+	serverless string
 
 	running   int
 	unhealthy *state.Task // one of those whose health checks fail
@@ -122,7 +125,7 @@ func (q *serviceQuestion) ofTask(has string, t *state.Task) why.Answer {
 func (q *serviceQuestion) unplaced(d *state.Deployment) why.Answer {
 	l := rollout.LaunchOf(q.row, d, q.view.TaskDefinitions.Get(*d.TaskDefinition))
 	l.CapacityProvider = capacity.Next(d.CapacityProviderStrategy, map[string]int{})
-	a := question(q.view, l.Request(), nil, q.now)
+	a := question(q.view, l.Request(), nil, q.serverless, q.now)
 	served := map[string]bool{}
 	for t := range q.view.Tasks.By(state.TasksByService, *q.row.ServiceArn) {
 		served[aws.ToString(t.ContainerInstanceArn)] = served[aws.ToString(t.ContainerInstanceArn)] || t.Holds()

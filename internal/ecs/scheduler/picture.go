@@ -8,16 +8,19 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Picture returns a scheduler that knows one cluster as its rows are. It is for whoever asks what would be, outside of a transaction: it keeps up
+// Picture returns a scheduler that knows one cluster as its rows are, and the one for Fargate's tasks of all clusters, unless that is "". It is for whoever asks what would be, outside of a transaction: it keeps up
 // with no changes. Room is kept in it as for those who wait now.
-func Picture(v *state.View, clusterArn string, now time.Time) *Scheduler {
+func Picture(v *state.View, clusterArn, serverless string, now time.Time) *Scheduler {
 	s := New(0)
-	s.clusters[clusterArn] = placement.New(nil)
-	for i := range v.ContainerInstances.By(state.InstancesByCluster, clusterArn) {
-		s.upsert(i)
+	s.Serverless = serverless
+	for _, home := range s.homes(clusterArn, true) {
+		s.clusters[home] = placement.New(nil)
+		for i := range v.ContainerInstances.By(state.InstancesByCluster, home) {
+			s.upsert(i)
+		}
 	}
 	for t := range v.Tasks.All() {
-		if t.Home() == clusterArn {
+		if s.clusters[t.Home()] != nil {
 			s.reserve(t)
 		}
 	}
@@ -33,7 +36,12 @@ func (s *Scheduler) InTurn(v *state.View, clusterArn string) []*state.Task {
 
 // Shortfalls tells of each instance all that keeps it from taking a task, with the expressions of constraints in words.
 func (s *Scheduler) Shortfalls(v *state.View, r Request) []placement.Shortfall {
-	all := s.cluster(r.ClusterArn).Shortfalls(s.request(v, r))
+	var all []placement.Shortfall
+	req := s.request(v, r)
+	for _, home := range s.homes(r.ClusterArn, r.Fargate) {
+		req.Group = groupAt(home, r.ClusterArn, r.Group)
+		all = append(all, s.cluster(home).Shortfalls(req)...)
+	}
 	expressions := r.memberOf()
 	for _, one := range all {
 		for i := range one.Lacks {
