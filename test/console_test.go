@@ -130,12 +130,16 @@ func TestConsole(t *testing.T) {
 	b.redrives()
 	b.plots()
 	b.replays(p)
+	p.AWS("cloudformation", "create-stack", "--stack-name", "one", "--template-body", `{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}},"Outputs":{"U":{"Value":{"Ref":"Q"}}}}`)
 	for _, path := range []string{
 		"", "?by=owner", b.aNode(), "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
-		"scaling", "scaling/services/default/talk", "scaling/services/default/talk/replay", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks",
+		"scaling", "scaling/services/default/talk", "scaling/services/default/talk/replay", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks", "stacks/one",
 	} {
 		b.open(path)
 		b.isAccessible(path, axe)
+		b.do("a phone", chromedp.EmulateViewport(375, 667))
+		b.sees("nothing beside a phone's screen: "+path, `document.documentElement.scrollWidth <= 375`)
+		b.do("a desk", chromedp.EmulateViewport(1280, 800))
 	}
 	b.screenshot()
 	Eventually(t, "pintle cost to know of the machine, which is counted every ten seconds", func() bool {
@@ -283,7 +287,7 @@ func loadAxe(t *testing.T) string {
 	return string(script)
 }
 
-// isAccessible checks the page that is open. The cluster and a task have all that has colours, so those are looked at in dark ones, too.
+// isAccessible checks the page that is open, in light colours and in dark ones.
 func (b *browser) isAccessible(path, axe string) {
 	b.t.Helper()
 	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
@@ -301,9 +305,7 @@ func (b *browser) isAccessible(path, axe string) {
 	}
 	b.do("load axe", chromedp.Evaluate(axe, nil), chromedp.Evaluate(`document.querySelectorAll('details').forEach((closed) => { closed.open = true; })`, nil))
 	check("light", "")
-	if path == "" || strings.HasPrefix(path, "tasks/") {
-		check("dark", ", runOnly: ['color-contrast']")
-	}
+	check("dark", ", runOnly: ['color-contrast']")
 }
 
 // screenshot keeps a picture of the cluster outside the repository.
