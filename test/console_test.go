@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,8 +92,8 @@ func (b *browser) open(path string) {
 	b.sees(path+" is kept up to date", `document.getElementById('link').textContent === 'live'`)
 }
 
-// sees waits until an expression of JavaScript is true.
-func (b *browser) sees(what, expression string) {
+// sees waits until an expression of JavaScript is true, and does something before each look.
+func (b *browser) sees(what, expression string, before ...chromedp.Action) {
 	b.t.Helper()
 	defer func() {
 		if b.t.Failed() {
@@ -103,7 +104,7 @@ func (b *browser) sees(what, expression string) {
 	}()
 	Eventually(b.t, what, func() bool {
 		var is bool
-		err := chromedp.Run(b.ctx, chromedp.Evaluate(expression, &is)) // it fails while another page is coming
+		err := chromedp.Run(b.ctx, append(slices.Clone(before), chromedp.Evaluate(expression, &is))...) // it fails while another page is coming
 		return err == nil && is
 	})
 }
@@ -163,6 +164,39 @@ func TestConsoleOnAPhone(t *testing.T) {
 	}
 	b.do("log out", chromedp.Click(`form.who button`))
 	b.sees("the form to log in", `location.pathname === '/console/login'`)
+}
+
+// TestConsoleReadOnly: one looks at everything, with the keyboard alone, searches a log and saves it; no page has anything to do.
+func TestConsoleReadOnly(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "p3.16xlarge=1", "--console", "read-only")
+	b := browse(t, p)
+	task := p.runForExec(sleeper, "--enable-execute-command")
+	p.AWS("sqs", "create-queue", "--queue-name", "work")
+	p.AWS("s3", "mb", "s3://data")
+	p.AWS("logs", "create-log-group", "--log-group-name", "g")
+	p.AWS("logs", "create-log-stream", "--log-group-name", "g", "--log-stream-name", "s")
+	p.AWS("logs", "put-log-events", "--log-group-name", "g", "--log-stream-name", "s", "--log-events",
+		fmt.Sprintf(`[{"timestamp":%d,"message":"a Needle"},{"timestamp":%[1]d,"message":"hay"}]`, time.Now().UnixMilli()))
+	for _, path := range []string{"", b.aNode(), "tasks", "tasks/default/" + task, "services", "queues/work", "buckets/data", "log?group=g&stream=s"} {
+		b.open(path)
+		b.sees("nothing to do at "+path, `document.querySelectorAll('form[method=post]').length === 0`)
+	}
+	b.do("search", chromedp.SendKeys("input[name=q]", "needle\r"))
+	b.sees("what was searched for", `location.search.includes('q=needle') && document.getElementById('lines').textContent.includes('a Needle') &&
+		!document.getElementById('lines').textContent.includes('hay')`)
+	var saved string
+	b.do("download", chromedp.Evaluate(`fetch([...document.links].find((a) => a.textContent === 'Download all').href)
+		.then((r) => r.text().then((text) => r.headers.get('Content-Disposition') + text))`, &saved,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if !strings.HasPrefix(saved, "attachment") || !strings.Contains(saved, " a Needle\n") || !strings.Contains(saved, " hay\n") {
+		t.Errorf("the download is %q", saved)
+	}
+	b.open("")
+	b.sees("the node by the keyboard", `document.activeElement.closest('.node') !== null`, chromedp.KeyEvent("\t"))
+	b.sees("its GPUs", `!document.getElementById('tip').hidden && document.getElementById('tip').textContent.includes('GPU-')`)
+	b.do("enter", chromedp.KeyEvent("\r"))
+	b.sees("the node's page", `location.pathname.startsWith('/console/nodes/default/')`)
 }
 
 // scales scales the service by its form.
