@@ -13,6 +13,7 @@ end() {
 	docker ps -aq --filter name=pintle-image-test | xargs -r docker rm -f >/dev/null 2>&1 || true
 	if [ -n "$engine" ]; then
 		kill "$engine" && wait "$engine" || true
+		umount "$work"/exec/netns/* 2>/dev/null || true # of what used the host's network
 	fi
 	rm -rf "$work" /var/lib/pintle-image-test
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,8 +92,8 @@ func (b *browser) open(path string) {
 	b.sees(path+" is kept up to date", `document.getElementById('link').textContent === 'live'`)
 }
 
-// sees waits until an expression of JavaScript is true.
-func (b *browser) sees(what, expression string) {
+// sees waits until an expression of JavaScript is true, and does something before each look.
+func (b *browser) sees(what, expression string, before ...chromedp.Action) {
 	b.t.Helper()
 	defer func() {
 		if b.t.Failed() {
@@ -103,7 +104,7 @@ func (b *browser) sees(what, expression string) {
 	}()
 	Eventually(b.t, what, func() bool {
 		var is bool
-		err := chromedp.Run(b.ctx, chromedp.Evaluate(expression, &is)) // it fails while another page is coming
+		err := chromedp.Run(b.ctx, append(slices.Clone(before), chromedp.Evaluate(expression, &is))...) // it fails while another page is coming
 		return err == nil && is
 	})
 }
@@ -130,12 +131,16 @@ func TestConsole(t *testing.T) {
 	b.redrives()
 	b.plots()
 	b.replays(p)
+	p.AWS("cloudformation", "create-stack", "--stack-name", "one", "--template-body", `{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}},"Outputs":{"U":{"Value":{"Ref":"Q"}}}}`)
 	for _, path := range []string{
 		"", "?by=owner", b.aNode(), "tasks", "tasks/default/" + task, "services", "services/default/talk", "logs", "log?group=/talk&stream=s/main/" + task,
-		"scaling", "scaling/services/default/talk", "scaling/services/default/talk/replay", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks",
+		"scaling", "scaling/services/default/talk", "scaling/services/default/talk/replay", "money", "queues", "queues/dead", "queues/work", "buckets", "buckets/data", "stacks", "stacks/one",
 	} {
 		b.open(path)
 		b.isAccessible(path, axe)
+		b.do("a phone", chromedp.EmulateViewport(375, 667))
+		b.sees("nothing beside a phone's screen: "+path, `document.documentElement.scrollWidth <= 375`)
+		b.do("a desk", chromedp.EmulateViewport(1280, 800))
 	}
 	b.screenshot()
 	Eventually(t, "pintle cost to know of the machine, which is counted every ten seconds", func() bool {
@@ -159,6 +164,39 @@ func TestConsoleOnAPhone(t *testing.T) {
 	}
 	b.do("log out", chromedp.Click(`form.who button`))
 	b.sees("the form to log in", `location.pathname === '/console/login'`)
+}
+
+// TestConsoleReadOnly: one looks at everything, with the keyboard alone, searches a log and saves it; no page has anything to do.
+func TestConsoleReadOnly(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "p3.16xlarge=1", "--console", "read-only")
+	b := browse(t, p)
+	task := p.runForExec(sleeper, "--enable-execute-command")
+	p.AWS("sqs", "create-queue", "--queue-name", "work")
+	p.AWS("s3", "mb", "s3://data")
+	p.AWS("logs", "create-log-group", "--log-group-name", "g")
+	p.AWS("logs", "create-log-stream", "--log-group-name", "g", "--log-stream-name", "s")
+	p.AWS("logs", "put-log-events", "--log-group-name", "g", "--log-stream-name", "s", "--log-events",
+		fmt.Sprintf(`[{"timestamp":%d,"message":"a Needle"},{"timestamp":%[1]d,"message":"hay"}]`, time.Now().UnixMilli()))
+	for _, path := range []string{"", b.aNode(), "tasks", "tasks/default/" + task, "services", "queues/work", "buckets/data", "log?group=g&stream=s"} {
+		b.open(path)
+		b.sees("nothing to do at "+path, `document.querySelectorAll('form[method=post]').length === 0`)
+	}
+	b.do("search", chromedp.SendKeys("input[name=q]", "needle\r"))
+	b.sees("what was searched for", `location.search.includes('q=needle') && document.getElementById('lines').textContent.includes('a Needle') &&
+		!document.getElementById('lines').textContent.includes('hay')`)
+	var saved string
+	b.do("download", chromedp.Evaluate(`fetch([...document.links].find((a) => a.textContent === 'Download all').href)
+		.then((r) => r.text().then((text) => r.headers.get('Content-Disposition') + text))`, &saved,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if !strings.HasPrefix(saved, "attachment") || !strings.Contains(saved, " a Needle\n") || !strings.Contains(saved, " hay\n") {
+		t.Errorf("the download is %q", saved)
+	}
+	b.open("")
+	b.sees("the node by the keyboard", `document.activeElement.closest('.node') !== null`, chromedp.KeyEvent("\t"))
+	b.sees("its GPUs", `!document.getElementById('tip').hidden && document.getElementById('tip').textContent.includes('GPU-')`)
+	b.do("enter", chromedp.KeyEvent("\r"))
+	b.sees("the node's page", `location.pathname.startsWith('/console/nodes/default/')`)
 }
 
 // scales scales the service by its form.
@@ -283,7 +321,7 @@ func loadAxe(t *testing.T) string {
 	return string(script)
 }
 
-// isAccessible checks the page that is open. The cluster and a task have all that has colours, so those are looked at in dark ones, too.
+// isAccessible checks the page that is open, in light colours and in dark ones.
 func (b *browser) isAccessible(path, axe string) {
 	b.t.Helper()
 	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
@@ -301,9 +339,7 @@ func (b *browser) isAccessible(path, axe string) {
 	}
 	b.do("load axe", chromedp.Evaluate(axe, nil), chromedp.Evaluate(`document.querySelectorAll('details').forEach((closed) => { closed.open = true; })`, nil))
 	check("light", "")
-	if path == "" || strings.HasPrefix(path, "tasks/") {
-		check("dark", ", runOnly: ['color-contrast']")
-	}
+	check("dark", ", runOnly: ['color-contrast']")
 }
 
 // screenshot keeps a picture of the cluster outside the repository.

@@ -42,12 +42,17 @@ type at struct {
 
 // atTerminal runs a program at a terminal of 99 by 33.
 func atTerminal(t *testing.T, cmd *exec.Cmd) *at {
+	return atTerminalOf(t, runtime.Size{Cols: 99, Rows: 33}, cmd)
+}
+
+// atTerminalOf runs a program at a terminal of a size.
+func atTerminalOf(t *testing.T, size runtime.Size, cmd *exec.Cmd) *at {
 	in, keys := io.Pipe()
 	a := &at{t: t, keys: keys, sizes: make(chan runtime.Size), ended: make(chan error, 1)}
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(func() { stop(); keys.Close() })
 	go func() {
-		e := runtime.Exec{Stdin: in, Stdout: &a.screen, Size: runtime.Size{Cols: 99, Rows: 33}, Resize: a.sizes}
+		e := runtime.Exec{Stdin: in, Stdout: &a.screen, Size: size, Resize: a.sizes}
 		a.ended <- terminal.Run(ctx, cmd, e, false)
 	}()
 	return a

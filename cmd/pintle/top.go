@@ -199,7 +199,7 @@ func unreserved(n types.ContainerInstance, resource string) int32 {
 }
 
 func (w *watcher) gpuTable(gpus []console.GPU) top.Table {
-	t := top.Table{Name: "GPUs", Titles: []string{"GPU", "NODE", "TASK", "LOAD", "MEMORY", "TEMP", "HEALTH", "MODEL"}}
+	t := top.Table{Name: "GPUs", Titles: []string{"GPU", "NODE", "TASK", "LOAD", "MIB USED", "TEMP", "HEALTH", "MODEL"}}
 	for _, g := range gpus {
 		health, task, model := toned("ok", top.Good), cell("-"), g.Model
 		switch {
@@ -212,11 +212,11 @@ func (w *watcher) gpuTable(gpus []console.GPU) top.Table {
 			task = cell(fmt.Sprintf("%.8s/%s", g.Task, g.Container))
 		}
 		if g.Simulated {
-			model += " (simulated)"
+			model = "simulated " + model // at the beginning: 80 columns have no room for its end
 		}
 		load, memory, temperature := readings(g)
 		t.Rows = append(t.Rows, top.Row{ID: g.ID, Cells: []top.Cell{
-			cell(fmt.Sprintf("%.12s", g.ID)), cell(fmt.Sprintf("%.8s", g.Node)), task, cell(load), cell(memory), cell(temperature), health, cell(model),
+			cell(fmt.Sprintf("%.8s", strings.TrimPrefix(g.ID, "GPU-"))), cell(fmt.Sprintf("%.8s", g.Node)), task, cell(load), cell(strings.TrimSuffix(memory, " MiB")), cell(temperature), health, cell(model),
 		}})
 	}
 	return t

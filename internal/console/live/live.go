@@ -367,6 +367,7 @@ func (p *page) run(ctx context.Context) {
 	var took time.Duration
 	defer func() { p.hub.took.Add(-int64(took)) }()
 	for ctx.Err() == nil {
+		due, cancel := context.WithTimeout(ctx, p.source.Every)
 		wait := p.source.Arm()
 		before := took
 		took = processorTime(func() {
@@ -377,8 +378,7 @@ func (p *page) run(ctx context.Context) {
 			all = took // it answers to keys, whatever else somebody looks at
 		}
 		rest(ctx, max(cmp.Or(p.source.Pace, pace), share*all))
-		limit, cancel := context.WithTimeout(ctx, p.source.Every)
-		wait(limit) //nolint:errcheck // either way it's time to look again
+		wait(due) //nolint:errcheck // either way it's time to look again
 		cancel()
 	}
 }

@@ -159,6 +159,23 @@ func TestChangesAreGathered(t *testing.T) {
 	})
 }
 
+// TestAPageIsLookedAtInTime: what nobody tells of is rendered as often as its page says, the rest between two renderings included.
+func TestAPageIsLookedAtInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		got := watch(ctx, New(), named("alice", "page", 0), "")
+		settle()
+		before := len(*got)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if n := len(*got) - before; n < 19 {
+			t.Errorf("in twenty seconds the viewer got %d changes", n)
+		}
+		cancel()
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestWhoWasAwayCatchesUp: with the changes since, or with the whole page if it was long away or the control plane is another.
 func TestWhoWasAwayCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

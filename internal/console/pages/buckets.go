@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -25,7 +24,7 @@ func (p *Pages) bucketsView() view {
 		nav:   "Buckets",
 		title: func(*visit) string { return "Buckets" },
 		body:  bucketsBody,
-		every: 5 * time.Second,
+		every: often,
 	}
 }
 
@@ -48,7 +47,7 @@ func (p *Pages) bucketView() view {
 		title: func(v *visit) string { return "Bucket " + v.path("bucket") },
 		head:  bucketHead,
 		body:  bucketBody,
-		every: 2 * time.Second,
+		every: often,
 		gets:  map[string]func(http.ResponseWriter, *visit){"/console/object/{bucket}": downloadObject},
 	}
 }

@@ -28,7 +28,7 @@ func (p *Pages) logsView() view {
 		nav:   "Logs",
 		title: func(v *visit) string { return strings.TrimSpace("Logs " + v.query("group")) },
 		body:  logsBody,
-		every: 2 * time.Second,
+		every: often,
 	}
 }
 
@@ -82,7 +82,7 @@ func (p *Pages) logView() view {
 		title: func(v *visit) string { return "Log " + v.query("stream") },
 		head:  logHead,
 		body:  logBody,
-		every: time.Second,
+		every: often,
 		gets:  map[string]func(http.ResponseWriter, *visit){"/console/log/download": downloadLog},
 	}
 }

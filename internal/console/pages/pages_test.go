@@ -229,3 +229,16 @@ func TestHere(t *testing.T) {
 		}
 	}
 }
+
+// TestViewsShowChangesWithinASecond: each view is told of changes, or looks often enough. Money and replays are of what CloudWatch has by the minute.
+func TestViewsShowChangesWithinASecond(t *testing.T) {
+	p, _ := console(true, false)
+	for _, v := range p.views() {
+		if v.path == "/console/money" || strings.HasSuffix(v.path, "/replay") || v.reads != nil || v.arm != nil {
+			continue
+		}
+		if v.every == 0 || v.every > often {
+			t.Errorf("%s looks every %s", v.path, v.every)
+		}
+	}
+}

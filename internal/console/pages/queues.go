@@ -24,7 +24,7 @@ func (p *Pages) queuesView() view {
 		nav:   "Queues",
 		title: func(*visit) string { return "Queues" },
 		body:  queuesBody,
-		every: time.Second,
+		every: often,
 	}
 }
 
@@ -66,7 +66,7 @@ func (p *Pages) queueView() view {
 		title: func(v *visit) string { return "Queue " + v.path("queue") },
 		head:  chooseStretch,
 		body:  queueBody,
-		every: time.Second,
+		every: often,
 		does:  map[string]action{"redrive": redrive},
 	}
 }

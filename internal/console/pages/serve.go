@@ -15,6 +15,8 @@ import (
 const (
 	// seldom is how often a page is rendered of which nothing seems to change.
 	seldom = 20 * time.Second
+	// often is how often pages look at what no table tells of, such as queues and objects: what has changed shows within a second.
+	often = 800 * time.Millisecond
 	// beat is how often a connection is written to, which shows whether the browser is still there, and the session checked.
 	beat = 10 * time.Second
 	// writeLimit is how long a browser may take to read.

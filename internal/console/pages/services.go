@@ -84,7 +84,7 @@ func (p *Pages) serviceView() view {
 		title: func(v *visit) string { return "Service " + v.path("service") },
 		head:  chooseStretch,
 		body:  p.serviceBody,
-		reads: func(v *state.View) { readsTasks(v); watchAll(v.ServiceDeployments) },
+		reads: func(v *state.View) { readsTasks(v); watchAll(v.ServiceDeployments, v.Targets) },
 		does: map[string]action{
 			"scale-service": scaleService, "deploy-service": deployService, "roll-back": rollBack,
 		},
@@ -179,13 +179,17 @@ func rollBack(v *visit) (string, error) {
 	return toService(v), err
 }
 
-// behind says why a service has fewer tasks than it should, if it has.
+// behind says why a service has fewer tasks than it should, and what would help where it has enough that aren't well.
 func (p *Pages) behind(v *visit, s types.Service) live.Fragment {
 	row := v.view().Services.Get(*s.ServiceArn)
-	if row == nil || s.RunningCount >= s.DesiredCount {
+	if row == nil || s.DesiredCount == 0 {
 		return blank("why")
 	}
-	return whySection(explain.Service(v.view(), row, explain.Options{Now: p.opts.Now(), Serverless: p.opts.Serverless}))
+	a := explain.Service(v.view(), row, explain.Options{Now: p.opts.Now(), Serverless: p.opts.Serverless})
+	if s.RunningCount >= s.DesiredCount && a.Change == "" {
+		return blank("why")
+	}
+	return whySection(a)
 }
 
 func deploymentTable(s types.Service) markup.Node {

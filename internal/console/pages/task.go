@@ -25,7 +25,7 @@ func (p *Pages) taskView() view {
 		title: func(v *visit) string { return "Task " + v.path("task") },
 		head:  chooseStretch,
 		body:  p.taskBody,
-		reads: readsTasks,
+		reads: func(v *state.View) { readsTasks(v); watchAll(v.Targets) },
 		every: 2 * time.Second, // its GPUs' load
 		does:  map[string]action{"stop-task": stopTask},
 	}
@@ -102,13 +102,18 @@ func stopTask(v *visit) (string, error) {
 	return to("tasks", v.form("cluster"), v.form("task")), err
 }
 
-// waiting says why a task isn't running yet, if it isn't, to those who may also see the cluster's other tasks and nodes.
+// waiting says why a task isn't running yet, and what is wrong with one that runs or has ended, if that's known, to those who may also see the
+// cluster's other tasks and nodes.
 func (p *Pages) waiting(v *visit, arn string) live.Fragment {
 	t := v.view().Tasks.Get(arn)
-	if t == nil || *t.LastStatus != "PROVISIONING" && *t.LastStatus != "PENDING" || mayList(v, state.NameOf(*t.ClusterArn)) != nil {
+	if t == nil || mayList(v, state.NameOf(*t.ClusterArn)) != nil {
 		return blank("why")
 	}
-	return whySection(explain.Task(v.view(), t, explain.Options{Now: p.opts.Now(), Serverless: p.opts.Serverless}))
+	a := explain.Task(v.view(), t, explain.Options{Now: p.opts.Now(), Serverless: p.opts.Serverless})
+	if a.Status != "PROVISIONING" && a.Status != "PENDING" && a.Change == "" {
+		return blank("why")
+	}
+	return whySection(a)
 }
 
 // whySection says why something isn't where it should be.

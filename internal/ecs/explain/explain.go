@@ -29,20 +29,16 @@ type Options struct {
 	Serverless string // the ARN of the cluster whose instances run Fargate's tasks of all clusters, or ""
 }
 
-// placement says why a request finds no place. t is the task that waits, or nil if there is none yet.
-func placement(v *state.View, r scheduler.Request, t *state.Task, o Options) why.Answer {
-	return why.Placement(question(v, r, t, o))
-}
-
+// question asks why a request finds no place. t is the task that waits, or nil if there is none yet.
 func question(v *state.View, r scheduler.Request, t *state.Task, o Options) why.Question {
-	serverless := ""
-	if r.Fargate {
-		serverless = o.Serverless
+	serverless := o.Serverless
+	if !r.Fargate || serverless == r.ClusterArn || v.Clusters.Get(serverless) == nil {
+		serverless = ""
 	}
 	s := scheduler.Picture(v, r.ClusterArn, serverless, o.Now)
 	q := why.Question{Now: o.Now, Wants: wants(r), Provider: providerOf(v, r.CapacityProvider, t), Waits: t != nil}
-	if serverless != r.ClusterArn {
-		q.Also = state.NameOf(serverless)
+	if serverless != "" {
+		q.Clusters = names([]string{r.ClusterArn, serverless})
 	}
 	for _, short := range s.Shortfalls(v, r) {
 		row := v.ContainerInstances.Get(short.InstanceID)

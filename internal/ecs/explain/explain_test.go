@@ -10,12 +10,13 @@ import (
 	autoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	ec2 "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-const cluster = "arn:aws:ecs:us-east-1:000000000000:cluster/c"
+const cluster, serverless = "arn:aws:ecs:us-east-1:000000000000:cluster/c", "arn:aws:ecs:us-east-1:000000000000:cluster/default"
 
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
@@ -108,6 +109,30 @@ func (w *world) machine(name string, ago time.Duration) {
 	})
 }
 
+// group is the ARN of the target group web.
+const group = "arn:aws:elasticloadbalancing:us-east-1:000000000000:targetgroup/web/1"
+
+// targetGroup adds the target group web, which asks for /health.
+func (w *world) targetGroup() {
+	w.TargetGroups.Put(&state.TargetGroup{TargetGroup: elb.TargetGroup{
+		TargetGroupArn: aws.String(group), TargetGroupName: aws.String("web"), HealthCheckPath: aws.String("/health"),
+		HealthCheckProtocol: elb.ProtocolEnumHttp, HealthCheckPort: aws.String("traffic-port"), Matcher: &elb.Matcher{HttpCode: aws.String("200")},
+	}})
+}
+
+// checks gives the definition a health check.
+func (w *world) checks() {
+	w.definition.ContainerDefinitions[0].HealthCheck = &types.HealthCheck{Command: []string{"CMD-SHELL", "curl -f localhost"}, StartPeriod: aws.Int32(10)}
+}
+
+// fargate makes the service one of Fargate's that needs more than a node has. Its tasks may run in the cluster default, too.
+func (w *world) fargate() {
+	w.service.Deployments[0].LaunchType = types.LaunchTypeFargate
+	w.definition.Cpu, w.definition.Memory = aws.String("8192"), aws.String("1024")
+	w.definition.ContainerDefinitions[0].ResourceRequirements = nil
+	w.Clusters.Put(&state.Cluster{Cluster: types.Cluster{ClusterArn: aws.String(serverless), ClusterName: aws.String("default")}})
+}
+
 func gpus(n string) []types.ResourceRequirement {
 	return []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: &n}}
 }
@@ -139,12 +164,6 @@ var situations = []struct {
 		w.node("i", 4)
 		w.node("j", 8)
 	}, "", []string{"2 don't meet the constraint attribute:ecs.instance-type =~ p4d.*"}, "", "add an instance that meets it: attribute:ecs.instance-type =~ p4d.*"},
-	{"Fargate's, and nothing there or in the shared cluster", func(w *world) { w.service.Deployments[0].LaunchType = types.LaunchTypeFargate },
-		"", []string{"Neither the cluster nor the cluster shared", "has instances"}, "", "Add an instance"},
-	{"Fargate's, and the shared cluster is too small", func(w *world) {
-		w.service.Deployments[0].LaunchType = types.LaunchTypeFargate
-		w.node("i", 2, func(i *state.ContainerInstance) { i.ClusterArn = "arn:aws:ecs:us-east-1:000000000000:cluster/shared" })
-	}, "", []string{"The cluster's and the cluster shared's only instance has too little in all: 2 GPUs"}, "", "Ask for at most 2 GPUs"},
 	{"GPUs free, but split", func(w *world) {
 		w.node("i", 4)
 		w.node("j", 4)
@@ -293,6 +312,39 @@ var situations = []struct {
 		w.failed("dead", func(t *state.Task) { t.StoppedReason = aws.String("Task failed container health checks") })
 		w.holder("young", "i", 0, func(t *state.Task) { t.ServiceArn, t.StartedBy = "s", aws.String("d") })
 	}, "", []string{"1 of 1 tasks run, and they don't count as healthy yet; 2 failed in a row", "failed container health checks"}, "their health checks", "pintle logs dead"},
+	{"a container's health checks failed", func(w *world) {
+		w.checks()
+		w.failed("waits", func(t *state.Task) { t.StoppedReason = aws.String("Task failed container health checks") })
+	}, "waits", []string{"failed container health checks.", "The health check of container main is CMD-SHELL curl -f localhost, every 30 s."}, "",
+		"See that this command ends with 0 in container main within 5 s, and is in its image; if the container is slow to begin, raise its healthCheck.startPeriod, which is 10 s"},
+	{"a container's health checks fail", func(w *world) {
+		w.checks()
+		w.node("i", 4)
+		w.holder("waits", "i", 0, func(t *state.Task) { t.HealthStatus = types.HealthStatusUnhealthy })
+	}, "waits", []string{"containers' health checks fail. The health check of container main is CMD-SHELL curl -f localhost"}, "", "healthCheck.startPeriod, which is 10 s"},
+	{"a target's health checks failed", func(w *world) {
+		w.targetGroup()
+		w.service.HealthCheckGracePeriodSeconds = aws.Int32(5)
+		w.service.Events = []state.ServiceEvent{{ServiceEvent: types.ServiceEvent{
+			Message: aws.String("(service s) (port 80) is unhealthy in (target-group " + group + ") due to (reason Health checks failed with these codes: [404]).")}}}
+		w.failed("waits", func(t *state.Task) {
+			t.StoppedReason = aws.String("Task failed ELB health checks in (target-group " + group + ")")
+		})
+	}, "waits", []string{"The target group web asks for /health by HTTP at port of its traffic, which is to answer 200: Health checks failed with these codes: [404]."}, "",
+		"aws elbv2 modify-target-group; if the task is slow to begin, raise the service's healthCheckGracePeriodSeconds, which is 5."},
+	{"a target's health checks fail", func(w *world) {
+		w.targetGroup()
+		w.node("i", 4)
+		w.holder("waits", "i", 0, func(t *state.Task) { t.ServiceArn = "s" })
+		w.Targets.Put(&state.Target{Group: group, ID: "10.0.0.1", Port: 80, Task: "waits", Health: &elb.TargetHealth{
+			State: elb.TargetHealthStateEnumUnhealthy, Description: aws.String("Request timed out.")}})
+	}, "waits", []string{"at 1 of its 1 targets. The target group web asks for /health by HTTP at port of its traffic, which is to answer 200: Request timed out."}, "",
+		"healthCheckGracePeriodSeconds, which is 0."},
+	{"Fargate, and its own cluster has no instances", func(w *world) {
+		w.fargate()
+		w.node("i", 0, func(i *state.ContainerInstance) { i.ClusterArn = serverless })
+	}, "", []string{"The only instance of the clusters c and default has too little in all: 4096 CPU units, and it needs 8192"}, "", "Ask for at most 4096 CPU units"},
+	{"Fargate, and no cluster has instances", func(w *world) { w.fargate() }, "", []string{"The clusters c and default have no instances that take tasks."}, "", "Add an instance"},
 	{"its deployment has failed", func(w *world) {
 		w.service.Deployments[0].Unplaced = false
 		w.service.Deployments[0].RolloutState, w.service.Deployments[0].RolloutStateReason = types.DeploymentRolloutStateFailed, aws.String("tasks failed to start.")
@@ -349,7 +401,7 @@ func TestSituations(t *testing.T) {
 				tx.Services.Put(w.service)
 			})
 			v := store.View()
-			options := Options{Now: now, Serverless: "arn:aws:ecs:us-east-1:000000000000:cluster/shared"}
+			options := Options{Now: now, Serverless: serverless}
 			a := Service(v, v.Services.Get("s"), options)
 			if c.of != "" {
 				a = Task(v, v.Tasks.Get(c.of), options)

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/why"
 	"github.com/pintle/pintle/internal/state"
@@ -19,7 +20,7 @@ func Task(v *state.View, t *state.Task, o Options) Answer {
 	a := Answer{Subject: "task " + state.NameOf(*t.TaskArn), Status: aws.ToString(t.LastStatus)}
 	switch {
 	case a.Status == "STOPPED":
-		a.Answer = stopped(t)
+		a.Answer = stopped(v, t)
 	case *t.DesiredStatus == "STOPPED":
 		a.Answer = stopping(v, t)
 	case t.Waiting != nil:
@@ -37,12 +38,21 @@ func waiting(v *state.View, t *state.Task, o Options) why.Answer {
 	if td == nil {
 		return why.Answer{Why: "Its task definition " + *t.TaskDefinitionArn + " is gone.", Change: "Stop it, and run another one."}
 	}
-	return placement(v, scheduler.RequestOf(td, t), t, o)
+	return why.Placement(question(v, scheduler.RequestOf(td, t), t, o))
 }
 
 // stopped tells a task's end, and what its containers ended with.
-func stopped(t *state.Task) why.Answer {
-	a := why.Answer{Why: "It has stopped: " + cmp.Or(aws.ToString(t.StoppedReason), "no reason is known") + ended(t)}
+func stopped(v *state.View, t *state.Task) why.Answer {
+	reason := aws.ToString(t.StoppedReason)
+	a := why.Answer{Why: "It has stopped: " + cmp.Or(reason, "no reason is known") + ended(t)}
+	switch group, isTarget := strings.CutPrefix(reason, rollout.FailedTargetChecks); {
+	case isTarget:
+		addTargetChecks(&a, v, t, strings.TrimSuffix(strings.TrimPrefix(group, "(target-group "), ")"))
+		return a
+	case reason == rollout.FailedContainerChecks:
+		addContainerChecks(&a, v, t)
+		return a
+	}
 	for _, c := range t.Containers {
 		if a.Change = remedy(c); a.Change != "" {
 			break
@@ -109,10 +119,15 @@ func running(v *state.View, t *state.Task) why.Answer {
 		a.Why += " " + away
 	case t.HealthStatus == types.HealthStatusUnhealthy:
 		a.Why = "It runs, but its containers' health checks fail."
-		a.Change = "See what the container's healthCheck command says: pintle logs, pintle exec."
+		addContainerChecks(&a, v, t)
 	case unhealthy > 0:
 		a.Why = fmt.Sprintf("It runs, but its load balancers' health checks fail, at %d of its %d targets.", unhealthy, healthy+unhealthy)
-		a.Change = "See what it answers at the health check's path and port: aws elbv2 describe-target-health tells what came."
+		for target := range v.Targets.By(state.TargetsByTask, *t.TaskArn) {
+			if target.IsUnhealthy() {
+				addTargetChecks(&a, v, t, target.Group)
+				break
+			}
+		}
 	}
 	return a
 }

@@ -7,7 +7,7 @@ import (
 
 // Lack is one thing that keeps an instance from taking a request.
 type Lack struct {
-	// Reason is ECS's, or one of the three below.
+	// Reason is ECS's, or one of the two below.
 	Reason string
 	// Needs is how much of a resource the request needs, Free what the instance has free of it, and Total what it has. They are in CPU
 	// units, in MiB, or in devices; of a share of a device in thousandths.
@@ -20,12 +20,11 @@ type Lack struct {
 	Holders []string `json:",omitempty"`
 }
 
-// The reasons that ECS has no words for: so many of an instance's devices are faulty that it could not take the request if it were empty; its
-// devices are of another model; what is free on it is kept for the task in Holders.
+// The reasons that ECS has no words for: so many of an instance's devices are faulty that it could not take the request if it were empty; what is
+// free on it is kept for the task in Holders.
 const (
-	FaultyGPU  = "FAULTY:GPU"
-	OtherModel = "MODEL:GPU"
-	KeptRoom   = "KEPT"
+	FaultyGPU = "FAULTY:GPU"
+	KeptRoom  = "KEPT"
 )
 
 // Shortfall is all that keeps an instance from taking a request. Without lacks it can take it.
@@ -95,10 +94,7 @@ func (n *Node) lackingGPUs(r *Request) []Lack {
 	if r.MilliGPU > 0 {
 		need, free, usable, total = int64(r.MilliGPU), int64(n.largest), usable*WholeGPU, total*WholeGPU
 	}
-	switch {
-	case total >= need && !takesModel(r.GPUModels, n.GPUModel):
-		return []Lack{{Reason: OtherModel, Needs: need, Free: free, Total: total, Names: []string{n.GPUModel}}}
-	case usable < need && total >= need:
+	if usable < need && total >= need {
 		return []Lack{{Reason: FaultyGPU, Needs: need, Free: usable, Total: total}}
 	}
 	return []Lack{{Reason: NoGPU, Needs: need, Free: free, Total: total}}

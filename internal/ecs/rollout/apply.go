@@ -14,10 +14,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// unhealthyReason is why the loop stops an unhealthy task, as DescribeTasks shows it. elbReason begins another one.
+// FailedContainerChecks is why the loop stops an unhealthy task, as DescribeTasks shows it. FailedTargetChecks begins another one, before the target group.
 const (
-	unhealthyReason = "Task failed container health checks"
-	elbReason       = "Task failed ELB health checks in "
+	FailedContainerChecks = "Task failed container health checks"
+	FailedTargetChecks    = "Task failed ELB health checks in "
 )
 
 // apply carries out a plan. Its events have ECS's own form:

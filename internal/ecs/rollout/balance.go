@@ -141,10 +141,10 @@ func (s *step) unhealthy(t *state.Task) string {
 		}
 		s.event(fmt.Sprintf("(port %d) is unhealthy in (target-group %s) due to (reason %s)",
 			target.Port, target.Group, strings.TrimSuffix(aws.ToString(target.Health.Description), ".")))
-		return elbReason + "(target-group " + target.Group + ")"
+		return FailedTargetChecks + "(target-group " + target.Group + ")"
 	}
 	s.event("(task " + state.NameOf(*t.TaskArn) + ") failed container health checks.")
-	return unhealthyReason
+	return FailedContainerChecks
 }
 
 // announceDeregistration adds the event about the target groups that a task leaves.

@@ -332,7 +332,7 @@ func TestHealthChecks(t *testing.T) {
 		})
 		s := w.after(time.Minute)
 		expect(t, s, 1, 0, 1, completed)
-		if row := w.store.View().Tasks.Get(*old.TaskArn); aws.ToString(row.StoppedReason) != unhealthyReason {
+		if row := w.store.View().Tasks.Get(*old.TaskArn); aws.ToString(row.StoppedReason) != FailedContainerChecks {
 			t.Errorf("the unhealthy task was stopped for %q", aws.ToString(row.StoppedReason))
 		}
 		health(types.HealthStatusUnhealthy)

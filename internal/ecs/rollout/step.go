@@ -145,7 +145,7 @@ func (s *step) failed(t *state.Task) bool {
 		return t.StartedAt == nil || aws.ToTime(t.StoppedAt).Sub(*t.StartedAt) < s.settle
 	case types.TaskStopCodeServiceSchedulerInitiated:
 		reason := aws.ToString(t.StoppedReason)
-		return reason == unhealthyReason || strings.HasPrefix(reason, elbReason)
+		return reason == FailedContainerChecks || strings.HasPrefix(reason, FailedTargetChecks)
 	}
 	return false
 }

@@ -20,8 +20,9 @@ type Question struct {
 	Wants     Wants
 	Instances []Instance // of its cluster, without those that are INACTIVE
 	Which     string     // which of them these are, if not all: "without its task"
-	Also      string     // the cluster whose instances these are, too, or ""
-	Provider  *Provider  // the capacity provider that the task belongs to; nil without one
+	// Clusters are where the instances are, if not in its own cluster alone.
+	Clusters []string
+	Provider *Provider // the capacity provider that the task belongs to; nil without one
 	// Own are the tasks of the service that wants another one. They don't end for its sake.
 	Own []string
 	// Ahead is how many waiting tasks have their turn before it.
@@ -107,7 +108,7 @@ func Placement(q Question) Answer {
 
 // grave orders lacks: what nobody mends soon comes first.
 var grave = []string{
-	placement.NoAttribute, placement.NotMember, placement.OtherModel, placement.NotActive, placement.NoAgent, placement.FaultyGPU, placement.NotDistinct,
+	placement.NoAttribute, placement.NotMember, placement.NotActive, placement.NoAgent, placement.FaultyGPU, placement.NotDistinct,
 	placement.NoGPU, placement.NoCPU, placement.NoMemory, placement.NoPorts, placement.KeptRoom,
 }
 
@@ -153,14 +154,14 @@ type class struct {
 
 // tally says what the instances lack, those alike together.
 func tally(q Question) string {
-	of := ""
-	switch {
-	case len(q.Instances) == 0 && q.Also != "":
-		return "Neither the cluster nor the cluster " + q.Also + ", which stands in for Fargate, has instances that take tasks."
-	case len(q.Instances) == 0:
-		return "The cluster has no instances that take tasks."
-	case q.Also != "":
-		of = "and the cluster " + q.Also + "'s "
+	none, only, all := "The cluster has no instances", "The cluster's only instance ", fmt.Sprintf("the cluster's %d instances ", len(q.Instances))
+	if q.Clusters != nil {
+		where := " of the clusters " + strings.Join(q.Clusters, " and ") + " "
+		none = "The clusters " + strings.Join(q.Clusters, " and ") + " have no instances"
+		only, all = "The only instance"+where, fmt.Sprintf("the %d instances", len(q.Instances))+where
+	}
+	if len(q.Instances) == 0 {
+		return none + " that take tasks."
 	}
 	classes := map[string]*class{}
 	for _, i := range q.Instances {
@@ -170,7 +171,7 @@ func tally(q Question) string {
 			key += " in all"
 		}
 		switch l.Reason {
-		case placement.NoAttribute, placement.NotMember, placement.NoPorts, placement.OtherModel:
+		case placement.NoAttribute, placement.NotMember, placement.NoPorts:
 			key += " " + strings.Join(l.Names, " ")
 		}
 		c := classes[key]
@@ -190,13 +191,13 @@ func tally(q Question) string {
 	})
 	which := strings.TrimPrefix(q.Which+" ", " ")
 	if len(q.Instances) == 1 {
-		return "The cluster's " + of + "only instance " + which + phrase(gravest(q.Instances[0].Lacks), false) + "."
+		return only + which + phrase(gravest(q.Instances[0].Lacks), false) + "."
 	}
 	var said []string
 	for _, key := range keys {
 		said = append(said, classes[key].say())
 	}
-	return fmt.Sprintf("None of the cluster's %s%d instances %scan take it: %s.", of, len(q.Instances), which, strings.Join(said, "; "))
+	return fmt.Sprintf("None of %s%scan take it: %s.", all, which, strings.Join(said, "; "))
 }
 
 // say tells what the instances of a class have in common, by the one that has most of it.
@@ -242,8 +243,6 @@ func phrase(l placement.Lack, many bool) string {
 		return verb("lacks ", "lack ") + names
 	case placement.NotMember:
 		return verb("doesn't", "don't") + " meet the constraint " + names
-	case placement.OtherModel:
-		return has + " GPUs of another model (" + names + ")"
 	case placement.FaultyGPU:
 		return fmt.Sprintf("%s faulty GPUs: %d of %d work, and it needs %d", has, l.Free, l.Total, l.Needs)
 	case placement.NotDistinct:
@@ -406,8 +405,6 @@ func (q *Question) step(i Instance, l placement.Lack) string {
 		return attribute(i, l.Names)
 	case placement.NotMember:
 		return "Change the placement constraint, or add an instance that meets it: " + strings.Join(l.Names, ", ") + "."
-	case placement.OtherModel:
-		return "Ask for the model " + strings.Join(l.Names, ", ") + ", or add an instance with the other one."
 	case placement.FaultyGPU:
 		return "Repair a GPU of instance " + i.ID + ", and say so: pintle gpus clear."
 	case placement.NotDistinct:
