@@ -278,7 +278,7 @@ var refusals = []refusal{
 	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN"},"loadBalancers":[{"targetGroupArn":"t",` +
 		`"containerName":"a","containerPort":80}]`), "InvalidParameterException", "advancedConfiguration"},
 	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN","lifecycleHooks":[{"hookTargetArn":"arn:f",` +
-		`"lifecycleStages":["POST_SCALE_UP"]}]}`), "UnsupportedFeatureException", "arn:f"},
+		`"lifecycleStages":["POST_SCALE_UP"]}]}`), "InvalidParameterException", "arn:f"},
 	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN","lifecycleHooks":[{"targetType":"PAUSE",` +
 		`"lifecycleStages":["PRODUCTION_TRAFFIC_SHIFT"]}]}`), "InvalidParameterException", "PRODUCTION_TRAFFIC_SHIFT"},
 	{"CreateService", service(`"deploymentConfiguration":{"lifecycleHooks":[{"targetType":"PAUSE","lifecycleStages":["POST_SCALE_UP"]}]}`),
