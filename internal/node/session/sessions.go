@@ -45,10 +45,11 @@ type Sessions struct {
 
 // process is a session's.
 type process struct {
-	task string // its ARN
-	cmd  *exec.Cmd
-	mu   sync.Mutex // held to write
-	in   io.WriteCloser
+	task  string // its ARN
+	cmd   *exec.Cmd
+	begun chan struct{} // closed once it was told its assignment, which comes first
+	mu    sync.Mutex    // held to write
+	in    io.WriteCloser
 }
 
 // New returns the sessions of an agent, of which there are none yet. program is the command line of their processes; nil refuses all.
@@ -72,6 +73,7 @@ func (s *Sessions) Begin(a *Assignment) {
 	s.all[p] = true
 	s.waiting.Go(func() {
 		p.tell(a)
+		close(p.begun)
 		if err := p.cmd.Wait(); err != nil {
 			s.log.Error("a session's process has failed", "session", a.Execute.SessionID, "error", err)
 		}
@@ -84,7 +86,7 @@ func (s *Sessions) Begin(a *Assignment) {
 // start starts a process, detached from this one. What it has to say is for this one's log.
 func (s *Sessions) start(a *Assignment) (*process, error) {
 	words := append(s.program[1:len(s.program):len(s.program)], a.Execute.SessionID)
-	p := &process{task: a.Execute.TaskArn, cmd: exec.Command(s.program[0], words...)}
+	p := &process{task: a.Execute.TaskArn, cmd: exec.Command(s.program[0], words...), begun: make(chan struct{})}
 	p.cmd.Args[0] = "pintle"
 	p.cmd.Dir = "/"
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -109,7 +111,10 @@ func (s *Sessions) Renew(task string, role *acs.IAMRoleCredentials) {
 	defer s.mu.Unlock()
 	for p := range s.all {
 		if p.task == task {
-			s.waiting.Go(func() { p.tell(role) })
+			s.waiting.Go(func() {
+				<-p.begun
+				p.tell(role)
+			})
 		}
 	}
 }
