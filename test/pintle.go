@@ -205,7 +205,7 @@ func (p *Pintle) Env() []string {
 
 // Command prepares a program to run against it.
 func (p *Pintle) Command(name string, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	p.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = p.Env()
