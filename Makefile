@@ -9,7 +9,7 @@ help: ## list the targets
 # Nor does inlining pay in the clients and types of the AWS SDK, the libraries for containers, the verbs, and services whose calls are few: it costs 3 MB.
 OUTLINED := $(foreach p,aws google moby docker vishvananda charmbracelet clipperhouse,-gcflags=github.com/$(p)/...=-l)
 OUTLINED += -gcflags=charm.land/...=-l $(foreach p,acm appautoscaling autoscaling bootstrap cloudformation ec2 efs events iam lambda schedules secretsmanager servicediscovery sns ssm top,-gcflags=github.com/pintle/pintle/internal/$(p)/...=-l)
-OUTLINED += $(foreach p,cmd/pintle internal/ecr internal/elb,-gcflags=github.com/pintle/pintle/$(p)=-l) # of these two the API alone
+OUTLINED += $(foreach p,cmd/pintle internal/ecr internal/elb,-gcflags=github.com/pintle/pintle/$(p)=-l) # of the last two the API alone
 # The test of the programs' sizes builds them likewise.
 outlined:
 	@echo $(OUTLINED)

@@ -84,7 +84,12 @@ func (s *attendedSession) renew(renewals *json.Decoder) {
 
 // running says why the container doesn't run.
 func (s *attendedSession) running(ctx context.Context) error {
-	switch is, err := s.config.Runtime.IsRunning(ctx, s.start.Container); {
+	var is bool
+	var err error
+	if s.start.Container != "" { // else the agent didn't find it
+		is, err = s.config.Runtime.IsRunning(ctx, s.start.Container)
+	}
+	switch {
 	case err != nil && ctx.Err() == nil:
 		s.config.Log.Warn("cannot tell whether the container runs", "error", err)
 		return nil

@@ -18,7 +18,7 @@ import (
 
 // Service says why a service isn't where it should be, or that it is.
 func Service(v *state.View, s *state.Service, o Options) Answer {
-	q := serviceQuestion{view: v, row: s, opts: o, now: o.Now}
+	q := serviceQuestion{view: v, row: s, opts: o}
 	q.read()
 	return Answer{Subject: "service " + *s.ServiceName, Status: aws.ToString(s.Status), Answer: q.answer()}
 }
@@ -28,7 +28,6 @@ type serviceQuestion struct {
 	view *state.View
 	row  *state.Service
 	opts Options
-	now  time.Time
 
 	running   int
 	unhealthy *state.Task // one of those whose health checks fail
@@ -87,7 +86,7 @@ func (q *serviceQuestion) answer() why.Answer {
 		a := q.unplaced(d)
 		a.Why = has + ", and there is no place for another one. " + a.Why
 		return a
-	case notBefore.After(q.now):
+	case notBefore.After(q.opts.Now):
 		return q.delayed(has, d, notBefore)
 	case d.RolloutState == types.DeploymentRolloutStateFailed:
 		a := why.Answer{Why: has + ", and its deployment has failed: " + strings.TrimSuffix(aws.ToString(d.RolloutStateReason), "."), Change: "Mend the cause, and update the service."}
@@ -140,7 +139,7 @@ func (q *serviceQuestion) unplaced(d *state.Deployment) why.Answer {
 func (q *serviceQuestion) delayed(has string, d *state.Deployment, until time.Time) why.Answer {
 	a := why.Answer{
 		Why:      fmt.Sprintf("%s, and %d failed in a row", has, d.FailedTasks),
-		WaitsFor: fmt.Sprintf("the next try, in %s", until.Sub(q.now).Round(time.Second)),
+		WaitsFor: fmt.Sprintf("the next try, in %s", until.Sub(q.opts.Now).Round(time.Second)),
 	}
 	q.addFailed(&a, d)
 	return a

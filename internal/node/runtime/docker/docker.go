@@ -190,9 +190,6 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 
 // IsRunning reports whether a container runs. One that isn't there doesn't.
 func (r *Runtime) IsRunning(ctx context.Context, id string) (bool, error) {
-	if id == "" {
-		return false, nil
-	}
 	c, err := r.inspect(ctx, id)
 	if errors.Is(err, runtime.ErrNotFound) {
 		return false, nil

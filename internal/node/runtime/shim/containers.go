@@ -50,7 +50,7 @@ func (c Containers) Find(id string) (string, error) {
 // IsRunning reports whether a container runs. One that isn't there doesn't.
 func (c Containers) IsRunning(id string) (bool, error) {
 	dir, err := c.Find(id)
-	if errors.Is(err, runtime.ErrNotFound) || id == "" {
+	if errors.Is(err, runtime.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
