@@ -1,4 +1,5 @@
-"""Deploys a stack with a service whose blue/green deployments ask a function, which looks at the new tasks by the test traffic's listener."""
+"""Deploys a stack with a service whose blue/green deployments ask a function, which looks at the new tasks by the test traffic's listener: a version
+that it likes, and one that it doesn't."""
 
 import json
 import os
@@ -22,10 +23,8 @@ def handler(event, context):
         return {"hookStatus": "SUCCEEDED"}
     if "seen" not in details:
         seen = urllib.request.urlopen(details["url"], timeout=10).read().decode()
-        if seen != details["version"]:  # the load balancer's process takes the weights a moment later
-            return {"hookStatus": "IN_PROGRESS", "callBackDelay": 1}
         return {"hookStatus": "IN_PROGRESS", "callBackDelay": 1, "hookDetails": {"seen": seen}}
-    return {"hookStatus": "SUCCEEDED"}
+    return {"hookStatus": "FAILED" if details["seen"] == "bad" else "SUCCEEDED"}
 """
 
 server = """
@@ -90,7 +89,7 @@ template = {
                 "Strategy": "BLUE_GREEN", "BakeTimeInMinutes": 0, "LifecycleHooks": [{
                     "HookTargetArn": {"Fn::GetAtt": ["Check", "Arn"]}, "RoleArn": {"Fn::GetAtt": ["HookRole", "Arn"]},
                     "LifecycleStages": ["PRE_SCALE_UP", "POST_TEST_TRAFFIC_SHIFT", "TEST_TRAFFIC_SHIFT"],
-                    "HookDetails": {"url": f"http://127.0.0.1:{testing}/", "version": {"Ref": "Version"}}}]},
+                    "HookDetails": {"url": f"http://127.0.0.1:{testing}/"}}]},
             "LoadBalancers": [{"ContainerName": "main", "ContainerPort": {"Ref": "Port"}, "TargetGroupArn": {"Ref": "Blue"}, "AdvancedConfiguration": {
                 "AlternateTargetGroupArn": {"Ref": "Green"}, "ProductionListenerRule": {"Ref": "Rule"}, "TestListenerRule": {"Ref": "TestRule"},
                 "RoleArn": {"Fn::GetAtt": ["HookRole", "Arn"]}}}]}},
@@ -137,11 +136,20 @@ done = deployment(1)
 assert done["status"] == "SUCCESSFUL", done
 assert [h["status"] for h in done["lifecycleHookDetails"]] == ["SUCCEEDED"] * 3, done["lifecycleHookDetails"]
 events = [e for e in asked() if e["resourceArn"] == done["serviceDeploymentArn"]]
-assert len(events) >= 4, events
-assert [e["lifecycleStage"] for e in events] == ["PRE_SCALE_UP", "TEST_TRAFFIC_SHIFT"] + ["POST_TEST_TRAFFIC_SHIFT"] * (len(events) - 2), events
+assert [e["lifecycleStage"] for e in events] == ["PRE_SCALE_UP", "TEST_TRAFFIC_SHIFT"] + ["POST_TEST_TRAFFIC_SHIFT"] * 2, events
 target, source = done["targetServiceRevision"]["arn"], done["sourceServiceRevisions"][0]["arn"]
 assert events[1]["executionDetails"] == {
     "serviceArn": done["serviceArn"], "targetServiceRevisionArn": target, "testTrafficWeights": {target: 100, source: 0}, "productionTrafficWeights": {},
 }, events[1]
-assert events[-1]["hookDetails"] == {"url": f"http://127.0.0.1:{testing}/", "version": "better", "seen": "better"}, events[-1]
-assert {e["executionId"] for e in events[2:]} == {done["lifecycleHookDetails"][2]["hookId"]}, events
+assert events[3]["hookDetails"] == {"url": f"http://127.0.0.1:{testing}/", "seen": "better"}, events[3]
+assert [e["executionId"] for e in events[2:]] == [done["lifecycleHookDetails"][2]["hookId"]] * 2, events
+
+ended = deploy("update", "bad", ports[0])
+assert ended == "UPDATE_ROLLBACK_COMPLETE", [ended] + [e.get("ResourceStatusReason") for e in stacks.describe_stack_events(StackName="web")["StackEvents"]][:12]
+assert answers() == "better", answers()
+failed = deployment(2)
+assert failed["status"] == "ROLLBACK_SUCCESSFUL", failed
+back = [e for e in asked() if e["resourceArn"] == failed["serviceDeploymentArn"]][-1]
+refused = failed["targetServiceRevision"]["arn"]
+assert (back["lifecycleStage"], back["executionDetails"]["testTrafficWeights"]) == ("TEST_TRAFFIC_SHIFT", {refused: 0, target: 100}), back
+assert any("the function returned FAILED" in e["message"] for e in ecs.describe_services(services=["web"])["services"][0]["events"])

@@ -194,7 +194,7 @@ func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error)
 		reason := aws.ToString(d.RolloutStateReason)
 		if isTakenBack(d, aws.ToString(v.TaskDefinition)) {
 			reason = cmp.Or(whyTakenBack(ctx, s, arn, v), reason)
-		} else if d.RolloutState != types.DeploymentRolloutStateFailed {
+		} else if !deploymentFailed(s, d, aws.ToString(v.TaskDefinition)) {
 			continue
 		}
 		return false, template.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+
@@ -202,6 +202,19 @@ func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error)
 	}
 	return len(found.Deployments) == 1 && found.RunningCount == found.DesiredCount &&
 		found.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted, nil
+}
+
+// deploymentFailed reports whether a deployment that the template's revision asked for has failed. One that isn't PRIMARY any more shows as long as it has
+// tasks: it's the latest if ECS has rolled it back to the same revision, but not while the stack is rolled back, since that is what it failed of.
+func deploymentFailed(s Step, d types.Deployment, taskDefinition string) bool {
+	is, wanted := state.NameOf(aws.ToString(d.TaskDefinition)), state.NameOf(taskDefinition)
+	switch {
+	case d.RolloutState != types.DeploymentRolloutStateFailed:
+		return false
+	case aws.ToString(d.Status) == "PRIMARY":
+		return true
+	}
+	return !s.Back && (is == wanted || strings.HasPrefix(is, wanted+":"))
 }
 
 // isTakenBack reports whether a service's primary deployment is of another revision than the template says: ECS has then rolled back the one

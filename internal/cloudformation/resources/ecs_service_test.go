@@ -15,10 +15,12 @@ import (
 	"github.com/pintle/pintle/internal/account/accounttest"
 )
 
-// oneService answers DescribeServices with a service that has one task and one deployment, which an alarm has ended if it's rolled back.
+// oneService answers DescribeServices with a service that has one task and one deployment, which an alarm has ended if it's rolled back. Tasks of
+// a deployment that has failed, of another revision, may still be there.
 type oneService struct {
 	state          types.DeploymentRolloutState
 	taskDefinition string
+	failed         string
 }
 
 func (s oneService) Call(_ context.Context, in any) (any, error) {
@@ -27,17 +29,25 @@ func (s oneService) Call(_ context.Context, in any) (any, error) {
 			{StatusReason: aws.String("ECS deployment alarms: alarm detected.")}, {StatusReason: aws.String("an older one's")},
 		}}, nil
 	}
+	deployments := []types.Deployment{deploymentOf("PRIMARY", s.state, s.taskDefinition)}
+	if s.failed != "" {
+		deployments = append(deployments, deploymentOf("ACTIVE", types.DeploymentRolloutStateFailed, s.failed))
+	}
 	return &ecs.DescribeServicesOutput{Services: []types.Service{{
 		Status:       aws.String("ACTIVE"),
 		DesiredCount: 1,
 		RunningCount: 1,
-		Deployments: []types.Deployment{{
-			Status:             aws.String("PRIMARY"),
-			RolloutState:       s.state,
-			RolloutStateReason: aws.String("ECS deployment: " + string(s.state)),
-			TaskDefinition:     aws.String("arn:aws:ecs:us-east-1:000000000000:task-definition/" + s.taskDefinition),
-		}},
+		Deployments:  deployments,
 	}}}, nil
+}
+
+func deploymentOf(status string, state types.DeploymentRolloutState, taskDefinition string) types.Deployment {
+	return types.Deployment{
+		Status:             &status,
+		RolloutState:       state,
+		RolloutStateReason: aws.String("ECS deployment: " + string(state)),
+		TaskDefinition:     aws.String("arn:aws:ecs:us-east-1:000000000000:task-definition/" + taskDefinition),
+	}
 }
 
 // TestIsSteady: a service is complete once its deployment is, and fails with it, also if ECS has rolled back to the revision before.
@@ -48,19 +58,26 @@ func TestIsSteady(t *testing.T) {
 		name   string
 		is     oneService
 		wanted string
+		back   bool
 		steady bool
 		fails  string
 	}{
-		{name: "complete", is: oneService{completed, "shop:2"}, wanted: arn, steady: true},
-		{name: "complete, by family and revision", is: oneService{completed, "shop:2"}, wanted: "shop:2", steady: true},
-		{name: "complete, by family", is: oneService{completed, "shop:2"}, wanted: "shop", steady: true},
-		{name: "begun", is: oneService{begun, "shop:2"}, wanted: arn},
-		{name: "failed", is: oneService{failed, "shop:2"}, wanted: arn, fails: "ECS deployment: FAILED"},
-		{name: "rolled back", is: oneService{completed, "shop:1"}, wanted: arn, fails: "ECS deployment alarms: alarm detected."},
-		{name: "rolling back", is: oneService{begun, "shop:1"}, wanted: arn, fails: "ECS deployment alarms: alarm detected."},
-		{name: "without a definition", is: oneService{completed, ""}, wanted: "", steady: true},
+		{name: "complete", is: oneService{state: completed, taskDefinition: "shop:2"}, wanted: arn, steady: true},
+		{name: "complete, by family and revision", is: oneService{state: completed, taskDefinition: "shop:2"}, wanted: "shop:2", steady: true},
+		{name: "complete, by family", is: oneService{state: completed, taskDefinition: "shop:2"}, wanted: "shop", steady: true},
+		{name: "begun", is: oneService{state: begun, taskDefinition: "shop:2"}, wanted: arn},
+		{name: "failed", is: oneService{state: failed, taskDefinition: "shop:2"}, wanted: arn, fails: "ECS deployment: FAILED"},
+		{name: "rolled back", is: oneService{state: completed, taskDefinition: "shop:1"}, wanted: arn, fails: "ECS deployment alarms: alarm detected."},
+		{name: "rolling back", is: oneService{state: begun, taskDefinition: "shop:1"}, wanted: arn, fails: "ECS deployment alarms: alarm detected."},
+		{name: "rolling back to the same revision", is: oneService{begun, "shop:2", "shop:2"}, wanted: arn, fails: "ECS deployment: FAILED"},
+		{name: "rolling back, by family", is: oneService{begun, "shop:1", "shop:2"}, wanted: "shop", fails: "ECS deployment: FAILED"},
+		{name: "begun after another one failed", is: oneService{begun, "shop:2", "shop:1"}, wanted: arn},
+		{name: "back, and what failed still there", is: oneService{begun, "shop:2", "shop:3"}, wanted: arn, back: true},
+		{name: "back, and what failed of the same revision", is: oneService{begun, "shop:2", "shop:2"}, wanted: arn, back: true},
+		{name: "back, and failed", is: oneService{failed, "shop:2", "shop:3"}, wanted: arn, back: true, fails: "ECS deployment: FAILED"},
+		{name: "without a definition", is: oneService{state: completed}, wanted: "", steady: true},
 	} {
-		steady, err := isSteady(t.Context(), Step{Services: c.is}, "arn", &service{TaskDefinition: &c.wanted})
+		steady, err := isSteady(t.Context(), Step{Services: c.is, Back: c.back}, "arn", &service{TaskDefinition: &c.wanted})
 		if steady != c.steady || (err != nil) != (c.fails != "") || err != nil && !strings.HasSuffix(err.Error(), c.fails) {
 			t.Errorf("%s: %v, %v", c.name, steady, err)
 		}
