@@ -75,8 +75,11 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 		if s.Observer != nil {
 			others = append(others, s.Observer)
 		}
-	} else if journal, err = sqlite.Open(ctx, p.options.Data); err != nil {
-		return err
+	} else {
+		options.CarriedOut = func(v *state.View, arn string) bool { return p.balancers.IsCarriedOut(v, arn) }
+		if journal, err = sqlite.Open(ctx, p.options.Data); err != nil {
+			return err
+		}
 	}
 	p.scheduler.Placed = p.workings.Placed
 	if c := p.options.ServerlessCluster; c != "" {

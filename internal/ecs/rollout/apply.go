@@ -267,7 +267,7 @@ var failures = map[deployment.Failure]struct {
 	deployment.TasksFailed:   {"ECS deployment circuit breaker: ", "tasks failed to start."},
 	deployment.AlarmDetected: {"ECS deployment alarms: ", "alarm detected."},
 	deployment.StoppedByUser: {"ECS deployment: ", "it was stopped by StopServiceDeployment."},
-	deployment.HookFailed:    {"ECS deployment lifecycle hook: ", "it failed, or waited for too long."},
+	deployment.HookFailed:    {"ECS deployment lifecycle hook: ", "a hook failed, or waited for too long."},
 	deployment.ListenerGone:  {"ECS deployment: ", "traffic could not be shifted."},
 }
 

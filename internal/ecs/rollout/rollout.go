@@ -29,6 +29,8 @@ type Options struct {
 	Settle time.Duration
 	// After calls do after d, unless stop is called first. nil means time.AfterFunc. A simulation has its own clock.
 	After func(d time.Duration, do func()) (stop func() bool)
+	// CarriedOut, unless nil, reports whether load balancers' processes forward as a listener's rule, or a listener, says in a view.
+	CarriedOut func(v *state.View, arn string) bool
 	// Late, unless nil, is told for each round of steps how long the service that was due first has waited for it.
 	Late func(time.Duration)
 	Log  *slog.Logger
@@ -335,6 +337,7 @@ func (l *Loop) step(tx *state.Tx, arn string) *step {
 		tx:          tx,
 		scheduler:   l.scheduler,
 		settle:      l.opts.Settle,
+		carriedOut:  l.opts.CarriedOut,
 		now:         l.opts.Now().UTC().Truncate(time.Millisecond),
 		row:         old.Clone(),
 		daemon:      isDaemon(old),

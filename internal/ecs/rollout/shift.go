@@ -44,6 +44,7 @@ func (s *step) runShift() {
 	}
 	seen.HasSource = d.Shift.Source != ""
 	seen.HasTest = slices.ContainsFunc(d.LoadBalancers, hasTest)
+	seen.Routed = s.isRouted(d)
 	c := s.shiftConfig(d)
 	plan := trafficshift.Decide(c, stateOf(d.Shift), seen, s.now)
 	s.wake = sooner(s.wake, plan.Wake)
@@ -329,6 +330,20 @@ func (s *step) route(d, source *state.Deployment, production, test int) (gone st
 		}
 	}
 	return gone
+}
+
+// isRouted reports whether load balancers' processes have taken up what route has written last.
+func (s *step) isRouted(d *state.Deployment) bool {
+	if s.carriedOut == nil {
+		return true
+	}
+	for _, b := range d.LoadBalancers {
+		a := b.AdvancedConfiguration
+		if a != nil && !s.carriedOut(s.tx.View, *a.ProductionListenerRule) || hasTest(b) && !s.carriedOut(s.tx.View, *a.TestListenerRule) {
+			return false
+		}
+	}
+	return true
 }
 
 // weighted returns the two target groups of a forward, of which the first gets a part of the traffic.

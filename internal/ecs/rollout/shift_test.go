@@ -201,6 +201,22 @@ func TestBlueGreen(t *testing.T) {
 	})
 }
 
+// TestProcessThatIsBehind: a deployment goes on from a shift of traffic once the load balancers' processes have taken it up, and then at once.
+func TestProcessThatIsBehind(t *testing.T) {
+	inShiftingWorld(t, blueGreen(5), func(t *testing.T, w *world) {
+		w.behind.Store(true)
+		w.deploy("v2")
+		expect(t, w.after(time.Hour), 4, 0, 2, inProgress)
+		if stage := w.stage(); stage != types.ServiceDeploymentLifecycleStageTestTrafficShift {
+			t.Error(stage)
+		}
+		w.expectTraffic(blueGroup, 100, greenGroup, 100)
+		w.behind.Store(false)
+		w.after(300 * time.Millisecond)
+		w.expectWeights(types.ServiceDeploymentLifecycleStageBakeTime, 100, 0)
+	})
+}
+
 // groupsOfTasks returns the groups of the targets that don't drain.
 func (w *world) groupsOfTasks() (groups []string) {
 	for target := range w.store.View().Targets.All() {

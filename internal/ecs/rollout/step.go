@@ -20,6 +20,8 @@ type step struct {
 	scheduler *scheduler.Scheduler
 	settle    time.Duration
 	now       time.Time
+	// carriedOut is as in Options.
+	carriedOut func(v *state.View, arn string) bool
 
 	row        *state.Service // our own copy
 	changed    bool           // row must be stored

@@ -41,6 +41,7 @@ type world struct {
 	ctx     context.Context
 	end     func()
 	ports   atomic.Int32 // the last one that was bound
+	behind  atomic.Bool  // load balancers' processes haven't taken up the latest rules
 }
 
 // newWorld opens a world on what a journal holds, and runs it until the test ends.
@@ -48,7 +49,10 @@ func newWorld(t testing.TB, rows journaltest.Rows) *world {
 	t.Helper()
 	w := &world{t: t, journal: journaltest.NewMemory(rows)}
 	scheduler := scheduler.New(1)
-	loop := New(scheduler, Options{Now: time.Now, Settle: settle, Log: slog.New(slog.DiscardHandler)})
+	loop := New(scheduler, Options{
+		Now: time.Now, Settle: settle, Log: slog.New(slog.DiscardHandler),
+		CarriedOut: func(v *state.View, arn string) bool { return v.ForwardOf(arn) != nil && !w.behind.Load() },
+	})
 	store := statetest.OpenOn(t, w.journal, scheduler, loop)
 	w.store = store
 	w.loop = loop

@@ -96,7 +96,11 @@ type Seen struct {
 	Reconciled bool // no tasks are left but the source's
 	Ready      bool // as many tasks as desired are there, and all are healthy, by their load balancers too
 	CleanedUp  bool // no other deployment's tasks are left
+	Routed     bool // the load balancers' processes send the traffic where State has it
 }
+
+// glance is how long it takes at most to notice that the traffic is Routed.
+const glance = 200 * time.Millisecond
 
 // Plan is one step.
 type Plan struct {
@@ -158,9 +162,14 @@ func Decide(c Config, s State, seen Seen, now time.Time) Plan {
 	return p
 }
 
-// shift moves on between the end of the scale-up and the clean-up. It does so only while all new tasks are well.
+// shift moves on between the end of the scale-up and the clean-up. It does so only while all new tasks are well, and from a shift only when
+// the traffic has moved: who is asked at the next stage may look at once.
 func (p *Plan) shift(c Config, seen Seen, now time.Time) {
 	if !seen.Ready {
+		return
+	}
+	if (p.Stage == TestTrafficShift || p.Stage == ProductionTrafficShift) && !seen.Routed {
+		p.Wake = now.Add(glance)
 		return
 	}
 	switch p.Stage {

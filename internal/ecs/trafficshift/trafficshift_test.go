@@ -15,7 +15,7 @@ import (
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var (
-	all       = Seen{HasSource: true, HasTest: true, Reconciled: true, Ready: true, CleanedUp: true}
+	all       = Seen{HasSource: true, HasTest: true, Reconciled: true, Ready: true, CleanedUp: true, Routed: true}
 	blueGreen = Config{First: Whole, Step: Whole, Bake: 5 * time.Minute}
 	linear    = Config{First: 400, Step: 400, StepBake: time.Minute, Bake: 5 * time.Minute}
 	canary    = Config{First: 5, Step: Whole, StepBake: 10 * time.Minute}
@@ -147,6 +147,20 @@ func course(c Config, seen Seen) string {
 	return strings.Join(append(out, "no end"), " ")
 }
 
+// TestTrafficThatHasNotMoved: a deployment stays at a shift, and soon looks again, until load balancers send the traffic where it is to go.
+func TestTrafficThatHasNotMoved(t *testing.T) {
+	for _, stage := range []Stage{TestTrafficShift, ProductionTrafficShift} {
+		s, seen := State{Stage: stage, Since: now, Test: Whole, Production: Whole}, all
+		seen.Routed = false
+		if p := Decide(blueGreen, s, seen, now); p.Changed || p.Wake != now.Add(glance) {
+			t.Errorf("%s: %+v", stage, p)
+		}
+		if p := Decide(blueGreen, s, all, now); p.Stage == stage {
+			t.Errorf("%s: it stays when the traffic has moved", stage)
+		}
+	}
+}
+
 func TestConfigOf(t *testing.T) {
 	bake := 7 * time.Minute
 	for _, c := range []struct {
@@ -202,6 +216,7 @@ func TestShifts(t *testing.T) {
 				Reconciled: rapid.Bool().Draw(r, "reconciled"),
 				Ready:      rapid.Bool().Draw(r, "ready"),
 				CleanedUp:  rapid.Bool().Draw(r, "cleaned up"),
+				Routed:     rapid.Bool().Draw(r, "routed"),
 			}
 			at = at.Add(time.Duration(rapid.IntRange(0, 120).Draw(r, "seconds")) * time.Second)
 			resume(r, &s)
@@ -239,6 +254,8 @@ func checkStep(r *rapid.T, c Config, s State, seen Seen, p Plan, at time.Time) {
 		r.Fatalf("the traffic goes from %+v to %+v", s, p)
 	case (p.Production != s.Production || p.Test != s.Test) && !seen.Ready:
 		r.Fatalf("traffic is shifted to tasks that aren't ready: %+v", p)
+	case !seen.Routed && p.Stage != s.Stage && (s.Stage == TestTrafficShift || s.Stage == ProductionTrafficShift):
+		r.Fatalf("it goes on to %s before the traffic has moved", p.Stage)
 	case waits && (p.Stage != s.Stage || p.Done):
 		r.Fatalf("it goes on while it is paused: %+v", p)
 	case p.Changed && p.Stage != s.Stage && order(p.Stage) != order(s.Stage)+1 && s.Stage != "" && p.Stage != PreProductionTrafficShift:

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ type Loop struct {
 	opts  Options
 
 	mu        sync.Mutex
+	view      *state.View // current has at least what this says; nil before the first step
 	current   report.Configuration
 	changed   chan struct{} // closed when current changes
 	over      chan struct{} // closed by EndWaits
@@ -65,9 +67,10 @@ func New(store *state.Store, o Options) *Loop {
 // Run steps when rows change, and each second.
 func (l *Loop) Run(ctx context.Context) error {
 	for {
+		seen := l.store.View() // first, so that it's no later; a view that watches is for one goroutine
 		v := l.store.Watch()
 		v.Targets.Watch()
-		if err := l.step(ctx, v); err != nil {
+		if err := l.step(ctx, v, seen); err != nil {
 			return err
 		}
 		waiting, cancel := context.WithTimeout(ctx, time.Second)
@@ -80,16 +83,19 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 // Step takes up the configuration that the rows make, and moves processes and targets on.
-func (l *Loop) Step(ctx context.Context) error { return l.step(ctx, l.store.View()) }
+func (l *Loop) Step(ctx context.Context) error {
+	v := l.store.View()
+	return l.step(ctx, v, v)
+}
 
-func (l *Loop) step(ctx context.Context, v *state.View) error {
+func (l *Loop) step(ctx context.Context, v, seen *state.View) error {
 	all, problems := configuration.Of(v, l.opts.Options)
-	l.set(all, l.logging(v), problems)
+	l.set(seen, all, l.logging(v), problems)
 	return l.settle(ctx)
 }
 
 // set makes a configuration the current one, if it's another.
-func (l *Loop) set(all routing.Balancers, logs []string, problems map[string]error) {
+func (l *Loop) set(seen *state.View, all routing.Balancers, logs []string, problems map[string]error) {
 	next := report.Configuration{Balancers: all, AccessLogs: logs}
 	text, err := json.Marshal(next)
 	if err != nil {
@@ -100,7 +106,7 @@ func (l *Loop) set(all routing.Balancers, logs []string, problems map[string]err
 	version := hex.EncodeToString(sum[:12])
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current.Version == version {
+	if l.view = seen; l.current.Version == version {
 		return
 	}
 	next.Version = version
@@ -176,6 +182,18 @@ func (l *Loop) Take(ctx context.Context, r report.Report, by string) error {
 	p.number = r.Number
 	l.mu.Unlock()
 	return l.settle(ctx)
+}
+
+// IsCarriedOut reports whether all processes that are there forward as a listener's rule, or a listener, named as ForwardOf has it, says in a view.
+func (l *Loop) IsCarriedOut(v *state.View, arn string) bool {
+	l.mu.Lock()
+	seen := l.view
+	l.mu.Unlock()
+	if seen == nil || !reflect.DeepEqual(seen.ForwardOf(arn), v.ForwardOf(arn)) {
+		return false
+	}
+	s := l.picture(v)
+	return !s.behind
 }
 
 // Problems says by ARN why listeners and groups aren't carried out by any process.

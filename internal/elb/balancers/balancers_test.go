@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -299,6 +300,36 @@ func TestProcessFollows(t *testing.T) {
 	w.eventually("it follows again", func() bool { return w.state(group, b) == types.TargetHealthStateEnumHealthy })
 }
 
+// TestWhatIsCarriedOut: a listener's forward is carried out once each process that is there sends its traffic so.
+func TestWhatIsCarriedOut(t *testing.T) {
+	w := newWorld(t)
+	listener, group := w.web("web", freePort(t))
+	rule := w.store.View().Listeners.Get(*listener).DefaultRule
+	is := func() bool { return w.loop.IsCarriedOut(w.store.View(), rule) }
+	w.eventually("nobody is there", is)
+	w.process("one", t.TempDir())
+	w.process("two", t.TempDir())
+	w.eventually("both are there", func() bool { return len(slices.Collect(w.store.View().Balancers.All())) == 2 && is() })
+	w.set(true) // so that they don't hear of it
+	g, err := w.CreateTargetGroup(t.Context(), &api.CreateTargetGroupInput{
+		Name: aws.String("other"), Protocol: "HTTP", Port: aws.Int32(80), VpcId: aws.String("vpc-1"),
+	})
+	other := must(w, g, err).TargetGroups[0].TargetGroupArn
+	statetest.Update(t, w.store, func(tx *state.Tx) {
+		tx.Forward(rule, types.TargetGroupTuple{TargetGroupArn: group}, types.TargetGroupTuple{TargetGroupArn: other})
+		if w.loop.IsCarriedOut(tx.View, rule) {
+			t.Error("it's carried out before it's said")
+		}
+	})
+	for range 3 {
+		if err := w.loop.Step(t.Context()); err != nil || is() {
+			t.Errorf("nobody can have heard of it: %v, %v", is(), err)
+		}
+	}
+	w.set(false)
+	w.eventually("both have heard", is)
+}
+
 // TestDraining: a target that leaves is gone once nothing is under way there, and what is under way ends well.
 func TestDraining(t *testing.T) {
 	w := newWorld(t)
@@ -542,7 +573,7 @@ func TestWhoIsLost(t *testing.T) {
 func TestWhoMayAsk(t *testing.T) {
 	store := statetest.Open(t)
 	l := New(store, Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	l.set(routing.Balancers{Balancers: []routing.Balancer{{ARN: "b", Listeners: []routing.Listener{
+	l.set(nil, routing.Balancers{Balancers: []routing.Balancer{{ARN: "b", Listeners: []routing.Listener{
 		{ARN: "http"}, {ARN: "https", Certificates: []routing.Certificate{{PrivateKey: "secret"}}},
 	}}}}, nil, nil)
 	for _, c := range []struct {
