@@ -68,10 +68,12 @@ func TestImages(t *testing.T) {
 }
 
 func testImages(t *testing.T, p *Pintle) {
-	p.AWS("ecr", "create-repository", "--repository-name", "team/app")
 	image := busybox(t)
-	if err := remote.Write(p.registry("team/app:v1"), image, p.login(), remote.WithContext(t.Context())); err != nil {
-		t.Fatal(err)
+	for _, repository := range []string{"team/app", "private"} {
+		p.AWS("ecr", "create-repository", "--repository-name", repository)
+		if err := remote.Write(p.registry(repository+":v1"), image, p.login(), remote.WithContext(t.Context())); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p.Kill()
 	p.Start()
@@ -91,6 +93,7 @@ func testImages(t *testing.T, p *Pintle) {
 		{"role", imageHost + "team/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/puller"`, "0"},
 		{"none", imageHost + "team/app:v2", "", "CannotPullContainerError"},
 		{"mirrored", "public.ecr.aws/app:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/nobody"`, "0"},
+		{"outside", "public.ecr.aws/../private:v1", `,"executionRoleArn":"arn:aws:iam::000000000000:role/nobody"`, "CannotPullContainerError"},
 	} {
 		p.AWS("ecs", "register-task-definition", "--cli-input-json", fmt.Sprintf(
 			`{"family":%q,"containerDefinitions":[{"name":"main","image":%q,"command":["sh","-c","test $FROM = image"],"memory":32}]%s}`,

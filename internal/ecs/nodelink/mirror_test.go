@@ -29,6 +29,10 @@ func TestMirror(t *testing.T) {
 		"localhost/app":                          "localhost/app",
 		here + "app":                             here + "app",
 		"rootfs:/srv/app":                        "rootfs:/srv/app",
+		"public.ecr.aws/../private:1":            "public.ecr.aws/../private:1",
+		"docker.io/a/../../../private@sha256:01": "docker.io/a/../../../private@sha256:01",
+		"public.ecr.aws//private":                "public.ecr.aws//private",
+		"../private":                             "../private",
 	} {
 		got, as := o.mirror(image, nil)
 		if got != want {
