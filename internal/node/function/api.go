@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -70,15 +71,22 @@ func (f *Functions) next(w http.ResponseWriter, r *http.Request, task string) {
 	}
 }
 
-// pass passes an answer on.
+// pass passes an answer on. An environment has one invocation at a time, so that one answer of its is read at a time: each takes memory of the agent's.
 func (f *Functions) pass(w http.ResponseWriter, r *http.Request, task, where string) {
+	t := f.tail(task)
+	select {
+	case t.answering <- struct{}{}:
+		defer func() { <-t.answering }()
+	case <-r.Context().Done():
+		return // the environment has gone
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	header := http.Header{}
-	if said := f.tail(task).end(r.Context()); len(said) > 0 {
+	if said := t.end(r.Context()); len(said) > 0 {
 		header.Set(acs.FunctionTail, base64.StdEncoding.EncodeToString(said))
 	}
 	answer, err := f.call(r.Context(), http.MethodPost, acs.FunctionPath+where+"task="+url.QueryEscape(task), header, body)
@@ -104,8 +112,11 @@ func (f *Functions) answer(w http.ResponseWriter, answer *http.Response) {
 type tail struct {
 	functions *Functions
 	task      string
-	wanted    bool
-	cursor    string
+	answering chan struct{} // has a value while an answer is passed on
+
+	mu     sync.Mutex // held while it's read
+	wanted bool
+	cursor string
 }
 
 // maxTail is how much of what an environment says is passed on.
@@ -116,13 +127,13 @@ func (f *Functions) tail(task string) *tail {
 	defer f.mu.Unlock()
 	id := idOf(task)
 	if f.tails[id] == nil {
-		f.tails[id] = &tail{functions: f, task: task}
+		f.tails[id] = &tail{functions: f, task: task, answering: make(chan struct{}, 1)}
 	}
 	return f.tails[id]
 }
 
-// read returns what the environment has said since the last time.
-func (t *tail) read(ctx context.Context) (said []byte) {
+// readLocked returns what the environment has said since the last time.
+func (t *tail) readLocked(ctx context.Context) (said []byte) {
 	record, ok := t.functions.tasks.Task(t.task)
 	if !ok {
 		return nil
@@ -140,8 +151,10 @@ func (t *tail) read(ctx context.Context) (said []byte) {
 
 // begin begins an invocation.
 func (t *tail) begin(ctx context.Context, wanted bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.wanted = wanted; wanted {
-		t.read(ctx) // what was said before isn't wanted
+		t.readLocked(ctx) // what was said before isn't wanted
 	}
 }
 
@@ -150,13 +163,15 @@ const settle = 20 * time.Millisecond
 
 // end returns what was said in an invocation, if it's wanted.
 func (t *tail) end(ctx context.Context) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if !t.wanted {
 		return nil
 	}
 	t.wanted = false
 	var said []byte
 	for range 5 {
-		more := t.read(ctx)
+		more := t.readLocked(ctx)
 		said = append(said, more...)
 		if len(more) == 0 && len(said) > 0 {
 			break
