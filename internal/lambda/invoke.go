@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -82,8 +83,16 @@ func checkInvocation(in *lambda.InvokeInput, payload []byte) error {
 	case !json.Valid(payload): // decoding takes many times its memory
 		var text any
 		return account.Refuse("InvalidRequestContentException", "Could not parse request body into json: %v", json.Unmarshal(payload, &text))
+	case !isClientContext(in.ClientContext):
+		return account.Refuse("InvalidRequestContentException", "Client context must be a valid Base64-encoded JSON object.")
 	}
 	return nil
+}
+
+// isClientContext reports whether a client's context can be handed to a function; none can.
+func isClientContext(text *string) bool {
+	b, err := base64.StdEncoding.DecodeString(aws.ToString(text))
+	return err == nil && (len(b) == 0 || json.Valid(b) && bytes.TrimSpace(b)[0] == '{')
 }
 
 // work returns an invocation of a version.

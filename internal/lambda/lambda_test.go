@@ -27,6 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
@@ -720,6 +721,22 @@ func TestCodeThatNothingUsesGoes(t *testing.T) {
 	}
 	if got, err := read(used); err != nil || got != "used" {
 		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+// TestClientContext: a function gets a client's context or the call is refused, as on AWS.
+func TestClientContext(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
+	make1(t, s, "f", asItIs)
+	for text, good := range map[string]bool{"": true, `{"custom":{"a":"b"}}`: true, " {}\n": true, "string": false, "[1]": false, `{"custom"`: false} {
+		encoded := base64.StdEncoding.EncodeToString([]byte(text))
+		if _, err := s.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f"), ClientContext: &encoded}); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	_, err := s.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f"), ClientContext: aws.String("string")})
+	if refused, is := errors.AsType[smithy.APIError](err); !is || refused.ErrorCode() != "InvalidRequestContentException" {
+		t.Errorf("got %v", err)
 	}
 }
 
