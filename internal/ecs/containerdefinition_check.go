@@ -116,13 +116,11 @@ func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) erro
 	if err := checkHealthCheck(c); err != nil {
 		return err
 	}
-	if t := c.StopTimeout; t != nil &&
-		(*t < 0 || *t > maxStopTimeoutSeconds && slices.Contains(td.RequiresCompatibilities, types.CompatibilityFargate)) {
-		return clientError("Invalid setting for container '%s'. 'stopTimeout' must be between 0 and %d seconds.",
-			name, maxStopTimeoutSeconds)
+	if err := checkTimes(td, c); err != nil {
+		return err
 	}
-	if t := c.StartTimeout; t != nil && *t < 2 {
-		return clientError("Invalid setting for container '%s'. 'startTimeout' must be at least 2 seconds.", name)
+	if err := checkCredentialSpecs(c); err != nil {
+		return err
 	}
 	if err := checkUlimits(c); err != nil {
 		return err
@@ -134,6 +132,46 @@ func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) erro
 		return err
 	}
 	return checkLogs(c.LogConfiguration, "container '"+*c.Name+"'")
+}
+
+// The shortest and longest period of a restart policy: API_ContainerRestartPolicy.
+const (
+	minRestartSeconds = 60
+	maxRestartSeconds = 1800
+)
+
+func checkTimes(td *types.TaskDefinition, c *types.ContainerDefinition) error {
+	name := *c.Name
+	if t := c.StopTimeout; t != nil &&
+		(*t < 0 || *t > maxStopTimeoutSeconds && slices.Contains(td.RequiresCompatibilities, types.CompatibilityFargate)) {
+		return clientError("Invalid setting for container '%s'. 'stopTimeout' must be between 0 and %d seconds.",
+			name, maxStopTimeoutSeconds)
+	}
+	if t := c.StartTimeout; t != nil && *t < 2 {
+		return clientError("Invalid setting for container '%s'. 'startTimeout' must be at least 2 seconds.", name)
+	}
+	if c.RestartPolicy == nil {
+		return nil
+	}
+	if t := c.RestartPolicy.RestartAttemptPeriod; t != nil && (*t < minRestartSeconds || *t > maxRestartSeconds) {
+		return clientError("Invalid setting for container '%s'. The restart policy's restartAttemptPeriod must be between %d and %d seconds, not %d.",
+			name, minRestartSeconds, maxRestartSeconds, *t)
+	}
+	return nil
+}
+
+// checkCredentialSpecs refuses what no node would be asked to have, and would be left out in silence.
+func checkCredentialSpecs(c *types.ContainerDefinition) error {
+	if len(c.CredentialSpecs) > 1 {
+		return clientError("Invalid setting for container '%s'. 'credentialSpecs' must have at most one member.", *c.Name)
+	}
+	for _, s := range c.CredentialSpecs {
+		if !strings.HasPrefix(s, "credentialspec:") && !strings.HasPrefix(s, "credentialspecdomainless:") {
+			return clientError("Invalid setting for container '%s'. 'credentialSpecs' must begin with credentialspec: or credentialspecdomainless:, not %q.",
+				*c.Name, s)
+		}
+	}
+	return nil
 }
 
 func checkMemory(td *types.TaskDefinition, c *types.ContainerDefinition) error {

@@ -366,6 +366,26 @@ func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 		"a container without an image": {
 			ofContainer(func(c *types.ContainerDefinition) { c.Image = nil }), client, "Container.image should not be null or empty.",
 		},
+		"a restart policy with a short period": {
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.RestartPolicy = &types.ContainerRestartPolicy{Enabled: aws.Bool(true), RestartAttemptPeriod: aws.Int32(59)}
+			}), client, "restartAttemptPeriod must be between 60 and 1800 seconds, not 59.",
+		},
+		"a restart policy with a long period": {
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.RestartPolicy = &types.ContainerRestartPolicy{Enabled: aws.Bool(true), RestartAttemptPeriod: aws.Int32(1801)}
+			}), client, "restartAttemptPeriod must be between 60 and 1800 seconds, not 1801.",
+		},
+		"a credential spec that isn't one": {
+			ofContainer(func(c *types.ContainerDefinition) { c.CredentialSpecs = []string{"arn:aws:ssm:::parameter/x"} }), client,
+			"'credentialSpecs' must begin with credentialspec: or credentialspecdomainless:, not \"arn:aws:ssm:::parameter/x\".",
+		},
+		"two credential specs": {
+			ofContainer(func(c *types.ContainerDefinition) {
+				c.CredentialSpecs = []string{"credentialspec:a", "credentialspec:b"}
+			}), client,
+			"'credentialSpecs' must have at most one member.",
+		},
 		"Fargate with too little memory": {
 			fargate(func(in *ecs.RegisterTaskDefinitionInput) { in.Cpu = aws.String("512") }), client,
 			"No Fargate configuration exists for given values: 512 CPU, 512 memory. See the Amazon ECS documentation for the valid values.",
