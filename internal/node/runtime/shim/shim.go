@@ -52,6 +52,9 @@ func Find(ctx context.Context, agent string) (p Program, reason error) {
 
 // Start starts a shim in the container's directory, detached from this process. It returns once the command runs.
 func Start(ctx context.Context, dir string, p Program, c Command) error {
+	if err := checkRoom("/proc"); err != nil {
+		return err
+	}
 	if err := writeCommand(dir, c); err != nil {
 		return err
 	}
