@@ -2,6 +2,7 @@ package test
 
 import (
 	"crypto/tls"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -50,6 +51,46 @@ func (c *cdk) run(args ...string) string {
 func (c *cdk) deploy(message string) string {
 	c.t.Helper()
 	return c.run("deploy", "--require-approval", "never", "--progress", "events", "--context", "message="+message)
+}
+
+// watch runs cdk watch until an edit of the app is deployed, as isThere says. The CDK takes changes up once it says that it watches.
+func (c *cdk) watch(args []string, old, edited string, isThere func() bool) {
+	c.t.Helper()
+	began := time.Now()
+	file := filepath.Join(c.app, "app.js")
+	text, err := os.ReadFile(file)
+	err = errors.Join(err, os.WriteFile(filepath.Join(c.app, "cdk.json"), []byte(`{"app": "node app.js", "watch": {"include": "app.js"}}`), 0o644))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cmd := c.command(append([]string{"watch"}, args...)...)
+	log, err := os.Create(filepath.Join(c.home, "watch.log"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	says := func() string { out, _ := os.ReadFile(log.Name()); return string(out) }
+	defer func() {
+		if c.t.Failed() {
+			c.t.Log(says())
+		}
+	}()
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		<-ended
+	}()
+	Eventually(c.t, "cdk watch has deployed once", func() bool { return strings.Contains(says(), "✨  Total time") })
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), old, edited, 1)), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	Eventually(c.t, "cdk watch deploys the edit", isThere)
+	c.t.Logf("cdk watch took %.1f s", time.Since(began).Seconds())
 }
 
 // becomeDeveloper has the CDK used by a user who may do nothing but assume the roles of the bootstrap.
@@ -110,7 +151,7 @@ func TestCDK(t *testing.T) {
 }
 
 // TestGPUServiceByTheCDK runs examples/0-gpu-service as its user would: its app is deployed, tasks and machines become more under stress and fewer
-// at rest, a change reaches the service by --hotswap alone, and nothing is left once clean.sh has run.
+// at rest, changes reach the service by --hotswap and by cdk watch alone, and nothing is left once clean.sh has run.
 func TestGPUServiceByTheCDK(t *testing.T) {
 	t.Parallel()
 	modules := installFromNPM(t, cdkPackages...)
@@ -150,8 +191,18 @@ func TestGPUServiceByTheCDK(t *testing.T) {
 	if now := changed(); now != stack {
 		t.Errorf("the stack was changed at %s", now)
 	}
+	c.watch([]string{"--context", "most=2", "--context", "image=debian"}, "sleep 1; done", "sleep 2; done", func() bool {
+		return strings.Contains(p.AWS("ecs", "describe-task-definition", "--task-definition", service("taskDefinition")), "sleep 2; done") &&
+			service("deployments[0].rolloutState") == "COMPLETED"
+	})
+	if now := changed(); now != stack {
+		t.Errorf("the stack was changed at %s", now)
+	}
+	saved := service("taskDefinition")
 	script("clean.sh")
-	p.AWS("ecs", "deregister-task-definition", "--task-definition", swapped) // the stack doesn't know of it, on AWS either
+	for _, one := range []string{swapped, saved} {
+		p.AWS("ecs", "deregister-task-definition", "--task-definition", one) // the stack doesn't know of it, on AWS either
+	}
 	if after := c.resources(); after != before {
 		t.Errorf("before it there were\n%safter it\n%s", before, after)
 	}

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -317,7 +316,7 @@ func describeInstance(v *state.View, row *state.ContainerInstance, include []typ
 	if !slices.Contains(include, types.ContainerInstanceFieldContainerInstanceHealth) {
 		c.HealthStatus = nil
 	} else {
-		c.HealthStatus = instanceHealth(row)
+		c.HealthStatus = row.Health()
 	}
 	left := row.Capacity
 	held := map[string]bool{}
@@ -355,38 +354,6 @@ func describeInstance(v *state.View, row *state.ContainerInstance, include []typ
 		})
 	}
 	return c
-}
-
-// instanceHealth returns the health that the agent reported, plus the faults of the instance's GPUs. A fault impairs ECS's
-// check ACCELERATED_COMPUTE, and the check's reason names the GPU.
-func instanceHealth(row *state.ContainerInstance) *types.ContainerInstanceHealthStatus {
-	check := types.InstanceHealthCheckResult{
-		Type:   types.InstanceHealthCheckTypeAcceleratedCompute,
-		Status: types.InstanceHealthCheckStateImpaired,
-	}
-	var reasons []string
-	for _, g := range row.GPUs {
-		if g.Fault == nil {
-			continue
-		}
-		reasons = append(reasons, "GPU "+g.ID+": "+g.Fault.Reason)
-		if check.LastStatusChange == nil || g.Fault.Since.After(*check.LastStatusChange) {
-			check.LastStatusChange = &g.Fault.Since
-			check.LastUpdated = &g.Fault.Since
-		}
-	}
-	if len(reasons) == 0 {
-		return row.HealthStatus
-	}
-	check.StatusReason = aws.String(strings.Join(reasons, "; "))
-	h := types.ContainerInstanceHealthStatus{OverallStatus: check.Status}
-	if row.HealthStatus != nil {
-		h.Details = slices.DeleteFunc(slices.Clone(row.HealthStatus.Details), func(r types.InstanceHealthCheckResult) bool {
-			return r.Type == check.Type
-		})
-	}
-	h.Details = append(h.Details, check)
-	return &h
 }
 
 // DeregisterContainerInstance removes a node from its cluster. It refuses while the node runs tasks, unless force is set:

@@ -40,6 +40,8 @@ const (
 	clusterARN = "arn:aws:ecs:us-east-1:000000000000:cluster/c"
 	taskARN    = "arn:aws:ecs:us-east-1:000000000000:task/c/0123"
 	serviceARN = "arn:aws:ecs:us-east-1:000000000000:service/c/app"
+
+	instanceARN = "arn:aws:ecs:us-east-1:000000000000:container-instance/c/1"
 )
 
 // TestECSEvents: what changes of a task is told with it, and what its client wouldn't see isn't.
@@ -82,7 +84,49 @@ func TestECSEvents(t *testing.T) {
 
 var errGone = errors.New("undone")
 
-// TestServiceEvents: a deployment's states and a service's actions, in their order.
+// TestTaskEventsWithoutHealth: what AWS doesn't tell of a task is neither in its events nor a reason for one.
+func TestTaskEventsWithoutHealth(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"detail-type": ["ECS Task State Change"]}`)})
+	task := &state.Task{Task: ecstypes.Task{
+		TaskArn: aws.String(taskARN), ClusterArn: aws.String(clusterARN), LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"),
+		HealthStatus: "HEALTHY", Containers: []ecstypes.Container{{Name: aws.String("main"), LastStatus: aws.String("RUNNING"), HealthStatus: "HEALTHY"}},
+	}}
+	heard := w.change(t, func(tx *state.Tx) { tx.Tasks.Put(task) })
+	if len(heard) != 1 || strings.Contains(heard[0], "healthStatus") {
+		t.Errorf("%s", heard)
+	}
+	heard = w.change(t, func(tx *state.Tx) {
+		row := *task
+		row.HealthStatus = "UNHEALTHY"
+		row.Containers = []ecstypes.Container{{Name: aws.String("main"), LastStatus: aws.String("RUNNING"), HealthStatus: "UNHEALTHY"}}
+		tx.Tasks.Put(&row)
+	})
+	if len(heard) != 0 {
+		t.Errorf("the health alone has changed: %s", heard)
+	}
+	if row := w.store.View().Tasks.Get(taskARN); row.Containers[0].HealthStatus != "UNHEALTHY" || row.HealthStatus != "UNHEALTHY" {
+		t.Error("the event has changed the row")
+	}
+}
+
+// TestTaskVersions: that a service has noted its task's end is no change of the task, so that the last event's version is DescribeTasks'.
+func TestTaskVersions(t *testing.T) {
+	w := newWorld(t)
+	task := &state.Task{Task: ecstypes.Task{TaskArn: aws.String(taskARN), ClusterArn: aws.String(clusterARN), LastStatus: aws.String("PENDING")}}
+	w.change(t, func(tx *state.Tx) { tx.Tasks.Put(task) })
+	w.change(t, func(tx *state.Tx) { tx.Tasks.Put(task.Stopped("UserInitiated", "enough", w.now())) })
+	w.change(t, func(tx *state.Tx) {
+		row := *tx.Tasks.Get(taskARN)
+		row.Noted = true
+		tx.Tasks.Put(&row)
+	})
+	if got := w.store.View().Tasks.Get(taskARN).Version; got != 1 {
+		t.Errorf("version %d, want that of the last event, 1", got)
+	}
+}
+
+// TestServiceEvents: a deployment's states and a service's actions, in their order. The calls of users are no actions.
 func TestServiceEvents(t *testing.T) {
 	w := newWorld(t)
 	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"source": ["aws.ecs"]}`)})
@@ -92,27 +136,182 @@ func TestServiceEvents(t *testing.T) {
 	heard = append(heard, w.change(t, func(tx *state.Tx) {
 		next := row.Clone()
 		next.DesiredCount = 2
-		next.Event(state.PlacementFails, "(service app) was unable to place a task because no container instance met all of its requirements.", w.now())
+		next.CapacityProviderStrategy = []ecstypes.CapacityProviderStrategyItem{{CapacityProvider: aws.String("gpus"), Weight: 1}}
+		e := next.Event(state.PlacementFails, "(service app) was unable to place a task because no container instance met all of its requirements.", w.now())
+		e.Reason, e.Instances, e.Providers = "RESOURCE:GPU", []string{instanceARN}, []string{"gpus"}
+		next.Event(state.TasksStopped, "(service app) has stopped 1 running tasks: (task 0123).", w.now()).Tasks = []string{taskARN}
+		next.Event(state.StartImpaired, "(service app) is unable to consistently start tasks successfully.", w.now())
+		next.Event(state.TaskSetSteady, "(service app, taskSet ecs-svc/7) has reached a steady state.", w.now()).TaskSets = []string{"arn:aws:ecs:x"}
+		next.Event(state.Untold, "(service app) has started 1 tasks: (task 0123).", w.now())
 		next.Event(state.Steady, "(service app) has reached a steady state.", w.now())
 		next.Deployments[0].RolloutState = "FAILED"
 		tx.Services.Put(next)
 	})...)
-	want := []string{"SERVICE_DEPLOYMENT_IN_PROGRESS", "SERVICE_DESIRED_COUNT_UPDATED", "SERVICE_TASK_PLACEMENT_FAILURE", "SERVICE_STEADY_STATE", "SERVICE_DEPLOYMENT_FAILED"}
-	if len(heard) != len(want) {
-		t.Fatalf("%d events: %s", len(heard), heard)
+	of := func(eventType, name, rest string) string {
+		return `ECS Service Action {` + rest + `"clusterArn":"` + clusterARN + `","createdAt":"2026-01-01T12:00:00.000Z","eventName":"` + name +
+			`","eventType":"` + eventType + `"`
 	}
-	for i, name := range want {
-		if !strings.Contains(heard[i], `"eventName":"`+name+`"`) {
-			t.Errorf("event %d is %s, want %s", i, heard[i], name)
+	const provider = `"capacityProviderArns":["arn:aws:ecs:us-east-1:000000000000:capacity-provider/gpus"],`
+	deployment := func(eventType, name string) string {
+		return `ECS Deployment State Change {"deploymentId":"ecs-svc/1","eventName":"` + name + `","eventType":"` + eventType +
+			`","reason":"in progress.","updatedAt":"2026-01-01T12:00:00.000Z"}`
+	}
+	failure := strings.Replace(of("ERROR", "SERVICE_TASK_PLACEMENT_FAILURE", provider), `"createdAt"`, `"containerInstanceArns":["`+instanceARN+`"],"createdAt"`, 1)
+	check(t, heard,
+		deployment("INFO", "SERVICE_DEPLOYMENT_IN_PROGRESS"),
+		failure+`,"reason":"RESOURCE:GPU"}`,
+		of("INFO", "TASKS_STOPPED", "")+`,"taskArns":["`+taskARN+`"]}`,
+		of("WARN", "SERVICE_TASK_START_IMPAIRED", "")+`}`,
+		of("INFO", "TASKSET_STEADY_STATE", "")+`,"taskSetArns":["arn:aws:ecs:x"]}`,
+		of("INFO", "SERVICE_STEADY_STATE", "")+`}`,
+		of("INFO", "CAPACITY_PROVIDER_STEADY_STATE", provider)+`}`,
+		deployment("ERROR", "SERVICE_DEPLOYMENT_FAILED"),
+	)
+}
+
+// check compares what was heard.
+func check(t *testing.T, heard []string, want ...string) {
+	t.Helper()
+	if len(heard) != len(want) {
+		t.Fatalf("%d events, want %d:\n%s", len(heard), len(want), strings.Join(heard, "\n"))
+	}
+	for i := range want {
+		if heard[i] != want[i] {
+			t.Errorf("event %d is\n%s, want\n%s", i, heard[i], want[i])
 		}
 	}
+}
+
+// TestDesiredCountEvents: a DAEMON service's count, which nobody sets, is told; what a user has set isn't.
+func TestDesiredCountEvents(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"detail-type": ["ECS Service Action"]}`)})
+	row := &state.Service{Service: ecstypes.Service{ServiceArn: aws.String(serviceARN), ClusterArn: aws.String(clusterARN), SchedulingStrategy: "REPLICA"}}
+	heard := w.change(t, func(tx *state.Tx) {
+		tx.Services.Put(row)
+		next := row.Clone()
+		next.DesiredCount = 2
+		tx.Services.Put(next)
+		next = next.Clone()
+		next.SchedulingStrategy = "DAEMON"
+		tx.Services.Put(next)
+		next = next.Clone()
+		next.DesiredCount = 3
+		tx.Services.Put(next)
+	})
+	check(t, heard, `ECS Service Action {"clusterArn":"`+clusterARN+`","createdAt":"2026-01-01T12:00:00.000Z","desiredCount":3,`+
+		`"eventName":"SERVICE_DESIRED_COUNT_UPDATED","eventType":"INFO"}`)
+}
+
+// TestHookEvents: a deployment's lifecycle hooks, from where they are come to until they're over.
+func TestHookEvents(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"detail-type": ["ECS Hook State Change"]}`)})
+	const record = "arn:aws:ecs:us-east-1:000000000000:service-deployment/c/app/x"
+	row := &state.Service{Service: ecstypes.Service{ServiceArn: aws.String(serviceARN), ClusterArn: aws.String(clusterARN)}}
+	row.Deployments = []state.Deployment{{
+		Deployment: ecstypes.Deployment{Id: aws.String("ecs-svc/1"), RolloutState: "IN_PROGRESS"}, ServiceDeploymentArn: record,
+		Shift: &state.Shift{Stage: "POST_TEST_TRAFFIC_SHIFT"},
+	}}
+	hooks := func(stage string, status ...string) func(*state.Tx) {
+		return func(tx *state.Tx) {
+			row = row.Clone()
+			row.Deployments[0].Shift = &state.Shift{Stage: ecstypes.ServiceDeploymentLifecycleStage(stage)}
+			for i, s := range status {
+				row.Deployments[0].Shift.Hooks = append(row.Deployments[0].Shift.Hooks, ecstypes.DeploymentLifecycleHookDetail{
+					HookId: aws.String("hook-" + string(rune('a'+i))), TargetType: "PAUSE", Status: ecstypes.DeploymentLifecycleHookStatus(s),
+					ExpiresAt: aws.Time(w.now().Add(time.Hour)),
+				})
+			}
+			tx.Services.Put(row)
+		}
+	}
+	heard := w.change(t, hooks("POST_TEST_TRAFFIC_SHIFT"))
+	heard = append(heard, w.change(t, hooks("POST_TEST_TRAFFIC_SHIFT", "AWAITING_ACTION", "IN_PROGRESS"))...)
+	heard = append(heard, w.change(t, hooks("POST_TEST_TRAFFIC_SHIFT", "AWAITING_ACTION", "IN_PROGRESS"))...)
+	heard = append(heard, w.change(t, hooks("PRODUCTION_TRAFFIC_SHIFT", "SUCCEEDED", "TIMED_OUT"))...)
+	event := func(eventType, name, id string) string {
+		return `ECS Hook State Change {"clusterArn":"` + clusterARN + `","eventName":"` + name + `","eventType":"` + eventType +
+			`","expiresAt":"2026-01-01T13:00:00.000Z","hookId":"` + id + `","hookType":"PAUSE","lifecycleStage":"POST_TEST_TRAFFIC_SHIFT",` +
+			`"serviceArn":"` + serviceARN + `","serviceDeploymentArn":"` + record + `","updatedAt":"2026-01-01T12:00:00.000Z"}`
+	}
+	check(t, heard,
+		event("INFO", "HOOK_AWAITING_ACTION", "hook-a"), event("INFO", "HOOK_IN_PROGRESS", "hook-b"),
+		event("INFO", "HOOK_SUCCEEDED", "hook-a"), event("ERROR", "HOOK_TIMED_OUT", "hook-b"))
+}
+
+// TestInstanceResourceEvents: a task that takes something of a container instance, or gives it back, changes what remains of that.
+func TestInstanceResourceEvents(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"detail-type": ["ECS Container Instance State Change"]}`)})
+	task := &state.Task{Task: ecstypes.Task{TaskArn: aws.String(taskARN), ClusterArn: aws.String(clusterARN), LastStatus: aws.String("PROVISIONING")}}
+	heard := w.change(t, func(tx *state.Tx) {
+		row := &state.ContainerInstance{ClusterArn: clusterARN, Capacity: state.Resources{CPU: 1024, MemoryMiB: 1024}}
+		row.ContainerInstanceArn, row.Status = aws.String(instanceARN), aws.String("ACTIVE")
+		tx.ContainerInstances.Put(row)
+		tx.Tasks.Put(task) // waits for room
+	})
+	placed := *task
+	placed.ContainerInstanceArn = aws.String(instanceARN)
+	placed.Reserved = state.Resources{CPU: 256, MemoryMiB: 64}
+	heard = append(heard, w.change(t, func(tx *state.Tx) { tx.Tasks.Put(&placed) })...)
+	heard = append(heard, w.change(t, func(tx *state.Tx) { tx.Tasks.Put(placed.Running(w.now())) })...)
+	heard = append(heard, w.change(t, func(tx *state.Tx) { tx.Tasks.Put(placed.Stopped("UserInitiated", "enough", w.now())) })...)
+	if len(heard) != 3 {
+		t.Fatalf("%s", heard)
+	}
+	for i, version := range []string{`"version":0`, `"version":1`, `"version":2`} {
+		if !strings.Contains(heard[i], version) {
+			t.Errorf("%s, want %s", heard[i], version)
+		}
+	}
+	if got := w.store.View().ContainerInstances.Get(instanceARN).Version; got != 2 {
+		t.Errorf("version %d, want that of the last event", got)
+	}
+}
+
+// TestInstanceHealthEvents: what an agent finds of its machine's health, and faults of GPUs.
+func TestInstanceHealthEvents(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"detail-type": ["ECS Container Instance Health Change"]}`)})
+	row := &state.ContainerInstance{ClusterArn: clusterARN, GPUs: []state.GPU{{ID: "GPU-1"}}}
+	row.ContainerInstanceArn, row.Status, row.Ec2InstanceId = aws.String(instanceARN), aws.String("ACTIVE"), aws.String("i-1")
+	at := w.now()
+	runtime := func(now time.Time) *ecstypes.ContainerInstanceHealthStatus {
+		return &ecstypes.ContainerInstanceHealthStatus{OverallStatus: "OK", Details: []ecstypes.InstanceHealthCheckResult{
+			{Type: "CONTAINER_RUNTIME", Status: "OK", LastStatusChange: &at, LastUpdated: &now},
+		}}
+	}
+	put := func(change func(*state.ContainerInstance)) []string {
+		row = row.Clone()
+		change(row)
+		return w.change(t, func(tx *state.Tx) { tx.ContainerInstances.Put(row) })
+	}
+	heard := put(func(*state.ContainerInstance) {})
+	heard = append(heard, put(func(c *state.ContainerInstance) { c.HealthStatus = runtime(at) })...)
+	heard = append(heard, put(func(c *state.ContainerInstance) { c.HealthStatus = runtime(at.Add(time.Minute)) })...)
+	heard = append(heard, put(func(c *state.ContainerInstance) {
+		c.GPUs = []state.GPU{{ID: "GPU-1", Fault: &state.GPUFault{Reason: "XID_79", Since: at}}}
+		c.CapacityProviderName = aws.String("gpus")
+	})...)
+	event := func(provider, overall, checks string) string {
+		return `ECS Container Instance Health Change {"capacityProviderName":` + provider + `,"clusterArn":"` + clusterARN + `","containerInstanceArn":"` +
+			instanceARN + `","ec2InstanceId":"i-1","healthChecks":[` + checks + `],"overallStatus":"` + overall + `"}`
+	}
+	one := func(kind, status, updated, reason string) string {
+		return `{"lastStatusChange":"2026-01-01T12:00:00Z","lastUpdated":"2026-01-01T12:0` + updated + `:00Z","status":"` + status + `","statusReason":` +
+			reason + `,"type":"` + kind + `"}`
+	}
+	check(t, heard,
+		event("null", "OK", one("CONTAINER_RUNTIME", "OK", "0", "null")),
+		event(`"gpus"`, "IMPAIRED", one("CONTAINER_RUNTIME", "OK", "1", "null")+","+one("ACCELERATED_COMPUTE", "IMPAIRED", "0", `"GPU GPU-1: XID_79"`)))
 }
 
 // TestInstanceEvents: a container instance that registers, and one whose agent is gone.
 func TestInstanceEvents(t *testing.T) {
 	w := newWorld(t)
 	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"detail-type": ["ECS Container Instance State Change"]}`)})
-	arn := "arn:aws:ecs:us-east-1:000000000000:container-instance/c/1"
+	arn := instanceARN
 	row := &state.ContainerInstance{ClusterArn: clusterARN}
 	row.ContainerInstanceArn, row.Status, row.AgentConnected = &arn, aws.String("ACTIVE"), true
 	heard := w.change(t, func(tx *state.Tx) { tx.ContainerInstances.Put(row) })

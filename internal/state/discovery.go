@@ -287,6 +287,7 @@ func (t taskTable) Put(row *Task) {
 	old := t.Get(aws.ToString(row.TaskArn))
 	t.Table.Put(row)
 	t.tx.emitTask(old, row)
+	t.tx.emitRemaining(old, row)
 	if row.Registry != nil {
 		t.tx.register(old, row, row.Registry)
 	}

@@ -144,6 +144,38 @@ func (c *ContainerInstance) Deregistered(now time.Time) *ContainerInstance {
 	return row
 }
 
+// Health returns the health that the agent reported, plus the faults of the instance's GPUs. A fault impairs ECS's
+// check ACCELERATED_COMPUTE, and the check's reason names the GPU.
+func (c *ContainerInstance) Health() *types.ContainerInstanceHealthStatus {
+	check := types.InstanceHealthCheckResult{
+		Type:   types.InstanceHealthCheckTypeAcceleratedCompute,
+		Status: types.InstanceHealthCheckStateImpaired,
+	}
+	var reasons []string
+	for _, g := range c.GPUs {
+		if g.Fault == nil {
+			continue
+		}
+		reasons = append(reasons, "GPU "+g.ID+": "+g.Fault.Reason)
+		if check.LastStatusChange == nil || g.Fault.Since.After(*check.LastStatusChange) {
+			check.LastStatusChange = &g.Fault.Since
+			check.LastUpdated = &g.Fault.Since
+		}
+	}
+	if len(reasons) == 0 {
+		return c.HealthStatus
+	}
+	check.StatusReason = aws.String(strings.Join(reasons, "; "))
+	h := types.ContainerInstanceHealthStatus{OverallStatus: check.Status}
+	if c.HealthStatus != nil {
+		h.Details = slices.DeleteFunc(slices.Clone(c.HealthStatus.Details), func(r types.InstanceHealthCheckResult) bool {
+			return r.Type == check.Type
+		})
+	}
+	h.Details = append(h.Details, check)
+	return &h
+}
+
 // InstanceInactive is the status of a container instance that was deregistered.
 const InstanceInactive = "INACTIVE"
 
@@ -294,6 +326,6 @@ var (
 		Key:      func(t *Task) string { return aws.ToString(t.TaskArn) },
 		Indexes:  append([]Index[*Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService, tasksBySubnet}, tasksByGroup...),
 		Lifetime: store.KeepForBy(TasksByLastStatus, "STOPPED", keepEnded, func(t *Task) *time.Time { return t.StoppedAt }),
-		Revise:   func(before, after *Task) { after.Version = before.Version + 1 },
+		Revise:   (*Task).revise,
 	}
 )

@@ -172,12 +172,16 @@ func (l *Listeners) listens(source, detailType string) bool {
 		l.kinds[kindOfEvent{"", detailType}] > 0 || l.kinds[kindOfEvent{"", ""}] > 0
 }
 
-// Emit tells the default bus an event, in the transaction of what has happened. make is called only if somebody may listen.
+// Emit tells the default bus an event, in the transaction of what has happened. make is called only if somebody may listen. It may return nil for
+// none.
 func (tx *Tx) Emit(source, detailType string, make func() *Event) {
 	if !tx.listeners.listens(source, detailType) {
 		return
 	}
 	e := make()
+	if e == nil {
+		return
+	}
 	e.Source, e.DetailType = source, detailType
 	if e.Time.IsZero() {
 		e.Time = tx.listeners.Now()

@@ -185,6 +185,12 @@ const maxEvents = 100
 type ServiceEvent struct {
 	types.ServiceEvent
 	Kind ServiceEventKind `json:",omitempty"` // older data has none
+	// What only EventBridge is told, in the transaction in which it happens, isn't kept.
+	Reason    string   `json:"-"` // why a task found no room, as RunTask's failures say it
+	Instances []string `json:"-"` // and the ARN of the container instance that came nearest
+	Providers []string `json:"-"` // and the names of the capacity providers that had none
+	Tasks     []string `json:"-"` // the ARNs of the tasks that it is about
+	TaskSets  []string `json:"-"` // and of the task set
 }
 
 // ServiceEventKind is what an event of a service says, for those who would otherwise have to read its message.
@@ -197,13 +203,15 @@ const (
 	TaskSetSteady  ServiceEventKind = "TASKSET_STEADY_STATE"
 	StartImpaired  ServiceEventKind = "SERVICE_TASK_START_IMPAIRED"
 	PlacementFails ServiceEventKind = "SERVICE_TASK_PLACEMENT_FAILURE"
+	TasksStopped   ServiceEventKind = "TASKS_STOPPED"
 	Unbalanced     ServiceEventKind = "unbalanced" // between zones; nobody is told
 )
 
-// Event adds an event as the newest one.
-func (s *Service) Event(kind ServiceEventKind, message string, now time.Time) {
-	e := ServiceEvent{types.ServiceEvent{Id: new(NewUUID()), CreatedAt: &now, Message: &message}, kind}
+// Event adds an event as the newest one, and returns it.
+func (s *Service) Event(kind ServiceEventKind, message string, now time.Time) *ServiceEvent {
+	e := ServiceEvent{ServiceEvent: types.ServiceEvent{Id: new(NewUUID()), CreatedAt: &now, Message: &message}, Kind: kind}
 	s.Events = append([]ServiceEvent{e}, s.Events[:min(len(s.Events), maxEvents-1)]...)
+	return &s.Events[0]
 }
 
 // SDKEvents returns the events as DescribeServices shows them.

@@ -109,6 +109,15 @@ func (v *View) RoleIDsOf(t *Task, td *TaskDefinition) (ids map[string]string) {
 	return ids
 }
 
+// revise gives the task that follows this one its version. That its service has noted its end is no change: who follows a task's events has the
+// version that DescribeTasks shows.
+func (t *Task) revise(after *Task) {
+	after.Version = t.Version
+	if after.Noted == t.Noted {
+		after.Version++
+	}
+}
+
 // Holds reports whether the task holds resources of a container instance.
 func (t *Task) Holds() bool {
 	return t.ContainerInstanceArn != nil && aws.ToString(t.LastStatus) != string(types.DesiredStatusStopped)

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -59,7 +60,10 @@ func (s *step) announceSteady() {
 		last = slices.IndexFunc(s.row.Events, func(e state.ServiceEvent) bool { return strings.HasPrefix(*e.Message, s.name()+" ") })
 	}
 	if last < 0 || last >= len(s.row.Events) || s.row.Events[last].Kind != kind {
-		s.eventOf(kind, reachedSteady)
+		e := s.eventOf(kind, reachedSteady)
+		if s.taskSet != "" {
+			e.TaskSets = []string{s.taskSetArn}
+		}
 	}
 }
 
@@ -122,7 +126,8 @@ func (s *step) start(p deployment.Plan) {
 		s.event(fmt.Sprintf("has started %d tasks: %s.", len(started), list(started)))
 	}
 	if p.Start+len(p.StartOn) > 0 {
-		s.recordPlacement(failures)
+		delete(full, "")
+		s.recordPlacement(failures, slices.Sorted(maps.Keys(full)))
 	}
 }
 
@@ -137,8 +142,8 @@ func (s *step) providers() map[string]int {
 	return has
 }
 
-// recordPlacement records whether there was room.
-func (s *step) recordPlacement(failures []types.Failure) {
+// recordPlacement records whether there was room, and which capacity providers had none.
+func (s *step) recordPlacement(failures []types.Failure, full []string) {
 	d := &s.row.Deployments[0]
 	if len(failures) == 0 {
 		s.changed = s.changed || d.Unplaced
@@ -147,7 +152,12 @@ func (s *step) recordPlacement(failures []types.Failure) {
 	}
 	message := "was unable to place a task because no container instance met all of its requirements. " + scheduler.Closest(failures)
 	if !d.Unplaced || !s.wasAnnounced(message) {
-		s.eventOf(state.PlacementFails, message)
+		e, nearest := s.eventOf(state.PlacementFails, message), scheduler.Nearest(failures)
+		e.Reason = aws.ToString(nearest.Reason)
+		e.Providers = full
+		if arn := aws.ToString(nearest.Arn); strings.Contains(arn, ":container-instance/") {
+			e.Instances = []string{arn}
+		}
 	}
 	if !d.Unplaced || !s.now.Before(aws.ToTime(d.NotBefore)) { // this was a retry on time, not one after a change
 		s.fail(d, &s.now)
@@ -193,14 +203,21 @@ func (s *step) stop(p deployment.Plan) {
 	}
 	switch {
 	case p.Rebalancing && len(running) == 1:
-		s.event(fmt.Sprintf("has stopped 1 running tasks in %s due to AZ rebalancing: %s.",
-			aws.ToString(running[0].AvailabilityZone), list(running)))
+		s.eventOf(state.TasksStopped, fmt.Sprintf("has stopped 1 running tasks in %s due to AZ rebalancing: %s.",
+			aws.ToString(running[0].AvailabilityZone), list(running))).Tasks = arnsOf(running)
 	case len(running) > 0:
-		s.event(fmt.Sprintf("has stopped %d running tasks: %s.", len(running), list(running)))
+		s.eventOf(state.TasksStopped, fmt.Sprintf("has stopped %d running tasks: %s.", len(running), list(running))).Tasks = arnsOf(running)
 	}
 	if len(pending) > 0 {
 		s.event(fmt.Sprintf("has stopped %d pending tasks: %s.", len(pending), list(pending)))
 	}
+}
+
+func arnsOf(tasks []*state.Task) (out []string) {
+	for _, t := range tasks {
+		out = append(out, *t.TaskArn)
+	}
+	return out
 }
 
 // list names tasks the way events do.

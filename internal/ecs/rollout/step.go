@@ -28,6 +28,7 @@ type step struct {
 	daemon     bool
 	taskSet    string        // the id of the task set that this step is for, or ""
 	externalID string        // and what its deployer calls it
+	taskSetArn string        // and its ARN
 	tasks      []*state.Task // all that are not STOPPED
 	wake       time.Time
 	steady     bool     // nothing is left to do
@@ -56,9 +57,9 @@ func (s *step) unplaced() bool {
 
 func (s *step) event(message string) { s.eventOf(state.Untold, message) }
 
-func (s *step) eventOf(kind state.ServiceEventKind, message string) {
-	s.row.Event(kind, s.name()+" "+message, s.now)
+func (s *step) eventOf(kind state.ServiceEventKind, message string) *state.ServiceEvent {
 	s.changed = true
+	return s.row.Event(kind, s.name()+" "+message, s.now)
 }
 
 // name is how events begin: with the service or its task set.

@@ -65,6 +65,7 @@ func (s *step) stepOfTaskSet(set *state.TaskSet) *step {
 		ServiceRegistries: set.ServiceRegistries,
 	})
 	one.externalID = aws.ToString(set.ExternalId)
+	one.taskSetArn = aws.ToString(set.TaskSetArn)
 	if *set.Status == state.TaskSetDraining {
 		one.row.Status = aws.String(state.ServiceDraining)
 	}

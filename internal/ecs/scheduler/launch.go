@@ -371,12 +371,7 @@ func (s *Scheduler) Hosts(v *state.View, l *Launch, kept map[string]bool) []stri
 // Closest describes the failure that came nearest to fitting, in the words of a service's event:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
 func Closest(failures []types.Failure) string {
-	best, rank := types.Failure{}, -1
-	for _, f := range failures {
-		if r := nearness(aws.ToString(f.Reason)); r > rank {
-			best, rank = f, r
-		}
-	}
+	best := Nearest(failures)
 	reason := aws.ToString(best.Reason)
 	sentence := "Reason: " + strings.TrimSuffix(reason, ".") + "."
 	id := aws.ToString(best.Arn)
@@ -384,6 +379,17 @@ func Closest(failures []types.Failure) string {
 		sentence = "The closest matching (container-instance " + state.NameOf(id) + ") " + words + "."
 	}
 	return withDetail(sentence, best)
+}
+
+// Nearest returns the failure that came nearest to fitting.
+func Nearest(failures []types.Failure) types.Failure {
+	best, rank := types.Failure{}, -1
+	for _, f := range failures {
+		if r := nearness(aws.ToString(f.Reason)); r > rank {
+			best, rank = f, r
+		}
+	}
+	return best
 }
 
 func withDetail(sentence string, f types.Failure) string {
