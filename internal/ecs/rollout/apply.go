@@ -46,7 +46,8 @@ func (s *step) apply(p deployment.Plan) {
 		s.row.Deployments[0].Unplaced = false
 		s.changed = true
 	}
-	if s.steady = p.Steady && !p.Rebalancing; s.steady && (s.taskSet == "" || *s.row.Status == state.ServiceActive) {
+	isPart := s.taskSet != "" && s.taskSetArn == "" // of a deployment that shifts traffic, whose end is the service's
+	if s.steady = p.Steady && !p.Rebalancing; s.steady && !isPart && (s.taskSet == "" || *s.row.Status == state.ServiceActive) {
 		s.announceSteady()
 	}
 }

@@ -179,6 +179,11 @@ func TestBlueGreen(t *testing.T) {
 		expect(t, w.after(4*time.Minute+30*time.Second), 4, 0, 2, inProgress)
 		expect(t, w.after(time.Minute), 2, 0, 1, completed)
 		w.expectWeights(types.ServiceDeploymentLifecycleStageCleanUp, 100, 0)
+		for _, e := range w.service().Events {
+			if strings.Contains(*e.Message, "taskSet") && strings.HasSuffix(*e.Message, reachedSteady) {
+				t.Errorf("a part of the service told of itself: %s", *e.Message)
+			}
+		}
 		if r := w.record(); r.Status != types.ServiceDeploymentStatusSuccessful || r.FinishedAt == nil {
 			t.Errorf("%+v", r)
 		}
