@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,9 +18,14 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
 )
 
-// dockerd starts a Docker Engine for the test and ends it with the test.
+// oneEngine is held by the test whose Docker Engine runs: two of them would share a bridge and the rules of its network.
+var oneEngine sync.Mutex
+
+// dockerd starts a Docker Engine for the test and ends it with the test. It waits for another test's to end.
 func dockerd(t *testing.T) (host string) {
 	t.Helper()
+	oneEngine.Lock()
+	t.Cleanup(oneEngine.Unlock)
 	return dockerdIn(t, "")
 }
 
@@ -76,6 +82,7 @@ func rootfs(t *testing.T) string {
 
 // TestDocker and TestRunc run tasks in real containers through the AWS CLI.
 func TestDocker(t *testing.T) {
+	t.Parallel()
 	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--function-image", "python3.12="+imageHost+"fn:base", "--function-image", "provided.al2023="+imageHost+"fn:base",
 		"--settle", "1s", "--file-systems", t.TempDir(), "--transparent", "--balancer-listen", "0.0.0.0"))
 }

@@ -59,10 +59,13 @@ func busybox(t *testing.T) v1.Image {
 // TestImages pushes an image, kills the control plane, and runs tasks of the image as ECR names it, where every signature is checked: by its
 // tag, by its digest, and as a role that may not pull it; and as another registry names it, which this one stands in for.
 func TestImages(t *testing.T) {
+	t.Parallel()
 	t.Run("oci", func(t *testing.T) {
+		t.Parallel()
 		testImages(t, UpSigned(t, "g4dn.xlarge", "--runtime", "oci", "--mirror", "public.ecr.aws=team"))
 	})
 	t.Run("docker", func(t *testing.T) {
+		t.Parallel()
 		testImages(t, UpSigned(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t), "--mirror", "public.ecr.aws=team"))
 	})
 }
@@ -109,6 +112,7 @@ func testImages(t *testing.T, p *Pintle) {
 
 // TestUploadAfterKill: an upload of a layer goes on after a SIGKILL where it was.
 func TestUploadAfterKill(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.large")
 	p.AWS("ecr", "create-repository", "--repository-name", "app")
 	ask := func(method, path string, body io.Reader, want int) http.Header {
@@ -160,6 +164,7 @@ func TestUploadAfterKill(t *testing.T) {
 
 // TestDockerPushes: docker login, push and pull with the AWS CLI's password.
 func TestDockerPushes(t *testing.T) {
+	t.Parallel()
 	host := dockerd(t)
 	p := UpSigned(t, "c5.large")
 	docker := func(stdin string, args ...string) string {

@@ -12,6 +12,7 @@ import (
 // TestASecondInterrupt: the first Ctrl-C says what is waited for, and the second ends pintle up without it. The next one takes over what was
 // left, and ends it.
 func TestASecondInterrupt(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.large")
 	p.AWS("ecs", "register-task-definition", "--family", "deaf", "--container-definitions",
 		`[{"name":"main","image":"none","memory":64,"stopTimeout":30,"command":["sh","-c","trap '' TERM; while :; do sleep 0.1; done"]}]`)

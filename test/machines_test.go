@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,10 +19,15 @@ func ip(t testing.TB, args string) {
 	}
 }
 
+// oneCable is held by the test that has a second machine: there is one address for it.
+var oneCable sync.Mutex
+
 // secondMachine makes a network namespace, which stands for a machine on a cable, and returns its name, the cable's end here, and this
 // machine's address on it.
 func secondMachine(t *testing.T) (netns, cable, address string) {
 	t.Helper()
+	oneCable.Lock()
+	t.Cleanup(oneCable.Unlock)
 	netns, cable = fmt.Sprint("pintle-test-", os.Getpid()), fmt.Sprint("pt", os.Getpid())
 	ip(t, "netns add "+netns)
 	t.Cleanup(func() { ip(t, "netns delete "+netns) })
@@ -55,6 +61,7 @@ func startProgram(t *testing.T, env []string, name string, args ...string) {
 // TestTwoMachines follows docs/nodes.md: a control plane that listens on all addresses, and a second machine that joins it. Then the
 // cable between them is cut, and mended.
 func TestTwoMachines(t *testing.T) {
+	t.Parallel()
 	netns, cable, address := secondMachine(t)
 	_, port, _ := strings.Cut(freeAddress(t), ":")
 	key := []string{"PINTLE_ACCESS_KEY_ID=AKID", "PINTLE_SECRET_ACCESS_KEY=secret"}

@@ -77,6 +77,7 @@ func (n *narrow) Read(b []byte) (int, error) {
 // TestPeerPulls: nodes that want an image at once fetch it from each other: the registry sends each layer once. A node that comes later gets it
 // from a neighbour, too.
 func TestPeerPulls(t *testing.T) {
+	t.Parallel()
 	p := UpSigned(t, "c5.large")
 	u, endpoint := newUplink(t, p)
 	p.pushLarge(t, "big:1")

@@ -20,6 +20,7 @@ import (
 
 // TestRegistry: the registry as others see it, where every call needs a login: the suite of the distribution specification, crane and skopeo.
 func TestRegistry(t *testing.T) {
+	t.Parallel()
 	p := UpSigned(t, "c5.large")
 	for _, name := range []string{"suite/one", "suite/two", "team/app", "team/copy"} {
 		p.AWS("ecr", "create-repository", "--repository-name", name)

@@ -101,6 +101,7 @@ func (c *containers) securityGroups(t *testing.T) {
 
 // TestGroupsOfInstances: the groups of an instance say who reaches the ports that containers in mode bridge publish on it.
 func TestGroupsOfInstances(t *testing.T) {
+	t.Parallel()
 	netns, _, machine := secondMachine(t)
 	p := upSigned(t, "oci")
 	group := p.AWS("ec2", "create-security-group", "--group-name", "published", "--description", "x", "--query", "GroupId", "--output", "text")

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// TestBoto3 and TestAWSCLI call every implemented operation, and fail if one is missing.
+// TestBoto3 and TestAWSCLI call every implemented operation, and fail if one is missing. They are among the longest tests, and Go starts
+// parallel ones from the last file on, so they are in a file with a late name.
 func TestBoto3(t *testing.T)  { callAll(t) }
 func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 
