@@ -13,6 +13,7 @@ func API(service call.Service) model.API {
 		Protocols:    []model.Protocol{model.JSON11},
 		TargetPrefix: "CertificateManager",
 		Operations:   modelOperations,
+		Refuses:      []string{"RequestCertificate"},
 		Constraints:  model.Constraints{Code: "ValidationException", Table: modelConstraints},
 		Service:      service,
 	}

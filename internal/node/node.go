@@ -356,6 +356,9 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	env := map[string]string{
 		"AWS_REGION": a.config.Region, "AWS_DEFAULT_REGION": a.config.Region, "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
 	}
+	if t.LaunchType == "FARGATE" {
+		env["AWS_EXECUTION_ENV"] = "AWS_ECS_FARGATE"
+	}
 	base, endpoint := linkLocal, a.config.Endpoint
 	onMachine := t.NetworkMode == "host" || a.config.Runtime.Name() == "process"
 	switch {

@@ -893,6 +893,11 @@ func TestEnvironmentInOwnNetwork(t *testing.T) {
 		env["ECS_AGENT_URI"] != "http://169.254.170.2/api/token" || env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] != "/v2/credentials/c1" {
 		t.Errorf("environment %v", env)
 	}
+	fargate := task
+	fargate.LaunchType = "FARGATE"
+	if a, b := env["AWS_EXECUTION_ENV"], a.environment(&fargate, "token")["AWS_EXECUTION_ENV"]; a != "AWS_ECS_EC2" || b != "AWS_ECS_FARGATE" {
+		t.Errorf("programs are told that they are in %s and %s", a, b)
+	}
 }
 
 type oci struct{ runtime.Runtime }

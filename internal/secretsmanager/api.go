@@ -14,6 +14,7 @@ func API(service call.Service) model.API {
 		TargetPrefix: "secretsmanager",
 		Unavailable:  "InternalServiceError",
 		Operations:   modelOperations,
+		Refuses:      []string{"RotateSecret"},
 		Constraints:  model.Constraints{Code: "ValidationException", Table: modelConstraints},
 		Service:      service,
 	}

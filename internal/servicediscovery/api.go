@@ -13,6 +13,7 @@ func API(service call.Service) model.API {
 		Protocols:    []model.Protocol{model.JSON11},
 		TargetPrefix: "Route53AutoNaming_v20170314",
 		Operations:   modelOperations,
+		Refuses:      []string{"CreatePublicDnsNamespace", "UpdatePublicDnsNamespace"},
 		Constraints:  model.Constraints{Code: "InvalidInput", Table: modelConstraints},
 		Service:      service,
 	}

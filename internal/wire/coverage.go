@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ func (h *Handler) Coverage() string {
 	b.WriteString("An operation that is not here yet answers with an error that says so, and changes nothing.\n\n")
 	b.WriteString("| service | implemented | of |\n| --- | ---: | ---: |\n")
 	for _, api := range h.apis {
-		fmt.Fprintf(&b, "| %s | %d | %d |\n", api.Title, len(api.operations), len(api.Operations))
+		fmt.Fprintf(&b, "| %s | %d | %d |\n", api.Title, len(api.operations)-len(api.Refuses), len(api.Operations))
 	}
 	for _, api := range h.apis {
 		fmt.Fprintf(&b, "\n## %s\n\n", api.Title)
@@ -28,11 +29,14 @@ const maxMissing = 200
 func (a *served) coverage(b *strings.Builder) {
 	var missing []string
 	for _, name := range a.Operations {
-		if a.operations[name] == nil {
+		switch {
+		case slices.Contains(a.Refuses, name):
+			fmt.Fprintf(b, "- [ ] %s, which says why\n", name)
+		case a.operations[name] == nil:
 			missing = append(missing, name)
-			continue
+		default:
+			fmt.Fprintf(b, "- [x] %s\n", name)
 		}
-		fmt.Fprintf(b, "- [x] %s\n", name)
 	}
 	if len(missing) > maxMissing {
 		fmt.Fprintf(b, "\nand none of the other %d.\n", len(missing))

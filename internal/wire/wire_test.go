@@ -537,8 +537,12 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestCoverage(t *testing.T) {
-	got := newHandler(t, wire.Options{}, wire.ECS(&fakeECS{}), wire.STS(nil)).Coverage()
-	for _, want := range []string{"| Amazon ECS | 4 | ", "| AWS STS | 0 | 11 |", "\n- [x] RunTask\n", "\n- [ ] CreateDaemon\n"} {
+	ecs := wire.ECS(&fakeECS{})
+	ecs.Refuses = []string{"SubmitTaskStateChange"}
+	got := newHandler(t, wire.Options{}, ecs, wire.STS(nil)).Coverage()
+	for _, want := range []string{
+		"| Amazon ECS | 3 | ", "| AWS STS | 0 | 11 |", "\n- [x] RunTask\n", "\n- [ ] CreateDaemon\n", "\n- [ ] SubmitTaskStateChange, which says why\n",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

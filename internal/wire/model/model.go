@@ -29,6 +29,7 @@ type API struct {
 	Unavailable  string                // code of an error with status 503, if not the common ServiceUnavailable
 	QueryErrors  map[string]QueryError // by name in the model, for a service that began with Query
 	Operations   []string              // all operations on AWS
+	Refuses      []string              // those of the implementation's that only say why Pintle doesn't have them
 	Lenient      []string              // operations that ignore unknown members, because nodes of other versions call them
 	ErrorDetail  bool                  // whether errors in Query have an element Detail, which is empty
 	LenientForms bool                  // whether Query ignores unknown parameters, because clients older than the model's names send them
