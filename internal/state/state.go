@@ -5,6 +5,7 @@ package state
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/internal/store"
@@ -29,6 +30,8 @@ type Store struct {
 	Undelivered *Undelivered
 	// Listeners are asked in transactions only. Whoever opens the store completes them.
 	Listeners *Listeners
+
+	last atomic.Pointer[View] // what View returned last
 }
 
 // Open replays the journal and starts the writer. The observers see every row first.
@@ -39,11 +42,19 @@ func Open(ctx context.Context, journal store.Journal, observers ...Observer) (*S
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s, u, l}, nil
+	return &Store{Store: s, Undelivered: u, Listeners: l}, nil
 }
 
-// View returns a consistent picture of all tables at one moment. It costs nothing to keep.
-func (s *Store) View() *View { return newView(s.Store.View()) }
+// View returns a consistent picture of all tables at one moment. It costs nothing to keep. Until the next commit everybody has the same one.
+func (s *Store) View() *View {
+	now := s.Store.View()
+	if last := s.last.Load(); last != nil && last.view == now {
+		return last
+	}
+	v := newView(now)
+	s.last.Store(v)
+	return v
+}
 
 // Watch returns a view that remembers what is read through it, so that Changed can wait for a change.
 func (s *Store) Watch() *View { return newView(s.Store.Watch()) }

@@ -60,6 +60,11 @@ type Store struct {
 type version struct {
 	revision int64
 	tables   []*rows // in the order of the schema
+	view     *View   // of them, for all who don't watch
+}
+
+func newVersion(revision int64, tables []*rows) *version {
+	return &version{revision, tables, &View{tables: tables}}
 }
 
 // Open replays the journal, from which observers hear of every row, and starts the writer.
@@ -69,7 +74,7 @@ func Open(ctx context.Context, journal Journal, schema *Schema, opts Options) (*
 		s.observers = append(s.observers, i)
 	}
 	s.observers = append(s.observers, opts.Observers...)
-	s.version.Store(&version{tables: schema.empty()})
+	s.version.Store(newVersion(0, schema.empty()))
 	if err := s.replay(ctx); err != nil {
 		return nil, err
 	}
@@ -111,21 +116,19 @@ func (s *Store) replay(ctx context.Context) error {
 			return fmt.Errorf("store: the journal breaks an invariant: %w", err)
 		}
 	}
-	s.version.Store(&version{revision, tx.tables})
+	s.version.Store(newVersion(revision, tx.tables))
 	return nil
 }
 
 // Revision is the number of the last commit. It never goes back, not even over restarts.
 func (s *Store) Revision() int64 { return s.version.Load().revision }
 
-// View is a consistent snapshot of all tables. It costs nothing to keep.
-func (s *Store) View() *View { return &View{tables: s.version.Load().tables} }
+// View is a consistent snapshot of all tables, the same one until the next commit. It costs nothing to keep.
+func (s *Store) View() *View { return s.version.Load().view }
 
 // Watch is a view that remembers what you read through it, so that Changed can wait for a change of that.
 func (s *Store) Watch() *View {
-	v := s.View()
-	v.watch = &watch{store: s}
-	return v
+	return &View{tables: s.version.Load().tables, watch: &watch{store: s}}
 }
 
 // Update runs fn in a transaction and returns once its changes are durable and visible. If fn or an invariant fails, nothing
@@ -167,7 +170,7 @@ func (s *Store) flush(group *Tx) error {
 	if err := s.journal.Write(revision, changes); err != nil {
 		return fmt.Errorf("store: journal: %w", err)
 	}
-	s.version.Store(&version{revision, group.tables})
+	s.version.Store(newVersion(revision, group.tables))
 	s.watches.wake(group.log)
 	return nil
 }

@@ -1,6 +1,7 @@
 package nodelink
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -45,8 +46,12 @@ type socket struct {
 	conn    *websocket.Conn
 	process string        // the agent's, or ""
 	silence time.Duration // how long the node may be silent
+	frame   bytes.Buffer  // the last one that was read
 	stop    context.CancelCauseFunc
 }
+
+// maxKept is how large a frame's memory may be to be used for the next one. Thousands of nodes tell of their GPUs each second.
+const maxKept = 16 << 10
 
 // ending is why this side ends a socket, with the close frame that says so. Amazon's agent reconnects at once after
 // codes 1000 and 1001, and waits a while after others.
@@ -162,11 +167,19 @@ func (s *socket) close(cause error) {
 	s.conn.Close(e.code, e.reason) //nolint:errcheck // the node may have gone first
 }
 
+// read reads a frame, which is good until the next one is read.
 func (s *socket) read(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.silence)
 	defer cancel()
-	_, b, err := s.conn.Read(ctx)
-	return b, err
+	_, r, err := s.conn.Reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.frame.Reset(); s.frame.Cap() > maxKept {
+		s.frame = bytes.Buffer{}
+	}
+	_, err = s.frame.ReadFrom(r)
+	return s.frame.Bytes(), err
 }
 
 func (s *socket) send(ctx context.Context, m acs.Message) error {
