@@ -178,6 +178,7 @@ func TestTerminatedInstance(t *testing.T) {
 			p.AWS("ecs", "register-task-definition", "--family", "stubborn", "--container-definitions",
 				`[{"name":"main","image":"`+image+`","memory":64,"stopTimeout":600,"command":["sh","-c","trap '' TERM; : `+p.data+
 					`/fleet; while :; do sleep 1; done"]}]`)
+			Eventually(t, "a node", func() bool { return len(p.list("list-container-instances", "--query", "containerInstanceArns[]")) == 1 })
 			var task string
 			Eventually(t, "a place for the task", func() bool {
 				task = p.AWS("ecs", "run-task", "--task-definition", "stubborn", "--query", "tasks[0].taskArn", "--output", "text")
