@@ -383,6 +383,7 @@ func groupCPU(t *testing.T, p *Pintle) {
 	g.AWS("ecs", "register-task-definition", "--family", "busy", "--container-definitions",
 		`[{"name":"main","image":"none","memory":16,"command":["sh","-c","while :; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); `+
 			`done; sleep 0.1; done"]}]`)
+	Eventually(t, "a node", func() bool { return len(g.list("list-container-instances", "--query", "containerInstanceArns[]")) > 0 })
 	var task string
 	Eventually(t, "a task on the machine", func() bool {
 		task = g.AWS("ecs", "run-task", "--task-definition", "busy", "--placement-constraints",
