@@ -73,8 +73,6 @@ func (c *cdk) watch(args []string, old, edited string, isThere func() bool) {
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	says := func() string { out, _ := os.ReadFile(log.Name()); return string(out) }
 	defer func() {
 		if c.t.Failed() {
@@ -82,8 +80,8 @@ func (c *cdk) watch(args []string, old, edited string, isThere func() bool) {
 		}
 	}()
 	defer func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		<-ended
+		cmd.Process.Signal(os.Interrupt) //nolint:errcheck // it may have ended
+		cmd.Wait()                       //nolint:errcheck // it was told to end
 	}()
 	Eventually(c.t, "cdk watch has deployed once", func() bool { return strings.Contains(says(), "✨  Total time") })
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), old, edited, 1)), 0o644); err != nil {

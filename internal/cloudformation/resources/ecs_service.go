@@ -190,11 +190,12 @@ func isSteady(ctx context.Context, s Step, arn string, v *service) (bool, error)
 	if c := found.DeploymentController; c != nil && c.Type == types.DeploymentControllerTypeExternal {
 		return true, nil // its task sets are resources of their own
 	}
+	wanted := aws.ToString(v.TaskDefinition)
 	for _, d := range found.Deployments {
 		reason := aws.ToString(d.RolloutStateReason)
-		if isTakenBack(d, aws.ToString(v.TaskDefinition)) {
+		if isTakenBack(d, wanted) {
 			reason = cmp.Or(whyTakenBack(ctx, s, arn, v), reason)
-		} else if !deploymentFailed(s, d, aws.ToString(v.TaskDefinition)) {
+		} else if !deploymentFailed(s, d, wanted) {
 			continue
 		}
 		return false, template.Errorf("Resource handler returned message: \"Error occurred during operation 'ECS Deployment Circuit Breaker was "+

@@ -192,8 +192,7 @@ func (l *Loop) IsCarriedOut(v *state.View, arn string) bool {
 	if seen == nil || !reflect.DeepEqual(seen.ForwardOf(arn), v.ForwardOf(arn)) {
 		return false
 	}
-	s := l.picture(v)
-	return !s.behind
+	return !l.picture(v).behind
 }
 
 // Problems says by ARN why listeners and groups aren't carried out by any process.
