@@ -48,7 +48,7 @@ func (at *attendant) attend(netns string, task *acs.Task, container string) (sto
 			return nil
 		})
 	}
-	if err := network.Redirect(netns); err != nil {
+	if err := network.Redirect(netns, at.machine.serves(task)); err != nil {
 		cancel()
 		return nil, err
 	}

@@ -17,7 +17,8 @@ import (
 // namespaces, where it hides the machine's own service of that kind.
 const InstanceMetadata = "169.254.169.254"
 
-// ListenInstance opens InstanceMetadata in a network namespace. It takes MetadataPort there, which the agent has at LinkLocal too.
+// ListenInstance opens InstanceMetadata in a network namespace where Redirect has redirected it. It takes MetadataPort there, which the agent
+// has at LinkLocal too.
 func ListenInstance(netnsPath string) (l net.Listener, err error) {
 	address := netip.MustParseAddr(InstanceMetadata)
 	err = within(netnsPath, func(ns netns.NsHandle, h *netlink.Handle, lo netlink.Link) error {
@@ -31,11 +32,7 @@ func ListenInstance(netnsPath string) (l net.Listener, err error) {
 		if err != nil {
 			return err
 		}
-		err = redirect(int(ns), "pintle-instance", redirection{address, 80, MetadataPort, []byte{unix.IPPROTO_TCP}})
-		if err == nil {
-			err = h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())})
-		}
-		if err != nil {
+		if err := h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())}); err != nil {
 			return errors.Join(err, l.Close())
 		}
 		l = netutil.LimitListener(l, maxOpen)

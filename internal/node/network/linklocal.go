@@ -29,18 +29,22 @@ const (
 	AWSPort      = 51681 // stands in for AWS's hosts
 )
 
-// Redirect redirects the ports of LinkLocal that containers know to those that the agent listens on, so that a container can still listen on
-// all of them itself. It comes before whatever else the agent does in a network namespace, and does all at once: where the kernel has rules for
-// addresses it remembers of each packet what they said of it, so one that was sent earlier than its own rule would never be redirected, however
-// often it's sent again.
-func Redirect(netnsPath string) error {
+// Redirect redirects the ports of LinkLocal that containers know, and that of InstanceMetadata if it's served there, to those that the agent
+// listens on, so that a container can still listen on all of them itself. It comes before whatever else the agent does in a network namespace,
+// and does all at once: where the kernel has rules for addresses it remembers of each packet what they said of it, so one that was sent earlier
+// than its own rule would never be redirected, however often it's sent again.
+func Redirect(netnsPath string, instance bool) error {
 	address := netip.MustParseAddr(LinkLocal)
+	all := []redirection{
+		{address, 80, MetadataPort, []byte{unix.IPPROTO_TCP}},
+		{address, 53, NamesPort, []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP}},
+		{address, 443, AWSPort, []byte{unix.IPPROTO_TCP}},
+	}
+	if instance {
+		all = append(all, redirection{netip.MustParseAddr(InstanceMetadata), 80, MetadataPort, []byte{unix.IPPROTO_TCP}})
+	}
 	return within(netnsPath, func(ns netns.NsHandle, _ *netlink.Handle, _ netlink.Link) error {
-		return redirect(int(ns), "pintle",
-			redirection{address, 80, MetadataPort, []byte{unix.IPPROTO_TCP}},
-			redirection{address, 53, NamesPort, []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP}},
-			redirection{address, 443, AWSPort, []byte{unix.IPPROTO_TCP}},
-		)
+		return redirectFirst(int(ns), "pintle", all...)
 	})
 }
 

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/node/kernel"
 	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
@@ -272,7 +274,7 @@ func TestLinkLocal(t *testing.T) {
 	n := open(t, t.TempDir())
 	for _, name := range []string{"one", "two"} { // each namespace has its own listeners
 		a := attach(t, n, name)
-		if err := Redirect(a.NetNS); err != nil {
+		if err := Redirect(a.NetNS, false); err != nil {
 			t.Fatal(err)
 		}
 		metadata, api, err := Listen(a.NetNS)
@@ -323,7 +325,7 @@ func TestLinkLocal(t *testing.T) {
 func TestOtherContainersCannotReachTheAgent(t *testing.T) {
 	n := open(t, t.TempDir())
 	one, two := attach(t, n, "one"), attach(t, n, "two")
-	if err := Redirect(one.NetNS); err != nil {
+	if err := Redirect(one.NetNS, false); err != nil {
 		t.Fatal(err)
 	}
 	metadata, api, err := Listen(one.NetNS)
@@ -349,7 +351,7 @@ func TestOtherContainersCannotReachTheAgent(t *testing.T) {
 // begin does what an agent does in a namespace before it listens for what every container asks.
 func begin(t *testing.T, a Address) {
 	t.Helper()
-	if err := Redirect(a.NetNS); err != nil {
+	if err := Redirect(a.NetNS, false); err != nil {
 		t.Fatal(err)
 	}
 	udp, tcp, err := ListenNames(a.NetNS)
@@ -402,6 +404,93 @@ func TestHoldBack(t *testing.T) {
 			t.Errorf("port %d answers %q, want %q", port, got, want)
 		}
 	}
+}
+
+// TestRedirectForgetsNobody has a container call all the while that the agent sets its rules up. Whatever the kernel has seen of a call before
+// there were rules, the call is answered.
+func TestRedirectForgetsNobody(t *testing.T) {
+	n := open(t, t.TempDir())
+	rule, err := HoldBack(bridgeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rule.Close()
+	for round := range 5 {
+		a := attach(t, n, fmt.Sprint(round))
+		ready := make(chan struct{})
+		calls := make(chan []int)
+		go func() {
+			var sockets []int
+			err := onThreadInside(a, func() (err error) {
+				sockets, err = callUntil(ready)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			calls <- sockets
+		}()
+		awaitCall(t, a, nil)
+		begin(t, a)
+		close(ready)
+		sockets := <-calls
+		metadata, api, err := Listen(a.NetNS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sockets {
+			if err := connected(s); err != nil {
+				t.Errorf("round %d: one of %d calls that came before the agent ends with: %v", round, len(sockets), err)
+			}
+			unix.Close(s)
+		}
+		metadata.Close()
+		api.Close()
+	}
+}
+
+// callUntil calls the agent's address again and again, without waiting for an answer, until ready is closed. It gives up all calls but the
+// latest ones.
+func callUntil(ready chan struct{}) (sockets []int, err error) {
+	to := &unix.SockaddrInet4{Port: 80, Addr: netip.MustParseAddr(LinkLocal).As4()}
+	for {
+		if len(sockets) == 1000 {
+			unix.Close(sockets[0])
+			sockets = sockets[1:]
+		}
+		select {
+		case <-ready:
+			return sockets, nil
+		default:
+		}
+		s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return sockets, err
+		}
+		sockets = append(sockets, s)
+		if err := unix.Connect(s, to); err != unix.EINPROGRESS {
+			return sockets, fmt.Errorf("connect: %w", err)
+		}
+	}
+}
+
+// connected waits until a socket that connects has done so.
+func connected(socket int) error {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(socket), Events: unix.POLLOUT}}, 1000)
+		if err != nil && err != unix.EINTR {
+			return err
+		}
+		if n == 0 {
+			continue
+		}
+		failed, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_ERROR)
+		if err != nil || failed == 0 {
+			return err
+		}
+		return unix.Errno(failed)
+	}
+	return errors.New("no answer")
 }
 
 // awaitCall waits until a call from a namespace is on its way.
@@ -507,7 +596,7 @@ func TestMissingPluginIsNamed(t *testing.T) {
 func TestInstanceMetadata(t *testing.T) {
 	n := open(t, t.TempDir())
 	a := attach(t, n, "one")
-	if err := Redirect(a.NetNS); err != nil {
+	if err := Redirect(a.NetNS, true); err != nil {
 		t.Fatal(err)
 	}
 	metadata, api, err := Listen(a.NetNS)

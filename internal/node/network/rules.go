@@ -2,6 +2,7 @@ package network
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -114,4 +115,46 @@ func redirect(netns int, name string, all ...redirection) error {
 		}
 	}
 	return c.Flush()
+}
+
+// redirectFirst does so where nothing has been redirected yet. The kernel begins to track connections a moment before the first rules hold, and
+// never redirects one that began in that moment. So until they hold, what goes to these addresses isn't tracked: it's lost as before, and sent
+// again. Where there are rules already connections are under way, which stay tracked.
+func redirectFirst(netns int, name string, all ...redirection) error {
+	c, err := nftables.New(nftables.WithNetNSFd(netns))
+	if err != nil {
+		return err
+	}
+	tables, err := c.ListTablesOfFamily(nftables.TableFamilyIPv4)
+	if err != nil {
+		return err
+	}
+	untracked := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: name + "-untracked"})
+	c.FlushTable(untracked)
+	if !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == name }) {
+		leaveUntracked(c, untracked, all)
+	}
+	if err := c.Flush(); err != nil {
+		return err
+	}
+	if err := redirect(netns, name, all...); err != nil {
+		return err
+	}
+	c.DelTable(untracked)
+	return c.Flush()
+}
+
+// leaveUntracked adds rules by which nothing is tracked that goes to these addresses.
+func leaveUntracked(c *nftables.Conn, table *nftables.Table, all []redirection) {
+	chain := c.AddChain(&nftables.Chain{
+		Name:     "output",
+		Table:    table,
+		Type:     nftables.ChainTypeFilter,
+		Hooknum:  nftables.ChainHookOutput,
+		Priority: nftables.ChainPriorityRaw, // before it's tracked
+	})
+	for _, r := range all {
+		to := addressIn(destinationAddress, netip.PrefixFrom(r.address, r.address.BitLen()))
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(to, &expr.Notrack{})})
+	}
 }
