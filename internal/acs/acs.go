@@ -4,6 +4,7 @@
 package acs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -14,7 +15,7 @@ const MaxFrame = 4 << 20
 // Message is one of the messages of this package.
 type Message interface{ messageType() string }
 
-// frame is a message on the wire.
+// frame is a message on the wire, as it's read.
 type frame struct {
 	Type    string          `json:"type"`
 	Message json.RawMessage `json:"message"`
@@ -22,11 +23,14 @@ type frame struct {
 
 // Encode encodes a message as a frame.
 func Encode(m Message) ([]byte, error) {
-	body, err := json.Marshal(m)
+	b, err := json.Marshal(struct {
+		Type    string  `json:"type"`
+		Message Message `json:"message"`
+	}{m.messageType(), m})
 	if err != nil {
 		return nil, fmt.Errorf("acs: encode %s: %w", m.messageType(), err)
 	}
-	return json.Marshal(frame{m.messageType(), body})
+	return b, nil
 }
 
 // UnknownType is Decode's error for a message type that this version doesn't know. Receivers ignore the message, as Amazon's
@@ -39,6 +43,9 @@ func (u *UnknownType) Error() string { return fmt.Sprintf("acs: unknown message 
 func Decode(b []byte) (Message, error) {
 	if len(b) > MaxFrame {
 		return nil, fmt.Errorf("acs: a frame of %d bytes, more than %d", len(b), MaxFrame)
+	}
+	if m, ok := decodeEncoded(b); ok {
+		return m, nil
 	}
 	var f frame
 	if err := json.Unmarshal(b, &f); err != nil {
@@ -53,6 +60,20 @@ func Decode(b []byte) (Message, error) {
 		return nil, fmt.Errorf("acs: %s: %w", f.Type, err)
 	}
 	return m, nil
+}
+
+// decodeEncoded decodes a frame as Encode writes it, and reports whether it's one. It goes over the message half as often as Decode does with
+// others, which counts where thousands of nodes tell of their GPUs.
+func decodeEncoded(b []byte) (Message, bool) {
+	rest, ok := bytes.CutPrefix(b, []byte(`{"type":"`))
+	kind, rest, found := bytes.Cut(rest, []byte(`","message":`))
+	body, ends := bytes.CutSuffix(rest, []byte("}"))
+	blank, known := blanks[string(kind)]
+	if !ok || !found || !ends || !known {
+		return nil, false
+	}
+	m := blank()
+	return m, json.Unmarshal(body, m) == nil // which it isn't if the frame has more members
 }
 
 // blanks has a function for each message type that returns an empty message.

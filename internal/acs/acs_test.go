@@ -3,6 +3,7 @@ package acs
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -115,6 +116,39 @@ func TestDecodeUnknownMembers(t *testing.T) {
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("got %+v", m)
+	}
+}
+
+// TestDecodeAnyOrder: a frame is the same in whatever order, and with whatever else, its members come.
+func TestDecodeAnyOrder(t *testing.T) {
+	for _, give := range []string{
+		`{"type":"AckRequest","message":{"messageId":"m"}}`,
+		` { "type" : "AckRequest" , "message" : {"messageId":"m"} } `,
+		`{"message":{"messageId":"m"},"type":"AckRequest"}`,
+		`{"type":"AckRequest","message":{"messageId":"m"},"more":{}}`,
+		`{"type":"AckRequest","message":{"messageId":"n"},"message":{"messageId":"m"}}`,
+		`{"type":"HeartbeatMessage","message":{"messageId":"m"},"type":"AckRequest"}`,
+	} {
+		if m, err := Decode([]byte(give)); err != nil || !reflect.DeepEqual(m, &AckRequest{MessageID: "m"}) {
+			t.Errorf("%s: got %+v, %v", give, m, err)
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	m := &PintleGPUTelemetry{}
+	for i := range 8 {
+		m.GPUs = append(m.GPUs, GPULoad{ID: fmt.Sprint("GPU-", i), MemoryUsedMiB: 12000})
+	}
+	frame, err := Encode(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(frame)))
+	for b.Loop() {
+		if _, err := Decode(frame); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

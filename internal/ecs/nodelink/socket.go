@@ -43,11 +43,12 @@ const (
 // socket is a node's open web socket.
 type socket struct {
 	address
-	conn    *websocket.Conn
-	process string        // the agent's, or ""
-	silence time.Duration // how long the node may be silent
-	frame   bytes.Buffer  // the last one that was read
-	stop    context.CancelCauseFunc
+	conn     *websocket.Conn
+	process  string        // the agent's, or ""
+	silence  time.Duration // how long the node may be silent
+	frame    bytes.Buffer  // the last one that was read
+	patience *time.Timer   // ends the socket when the node is silent for too long
+	stop     context.CancelCauseFunc
 }
 
 // maxKept is how large a frame's memory may be to be used for the next one. Thousands of nodes tell of their GPUs each second.
@@ -69,6 +70,7 @@ var (
 	errReplaced = &ending{websocket.StatusPolicyViolation, "the node has connected anew"}
 	errInUse    = &ending{websocket.StatusPolicyViolation, "another agent is connected as this container instance"}
 	errUnsigned = &ending{websocket.StatusPolicyViolation, "a frame's signature is wrong"}
+	errSilent   = &ending{websocket.StatusTryAgainLater, "the node has been silent for too long"}
 	errFailed   = &ending{websocket.StatusTryAgainLater, "try again"}
 )
 
@@ -90,6 +92,8 @@ func (l *Link) serve(w http.ResponseWriter, r *http.Request, a address, session 
 		return
 	}
 	defer l.end(s)
+	s.patience = time.AfterFunc(s.silence, s.giveUp)
+	defer s.patience.Stop()
 	err = session(ctx, s)
 	s.close(err)
 	l.opts.Log.Info("node disconnected", "container_instance", a.instance, "socket", a.kind, "reason", err)
@@ -140,7 +144,7 @@ func (s *socket) run(ctx context.Context, send func(context.Context) error, rece
 	g.Go(func() error { return send(ctx) })
 	g.Go(func() error {
 		for {
-			b, err := s.read(ctx)
+			b, err := s.read()
 			if err != nil {
 				return err
 			}
@@ -167,11 +171,17 @@ func (s *socket) close(cause error) {
 	s.conn.Close(e.code, e.reason) //nolint:errcheck // the node may have gone first
 }
 
-// read reads a frame, which is good until the next one is read.
-func (s *socket) read(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.silence)
-	defer cancel()
-	_, r, err := s.conn.Reader(ctx)
+// giveUp ends the socket of a node that is silent, which answers no close frame either.
+func (s *socket) giveUp() {
+	s.stop(errSilent)
+	s.conn.CloseNow() //nolint:errcheck // it ends anyway
+}
+
+// read reads a frame, which is good until the next one is read. A node that has been silent for too long isn't waited for.
+func (s *socket) read() ([]byte, error) {
+	s.patience.Reset(s.silence)
+	defer s.patience.Stop()
+	_, r, err := s.conn.Reader(context.Background()) // close ends it
 	if err != nil {
 		return nil, err
 	}
