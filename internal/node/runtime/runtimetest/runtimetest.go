@@ -980,7 +980,7 @@ func (s *suite) notFound(t *testing.T) {
 	if err := s.rt.Remove(t.Context(), "none"); err != nil {
 		t.Errorf("remove: %v", err)
 	}
-	for ref, isName := range map[string]bool{"127.0.0.1:1/none:1": true, "/x": false, "UPPER": false} {
+	for ref, isName := range map[string]bool{"127.0.0.1:1/none:1": true, "/x": false, "UPPER": false, "127.0.0.1:1/a/../none:1": false} {
 		if _, err := s.rt.Pull(t.Context(), ref, nil); err == nil || errors.Is(err, runtime.ErrImageName) == isName {
 			t.Errorf("pull %s: %v", ref, err)
 		}
