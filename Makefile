@@ -64,8 +64,9 @@ test: build lint ## run every test: unit, property, race, and acceptance with aw
 	go test -race -vet=off -timeout 20m ./internal/... ./cmd/... # lint has vetted them
 	go test -count=1 -vet=off -timeout 30m -parallel 6 ./test/... # most of the time they wait
 
-soak: build ## kill a service's containers at random for five minutes, the control plane during ten rolling updates, and all of a queue-driven fleet, and a function on a queue; damage a thousand files; kill stacks after each write; fill the disk twenty times
+soak: build ## kill a service's containers at random for five minutes, the control plane during ten rolling updates, a node of Docker behind a load balancer, and all of a queue-driven fleet, and a function on a queue; damage a thousand files; kill stacks after each write; fill the disk twenty times
 	go test -count=1 -timeout 30m -v -run 'TestKillsOfContainers|TestKillsDuringRollingUpdates' ./test -chaos.for 5m -chaos.updates 10
+	go test -count=1 -timeout 30m -v -run 'BehindLoadBalancer' ./test -balanced.runtime docker
 	go test -count=1 -timeout 60m -run 'Killed|TestUpdatePolicy' ./internal/cloudformation -kills.every 1
 	go test -count=1 -timeout 30m -v -run TestRandomDamage ./internal/wal ./internal/sqs/queues ./internal/logs/streams ./internal/cloudwatch/metrics -trials 2000
 	go test -count=1 -timeout 30m -v -run TestQueueFleetSurvivesKills ./test -fleet.images 150 -fleet.kills 30

@@ -2,12 +2,14 @@ package test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,8 @@ import (
 	"testing"
 	"time"
 )
+
+var balancedRuntime = flag.String("balanced.runtime", "oci", "the runtime of the services behind load balancers: oci, or docker with a pushed image")
 
 // balanced is a load balancer in front of a target group, and clients that constantly ask it.
 type balanced struct {
@@ -177,9 +181,10 @@ func (b *balanced) shift(define func(version string)) {
 // and kills the control plane with its nodes in between. The updates are rolling ones, and others that shift the traffic. No request fails.
 func TestServiceBehindLoadBalancer(t *testing.T) {
 	t.Parallel()
-	p := Up(t, "c5.2xlarge=2", "--settle", "1s", "--runtime", "oci", "--reaction", "fast")
+	r := newWebRuntime(t)
+	p := Up(t, "c5.2xlarge=2", append(r.args, "--settle", "1s", "--reaction", "fast")...)
 	b := p.balance()
-	image := "rootfs:" + rootfs(t)
+	image := r.image(p)
 	define := func(version string) {
 		script := "trap 'exit 0' TERM; echo -n " + version + " > /index.html; httpd -f -p 80 -h / & wait"
 		p.define("web", map[string]any{"image": image, "command": []string{"/bin/sh", "-c", script},
@@ -220,12 +225,13 @@ func TestServiceBehindLoadBalancer(t *testing.T) {
 func TestNodeDiesBehindLoadBalancer(t *testing.T) {
 	t.Parallel()
 	const clients = 8
+	r := newWebRuntime(t)
 	address, data := freeAddress(t), t.TempDir()
 	t.Cleanup(func() { removeContainers(t, data) })
 	endpoint := "http://" + address
 	node := func(name string) *daemon {
-		return &daemon{t: t, args: []string{"agent", "--endpoint", endpoint, "--data", filepath.Join(data, name), "--runtime", "oci",
-			"--instance-type", "c5.2xlarge", "--metrics="}}
+		return &daemon{t: t, args: append([]string{"agent", "--endpoint", endpoint, "--data", filepath.Join(data, name),
+			"--instance-type", "c5.2xlarge", "--metrics="}, r.args...)}
 	}
 	stays, dies := node("n1"), node("n2")
 	for _, d := range []*daemon{
@@ -236,13 +242,13 @@ func TestNodeDiesBehindLoadBalancer(t *testing.T) {
 		d.start()
 		t.Cleanup(d.kill)
 	}
-	p := &Pintle{t: t, Endpoint: endpoint, key: "test", secret: "test"}
+	p := &Pintle{t: t, Endpoint: endpoint, key: "test", secret: "test", data: data}
 	Eventually(t, "two nodes", func() bool {
 		out, err := p.TryAWS("ecs", "list-container-instances")
 		return err == nil && strings.Count(out, "arn:") == 2
 	})
 	b := p.balance()
-	p.define("web", map[string]any{"image": "rootfs:" + rootfs(t), "command": []string{"/bin/sh", "-c",
+	p.define("web", map[string]any{"image": r.image(p), "command": []string{"/bin/sh", "-c",
 		"mkdir -p /cgi-bin; echo -n well > /index.html; printf '#!/bin/sh\necho; sleep 0.2; echo -n ok' > /cgi-bin/slow; chmod +x /cgi-bin/slow; exec httpd -f -p 80 -h /"},
 		"portMappings": []any{map[string]any{"containerPort": 80}}})
 	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "4",
@@ -251,7 +257,7 @@ func TestNodeDiesBehindLoadBalancer(t *testing.T) {
 	b.askFor("/cgi-bin/slow", clients)
 	Eventually(t, "answers", func() bool { return b.answered("ok") > 50 })
 	dies.kill()
-	killContainers(t, filepath.Join(data, "n2"))
+	r.killContainers(p, filepath.Join(data, "n2"))
 	asked := b.answered("ok")
 	Eventually(t, "answers of the other node", func() bool { return b.answered("ok") > asked+100 })
 	Eventually(t, "four tasks on the other node", func() bool { return b.healthy() == "4" })
@@ -263,6 +269,55 @@ func TestNodeDiesBehindLoadBalancer(t *testing.T) {
 		t.Errorf("%d requests failed, where %d were under way at most, the first ones: %v", len(b.failed), clients, b.failed[:clients])
 	}
 	t.Logf("%d answers, %d requests failed: %v", b.answered("ok"), len(b.failed), b.failed)
+}
+
+// webRuntime is what the services behind load balancers run with.
+type webRuntime struct {
+	t    *testing.T
+	args []string
+	host string // Docker's, if it's that
+}
+
+func newWebRuntime(t *testing.T) *webRuntime {
+	if *balancedRuntime != "docker" {
+		return &webRuntime{t, []string{"--runtime", *balancedRuntime}, ""}
+	}
+	host := dockerd(t)
+	return &webRuntime{t, []string{"--runtime", "docker", "--docker-host", host}, host}
+}
+
+// image returns the image of busybox that they have.
+func (r *webRuntime) image(p *Pintle) string {
+	if r.host == "" {
+		return "rootfs:" + rootfs(r.t)
+	}
+	p.dockerPush(r.host, "team/web", "v1")
+	return imageHost + "team/web:v1"
+}
+
+// killContainers kills the containers of a node without an agent, given its data directory.
+func (r *webRuntime) killContainers(p *Pintle, data string) {
+	if r.host == "" {
+		killContainers(r.t, data)
+		return
+	}
+	b, err := os.ReadFile(filepath.Join(data, "instance.json"))
+	owner := regexp.MustCompile(`"Owner": ?"([^"]+)"`).FindSubmatch(b)
+	if owner == nil {
+		r.t.Fatalf("whose the containers are: %s, %v", b, err)
+	}
+	ids := strings.Fields(p.docker(r.host, "", "ps", "--quiet", "--filter", "label=dev.pintle.owner="+string(owner[1])))
+	if len(ids) == 0 {
+		r.t.Fatal("the node has no containers")
+	}
+	pids := strings.Fields(p.docker(r.host, "", append([]string{"inspect", "--format", "{{.State.Pid}}"}, ids...)...))
+	for _, text := range pids { // at once, which "docker kill" doesn't
+		pid, err := strconv.Atoi(text)
+		if err != nil || pid <= 1 {
+			r.t.Fatalf("the containers' processes: %v", pids)
+		}
+		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+	}
 }
 
 // killContainers kills the containers of a node without an agent, and whatever watches over them.

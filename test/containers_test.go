@@ -71,7 +71,7 @@ func dockerdIn(t *testing.T, netns string) (host string) {
 }
 
 // rootfs packs busybox into a tarball of a root file system.
-func rootfs(t *testing.T) string {
+func rootfs(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rootfs.tar")
 	if err := runtimetest.MakeImage(path); err != nil {

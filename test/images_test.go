@@ -39,7 +39,7 @@ func (p *Pintle) login() remote.Option {
 }
 
 // busybox is an image of one layer.
-func busybox(t *testing.T) v1.Image {
+func busybox(t testing.TB) v1.Image {
 	t.Helper()
 	layer, err := tarball.LayerFromFile(rootfs(t))
 	if err != nil {
@@ -162,37 +162,47 @@ func TestUploadAfterKill(t *testing.T) {
 	ask("GET", "/v2/app/blobs/"+digest.String(), nil, 200)
 }
 
+// docker runs Docker's own client at an engine, with a configuration that ends with the test.
+func (p *Pintle) docker(host, stdin string, args ...string) string {
+	p.t.Helper()
+	cmd := exec.CommandContext(p.t.Context(), "docker", append([]string{"--config", p.data + "/docker", "-H", host}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("docker %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// dockerPush makes a repository and pushes an image of busybox to it, as the AWS CLI's and Docker's users do. It returns the image's reference
+// at the control plane's own address.
+func (p *Pintle) dockerPush(host, repository, tag string) string {
+	p.t.Helper()
+	p.AWS("ecr", "create-repository", "--repository-name", repository)
+	var packed bytes.Buffer
+	local, err := name.NewTag("box:1")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := tarball.Write(local, busybox(p.t), &packed); err != nil {
+		p.t.Fatal(err)
+	}
+	p.docker(host, packed.String(), "load")
+	image := p.registry(repository + ":" + tag)
+	p.docker(host, p.AWS("ecr", "get-login-password"), "login", "--username", "AWS", "--password-stdin", image.Context().RegistryStr())
+	p.docker(host, "", "tag", "box:1", image.Name())
+	p.docker(host, "", "push", image.Name())
+	p.docker(host, "", "rmi", image.Name(), "box:1")
+	return image.Name()
+}
+
 // TestDockerPushes: docker login, push and pull with the AWS CLI's password.
 func TestDockerPushes(t *testing.T) {
 	t.Parallel()
 	host := dockerd(t)
 	p := UpSigned(t, "c5.large")
-	docker := func(stdin string, args ...string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "docker", append([]string{"--config", p.data + "/docker", "-H", host}, args...)...)
-		cmd.Stdin = strings.NewReader(stdin)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("docker %v: %v: %s", args, err, out)
-		}
-		return string(out)
-	}
-	p.AWS("ecr", "create-repository", "--repository-name", "team/app")
-	var packed bytes.Buffer
-	tag, err := name.NewTag("box:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tarball.Write(tag, busybox(t), &packed); err != nil {
-		t.Fatal(err)
-	}
-	docker(packed.String(), "load")
-	image := p.registry("team/app:v1").Name()
-	docker(p.AWS("ecr", "get-login-password"), "login", "--username", "AWS", "--password-stdin", p.registry("team/app").Context().RegistryStr())
-	docker("", "tag", "box:1", image)
-	docker("", "push", image)
-	docker("", "rmi", image, "box:1")
-	docker("", "pull", image)
+	image := p.dockerPush(host, "team/app", "v1")
+	p.docker(host, "", "pull", image)
 	pulled, err := remote.Image(p.registry("team/app:v1"), p.login(), remote.WithContext(t.Context()))
 	if err != nil {
 		t.Fatal(err)
