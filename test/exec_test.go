@@ -107,8 +107,8 @@ func (p *Pintle) runForExec(definition string, more ...string) (task string) {
 const sleeper = `{"family":"exec","containerDefinitions":[{"name":"main","image":"i","memory":64,
 	"command":["sh","-c","trap 'exit 0' TERM; sleep 3000 & wait"],"environment":[{"name":"MINE","value":"its own"}]}]}`
 
-// TestExecuteCommand has a shell in a container by the AWS CLI and the plugin that AWS makes for it: a terminal with its size, ctrl-C, the
-// end; and what pintle exec adds, exit codes.
+// TestExecuteCommand has a shell in a container by the AWS CLI and the plugin that AWS makes for it: a terminal with its size, ctrl-C, vi,
+// the end; and what pintle exec adds, exit codes.
 func TestExecuteCommand(t *testing.T) {
 	t.Parallel()
 	plugin := sessionPlugin(t)
@@ -134,6 +134,13 @@ func TestExecuteCommand(t *testing.T) {
 	a.shows("waiting")
 	a.types("\x03")
 	a.shows("interrupted")
+	a.types("cd " + t.TempDir() + "; busybox vi text\r")
+	a.shows("\x1b[20;1H") // its last line, where the terminal ends by now
+	a.types("iwritten in vi\x1b")
+	a.shows("- text [Modified] 1/1") // a key that comes sooner would belong to the escape
+	a.types(":wq\r")
+	a.types("echo \"<$(cat text)>\"\r")
+	a.shows("<written in vi>")
 	a.types("exit 4\r")
 	a.shows("Exiting session with sessionId: ")
 	if code := a.ends(); code != 0 {
