@@ -110,6 +110,8 @@ var blanks = func() map[string]func() Message {
 	} {
 		m[blank().messageType()] = blank
 	}
+	const most = 8 // of the GPUs that machines have: their loads come each second, and a list that grows is allocated three times
+	m[(*PintleGPUTelemetry)(nil).messageType()] = func() Message { return &PintleGPUTelemetry{GPUs: make([]GPULoad, 0, most)} }
 	return m
 }()
 
