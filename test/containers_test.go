@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -102,6 +103,7 @@ type containers struct {
 func testContainers(t *testing.T, p *Pintle) {
 	c := &containers{p, "rootfs:" + rootfs(t)}
 	t.Run("MemoryLimit", c.memoryLimit)
+	t.Run("Events", c.events)
 	t.Run("Port", c.port)
 	t.Run("Volume", c.volume)
 	t.Run("DataSets", c.dataSets)
@@ -142,6 +144,43 @@ func (c *containers) memoryLimit(t *testing.T) {
 	c.register(t, "hungry", "tail /dev/zero", `,"linuxParameters":{"maxSwap":0}`, "")
 	if got := c.finish(t, "hungry"); !strings.Contains(got, "OutOfMemoryError: Container killed due to memory usage") {
 		t.Errorf("a container that takes too much memory ends with %q", got)
+	}
+}
+
+// events checks what ECS's events tell of tasks whose image isn't there, and whose container takes too much memory: the same as describe-tasks.
+func (c *containers) events(t *testing.T) {
+	text := func(args ...string) string { t.Helper(); return c.AWS(append(args, "--output", "text")...) }
+	queue := text("sqs", "create-queue", "--queue-name", "stopped", "--query", "QueueUrl")
+	c.AWS("events", "put-rule", "--name", "stopped", "--event-pattern",
+		`{"source":["aws.ecs"],"detail-type":["ECS Task State Change"],"detail":{"lastStatus":["STOPPED"]}}`)
+	c.AWS("events", "put-targets", "--rule", "stopped", "--targets", "Id=q,Arn="+text("sqs", "get-queue-attributes", "--queue-url", queue,
+		"--attribute-names", "QueueArn", "--query", "Attributes.QueueArn"))
+	c.AWS("ecs", "register-task-definition", "--cli-input-json", `{"family":"imageless","containerDefinitions":[{"name":"main","memory":32,
+		"image":"`+imageHost+`no/such:1"}]}`)
+	for family, want := range map[string][]string{
+		"hungry":    {`"stopCode":"EssentialContainerExited"`, `"exitCode":137`, `"reason":"OutOfMemoryError: Container killed due to memory usage"`},
+		"imageless": {`"stopCode":"TaskFailedToStart"`, `"stoppedReason":"CannotPullContainerError: `},
+	} {
+		task, _ := c.run(t, family, `{}`)
+		c.Await(task, "STOPPED")
+		var event string
+		Eventually(t, "the event of "+family, func() bool {
+			event = text("sqs", "receive-message", "--queue-url", queue, "--wait-time-seconds", "5", "--visibility-timeout", "0",
+				"--max-number-of-messages", "10", "--query", "Messages[?contains(Body, '"+task+"')].Body | [0]")
+			return strings.Contains(event, task)
+		})
+		for _, part := range want {
+			if !strings.Contains(event, part) {
+				t.Errorf("%s: the event has no %s: %s", family, part, event)
+			}
+		}
+		reason := text("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].stoppedReason")
+		var told struct {
+			Detail struct{ StoppedReason string }
+		}
+		if err := json.Unmarshal([]byte(event), &told); err != nil || told.Detail.StoppedReason != reason {
+			t.Errorf("%s: the event says %q, describe-tasks %q, %v", family, told.Detail.StoppedReason, reason, err)
+		}
 	}
 }
 
