@@ -13,7 +13,7 @@ import boto3
 
 endpoint = os.environ["AWS_ENDPOINT_URL"]
 ecs, events, iam, scheduler, sqs = [boto3.client(s, endpoint_url=endpoint) for s in ("ecs", "events", "iam", "scheduler", "sqs")]
-DEADLINE = time.time() + 120
+PATIENCE = 120  # for each thing that is waited for
 
 
 def queue(name):
@@ -23,9 +23,9 @@ def queue(name):
 
 def receive(url, enough):
     """Takes messages until enough says that they are."""
-    got = []
+    got, end = [], time.time() + PATIENCE
     while not enough(got):
-        assert time.time() < DEADLINE, got
+        assert time.time() < end, got
         for m in sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages", []):
             got.append(json.loads(m["Body"]))
             sqs.delete_message(QueueUrl=url, ReceiptHandle=m["ReceiptHandle"])
@@ -33,8 +33,9 @@ def receive(url, enough):
 
 
 def until(what, call):
+    end = time.time() + PATIENCE
     while not (value := call()):
-        assert time.time() < DEADLINE, what
+        assert time.time() < end, what
         time.sleep(0.1)
     return value
 

@@ -250,6 +250,9 @@ func (p *Plane) build(ctx context.Context) error {
 	if err := p.EC2.MakeDefaultNetwork(ctx); err != nil && !disk.IsUnwritable(err) {
 		return err
 	}
+	if err := p.Link.Reset(ctx); err != nil && !disk.IsUnwritable(err) { // before anybody sees who was connected to the last one
+		return err
+	}
 	p.list = p.services()
 	if p.listener == nil {
 		return nil
@@ -300,9 +303,6 @@ func (p *Plane) queueURL(arn string) string {
 
 // Run serves until ctx ends. It closes everything when it returns.
 func (p *Plane) Run(ctx context.Context) error {
-	if err := p.Link.Reset(ctx); err != nil && !disk.IsUnwritable(err) {
-		return errors.Join(ignoreShutdown(err), p.Close())
-	}
 	web := p.webServer()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return ignoreShutdown(web.Serve(p.secured())) })

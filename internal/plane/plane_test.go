@@ -19,6 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // TestFullDisk: on a full disk each store refuses changes, and takes them again once there is room. The control plane goes on.
@@ -131,5 +132,31 @@ func TestEndpoint(t *testing.T) {
 	}
 	if ip := net.ParseIP(u.Hostname()); ip == nil || ip.IsUnspecified() {
 		t.Errorf("nobody reaches %s", p.Endpoint())
+	}
+}
+
+// TestNobodyIsConnectedAtFirst: a control plane that starts after a kill doesn't say of any node that it's connected to the one before.
+func TestNobodyIsConnectedAtFirst(t *testing.T) {
+	o := Options{Listen: "127.0.0.1:0", Data: t.TempDir(), Region: "us-east-1", Account: "000000000000", Log: slog.Default()}
+	open := func() *Plane {
+		p, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() }) //nolint:errcheck // a test
+		return p
+	}
+	const arn = "arn:aws:ecs:us-east-1:000000000000:container-instance/default/i"
+	p := open()
+	statetest.Update(t, p.State, func(tx *state.Tx) {
+		tx.ContainerInstances.Put(&state.ContainerInstance{ContainerInstance: types.ContainerInstance{
+			ContainerInstanceArn: aws.String(arn), Status: aws.String("ACTIVE"), AgentConnected: true,
+		}})
+	})
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if open().State.View().ContainerInstances.Get(arn).AgentConnected {
+		t.Error("a node is connected to a control plane that doesn't serve yet")
 	}
 }
