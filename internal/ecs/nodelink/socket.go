@@ -171,17 +171,17 @@ func (s *socket) close(cause error) {
 	s.conn.Close(e.code, e.reason) //nolint:errcheck // the node may have gone first
 }
 
-// giveUp ends the socket of a node that is silent, which answers no close frame either.
-func (s *socket) giveUp() {
-	s.stop(errSilent)
-	s.conn.CloseNow() //nolint:errcheck // it ends anyway
-}
+// giveUp ends the socket of a node that is silent. Such a node answers no close frame, and may take none.
+func (s *socket) giveUp() { s.conn.CloseNow() } //nolint:errcheck // it ends anyway
 
 // read reads a frame, which is good until the next one is read. A node that has been silent for too long isn't waited for.
 func (s *socket) read() ([]byte, error) {
 	s.patience.Reset(s.silence)
 	defer s.patience.Stop()
 	_, r, err := s.conn.Reader(context.Background()) // close ends it
+	if err != nil && !s.patience.Stop() {
+		return nil, errSilent
+	}
 	if err != nil {
 		return nil, err
 	}
