@@ -106,14 +106,15 @@ var blanks = func() map[string]func() Message {
 		blank[PintleInstance],
 		blank[PintleExecute],
 		blank[PintleGPUFault],
-		blank[PintleGPUTelemetry],
+		func() Message { return &PintleGPUTelemetry{GPUs: make([]GPULoad, 0, mostGPUs)} },
 	} {
 		m[blank().messageType()] = blank
 	}
-	const most = 8 // of the GPUs that machines have: their loads come each second, and a list that grows is allocated three times
-	m[(*PintleGPUTelemetry)(nil).messageType()] = func() Message { return &PintleGPUTelemetry{GPUs: make([]GPULoad, 0, most)} }
 	return m
 }()
+
+// mostGPUs is how many most machines have at most. Their loads come each second, and a list that grows to eight is allocated three times.
+const mostGPUs = 8
 
 // blank returns an empty message of type M.
 func blank[M any, P interface {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"strings"
@@ -47,20 +48,10 @@ func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAut
 // Parse parses the name of an image in a registry. One that names none is a runtime.ErrImageName.
 func Parse(ref string) (name.Reference, error) {
 	parsed, err := name.ParseReference(ref)
-	if err != nil || strings.HasPrefix(ref, "/") || leavesPath(parsed.Context().RepositoryStr()) {
+	if err != nil || strings.HasPrefix(ref, "/") || !fs.ValidPath(parsed.Context().RepositoryStr()) { // the library lets "a/../b" pass
 		return nil, fmt.Errorf("%s: %w", ref, runtime.ErrImageName)
 	}
 	return parsed, nil
-}
-
-// leavesPath reports whether a repository's name has a part that leads elsewhere in a path, such as "..", which the library lets pass.
-func leavesPath(repository string) bool {
-	for part := range strings.SplitSeq(repository, "/") {
-		if part == "" || part == "." || part == ".." {
-			return true
-		}
-	}
-	return false
 }
 
 // Find finds an image, for this platform, in its registry. It gives up on one that hangs.
