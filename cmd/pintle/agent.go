@@ -269,6 +269,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.holdBack(setup, c.Instance != "")
 	a, err := c.agent(setup, config, m, node.Config{
 		Name:         name,
 		Cluster:      c.Cluster,

@@ -125,9 +125,6 @@ func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {
 	if err != nil {
 		return machine{}, err
 	}
-	if err := rt.HoldBack(ctx); err != nil && os.Geteuid() == 0 { // without root there is nothing to wait for
-		slog.Warn("containers in network mode bridge that ask for their metadata or credentials at once may be refused", "reason", err)
-	}
 	m := machine{runtime: rt, containersAt: f.DockerHost, groups: orNoGroups(rt.TaskGroups(ctx))}
 	if root, err := rt.Root(ctx); err == nil {
 		m.imageBudget = halfOfDisk(root)
@@ -139,6 +136,17 @@ func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {
 	}
 	m.networks = networks
 	return m, nil
+}
+
+// holdBack has Docker's containers wait for the agent. launched says that the machine is one of Pintle's own fleet.
+func (m machine) holdBack(ctx context.Context, launched bool) {
+	rt, ok := m.runtime.(*docker.Runtime)
+	if !ok || os.Geteuid() != 0 { // without root there is nothing to wait for
+		return
+	}
+	if err := rt.HoldBack(ctx, launched); err != nil {
+		slog.Warn("containers in network mode bridge that ask for their metadata or credentials at once may be refused", "reason", err)
+	}
 }
 
 // orNoGroups returns a machine's control groups for tasks. If there can be none, it says so.

@@ -75,6 +75,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.holdBack(ctx, false)
 	c.Runtime = m.runtime.Name()
 	c.SharedFiles = c.FileSystems
 	c.FleetAgent = append(c.containerFlags(), c.FleetAgent...)

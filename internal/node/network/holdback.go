@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HoldBack drops what containers on a bridge send to LinkLocal before the agent listens in their namespaces, which it can do only once they
-// run if somebody else starts them. Without this their first packets would go where the machine sends what it doesn't know: to its gateway,
-// with the path of the task's credentials in them, or nowhere, which ends their call at once. Dropped, they are sent again a second later,
+// HoldBack drops what containers on a bridge send to the agent's addresses, LinkLocal and those given, before it listens in their namespaces,
+// which it can do only once they run if somebody else starts them. Without this their first packets would go where the machine sends what it doesn't know: to its gateway,
+// with the path of the task's credentials in them, to a service of the machine's own, or nowhere, which ends their call at once. Dropped, they are sent again a second later,
 // as TCP does it, and by then the address is in the namespace.
 //
 // The rule lasts until it is closed or this process ends, since the kernel removes the table with the socket that made it. So agents of one
 // machine, each with a table of its own, don't disturb each other. It leaves alone what somebody redirects, such as Amazon's agent, and a
 // machine that has the address itself.
-func HoldBack(bridge string) (io.Closer, error) {
+func HoldBack(bridge string, addresses ...string) (io.Closer, error) {
 	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: "pintle-" + rand.Text()}
 	var socket *netlink.Conn
 	c, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(s *netlink.Conn) error {
@@ -39,12 +39,14 @@ func HoldBack(bridge string) (io.Closer, error) {
 		Hooknum:  nftables.ChainHookPrerouting,
 		Priority: nftables.ChainPriorityFilter, // after redirections
 	})
-	match := []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register}, equals(interfaceName(bridge))}
-	match = append(match, addressIn(destinationAddress, netip.PrefixFrom(netip.MustParseAddr(LinkLocal), 32))...)
-	match = append(match,
-		&expr.Fib{Register: register, FlagDADDR: true, ResultADDRTYPE: true},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: register, Data: []byte{unix.RTN_LOCAL, 0, 0, 0}})
-	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(match, &expr.Verdict{Kind: expr.VerdictDrop})})
+	for _, address := range append(addresses, LinkLocal) {
+		match := []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register}, equals(interfaceName(bridge))}
+		match = append(match, addressIn(destinationAddress, netip.PrefixFrom(netip.MustParseAddr(address), 32))...)
+		match = append(match,
+			&expr.Fib{Register: register, FlagDADDR: true, ResultADDRTYPE: true},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: register, Data: []byte{unix.RTN_LOCAL, 0, 0, 0}})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(match, &expr.Verdict{Kind: expr.VerdictDrop})})
+	}
 	if err := c.Flush(); err != nil {
 		socket.Close() //nolint:errcheck // the other error says more
 		return nil, err

@@ -351,7 +351,7 @@ func TestOtherContainersCannotReachTheAgent(t *testing.T) {
 // begin does what an agent does in a namespace before it listens for what every container asks.
 func begin(t *testing.T, a Address) {
 	t.Helper()
-	if err := Redirect(a.NetNS, false); err != nil {
+	if err := Redirect(a.NetNS, true); err != nil {
 		t.Fatal(err)
 	}
 	udp, tcp, err := ListenNames(a.NetNS)
@@ -370,28 +370,39 @@ func begin(t *testing.T, a Address) {
 func TestHoldBack(t *testing.T) {
 	n := open(t, t.TempDir())
 	for range 2 { // two agents
-		rule, err := HoldBack(bridgeName)
+		rule, err := HoldBack(bridgeName, InstanceMetadata)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer rule.Close()
 	}
-	for i, port := range []int{80, APIPort, 80} {
-		a := attach(t, n, fmt.Sprint(i, "-", port))
-		if i == 2 { // the agent has begun, so that the kernel already looks at rules for addresses
+	for i, tt := range []struct {
+		address string
+		port    int
+		begun   bool // so that the kernel already looks at rules for addresses
+		want    string
+	}{
+		{LinkLocal, 80, false, "80/v4"},
+		{LinkLocal, APIPort, false, fmt.Sprint(APIPort, "/v4")},
+		{LinkLocal, 80, true, "80/v4"},
+		{InstanceMetadata, 80, false, "instance/v4"},
+		{InstanceMetadata, 80, true, "instance/v4"},
+	} {
+		a := attach(t, n, fmt.Sprint(i, "-", tt.port))
+		if tt.begun {
 			begin(t, a)
 		}
 		answered := make(chan string, 1)
 		go func() {
 			var c net.Conn
 			err := onThreadInside(a, func() (err error) {
-				c, err = net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", LinkLocal, port), patience)
+				c, err = net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", tt.address, tt.port), patience)
 				return err
 			})
-			answered <- get(LinkLocal, "/v4", func() (net.Conn, error) { return c, err })
+			answered <- get(tt.address, "/v4", func() (net.Conn, error) { return c, err })
 		}()
 		awaitCall(t, a, answered)
-		if i < 2 {
+		if !tt.begun {
 			begin(t, a)
 		}
 		metadata, api, err := Listen(a.NetNS)
@@ -400,8 +411,13 @@ func TestHoldBack(t *testing.T) {
 		}
 		serve(t, metadata, "80")
 		serve(t, api, fmt.Sprint(APIPort))
-		if got, want := <-answered, fmt.Sprint(port, "/v4"); got != want {
-			t.Errorf("port %d answers %q, want %q", port, got, want)
+		instance, err := ListenInstance(a.NetNS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(t, instance, "instance")
+		if got := <-answered; got != tt.want {
+			t.Errorf("%s:%d answers %q, want %q", tt.address, tt.port, got, tt.want)
 		}
 	}
 }

@@ -61,8 +61,9 @@ func (r *Runtime) Close() error {
 }
 
 // HoldBack has containers in network mode bridge wait for the agent: the engine starts them before the agent can serve their namespaces,
-// and what they ask in between is held back, until Close.
-func (r *Runtime) HoldBack(ctx context.Context) error {
+// and what they ask in between is held back, until Close. On a machine that Pintle launched, so is what they ask the instance metadata
+// service, lest they get the credentials of a cloud's machine from that cloud's own.
+func (r *Runtime) HoldBack(ctx context.Context, launched bool) error {
 	if !r.IsLocal() {
 		return errors.New("the Docker Engine is on another machine")
 	}
@@ -73,7 +74,11 @@ func (r *Runtime) HoldBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.held, err = network.HoldBack(bridge.Network.Options["com.docker.network.bridge.name"])
+	var more []string
+	if launched {
+		more = []string{network.InstanceMetadata}
+	}
+	r.held, err = network.HoldBack(bridge.Network.Options["com.docker.network.bridge.name"], more...)
 	return err
 }
 
