@@ -121,7 +121,7 @@ var refusals = []refusal{
 		"InvalidParameterException", "launch type"},
 	{"CreateTaskSet", taskSet(`,"loadBalancers":[{"containerName":"a"}]`), "InvalidParameterException", "targetGroupArn"},
 	{"CreateTaskSet", taskSet(`,"serviceRegistries":[{"registryArn":""}]`), "InvalidParameterException", "serviceRegistries.registryArn"},
-	{"CreateTaskSet", taskSet(`,"platformVersion":"1.4.0"`), "UnsupportedFeatureException", "platformVersion"},
+	{"CreateTaskSet", taskSet(`,"platformVersion":"1.4.0"`), "ServiceNotFoundException", ""},
 	{"CreateTaskSet", taskSet(`,"clientToken":"a b"`), "InvalidParameterException", "clientToken"},
 	{"CreateTaskSet", taskSet(`,"tags":[{"key":"aws:x"}]`), "InvalidParameterException", "aws:"},
 	{"UpdateTaskSet", `{"cluster":"default","service":"s","taskSet":"t"}`, "InvalidParameterException", "scale"},

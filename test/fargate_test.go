@@ -68,7 +68,7 @@ func TestNoServerlessCluster(t *testing.T) {
 		"--memory", "512", "--container-definitions", `[{"name": "main", "image": "i", "command": ["sleep", "600"]}]`)
 	subnet := p.AWS("ec2", "describe-subnets", "--query", "Subnets[0].SubnetId", "--output", "text")
 	run := func(cluster string) (string, error) {
-		return p.TryAWS("ecs", "run-task", "--cluster", cluster, "--task-definition", "idle", "--launch-type", "FARGATE",
+		return p.TryAWS("ecs", "run-task", "--cluster", cluster, "--task-definition", "idle", "--launch-type", "FARGATE", "--platform-version", "LATEST",
 			"--network-configuration", "awsvpcConfiguration={subnets="+strings.TrimSpace(subnet)+"}",
 			"--query", "[tasks[0].containerInstanceArn, failures[0].reason]", "--output", "text")
 	}

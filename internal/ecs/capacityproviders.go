@@ -539,11 +539,14 @@ func checkLaunchTypeOrStrategy(launchType types.LaunchType, strategy []types.Cap
 }
 
 // useProviders gives a launch without a strategy and a launch type the cluster's default strategy. It refuses a strategy that
-// could place no task.
+// could place no task, and a version of a platform that isn't there.
 func (s *Service) useProviders(v *state.View, l *launch) error {
 	c := v.Clusters.Get(l.clusterArn)
 	if len(l.providers) == 0 && l.launchType == "" {
 		l.providers = c.DefaultCapacityProviderStrategy
+	}
+	if err := checkPlatformVersion(l.platform, l.isFargate()); err != nil {
+		return err
 	}
 	if len(l.providers) == 0 {
 		return nil

@@ -126,12 +126,12 @@ func TestDiscoverPollEndpoint(t *testing.T) {
 	}
 }
 
-// registerNode registers a connected x86-64 node with Linux, whose architecture its identity document tells, as on EC2.
-func registerNode(t *testing.T, s *Service) (arn string) {
+// registerNode registers a connected x86-64 node with Linux and further attributes, whose architecture its identity document tells, as on EC2.
+func registerNode(t *testing.T, s *Service, more ...types.Attribute) (arn string) {
 	t.Helper()
 	out, err := s.RegisterContainerInstance(t.Context(), &ecs.RegisterContainerInstanceInput{
 		InstanceIdentityDocument: aws.String(`{"instanceId":"i-node","architecture":"x86_64"}`),
-		Attributes:               []types.Attribute{{Name: aws.String("ecs.os-type"), Value: aws.String("linux")}},
+		Attributes:               append(more, types.Attribute{Name: aws.String("ecs.os-type"), Value: aws.String("linux")}),
 		TotalResources: []types.Resource{
 			{Name: aws.String("CPU"), IntegerValue: 1024},
 			{Name: aws.String("MEMORY"), IntegerValue: 1024},

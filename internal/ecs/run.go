@@ -44,9 +44,6 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	if err := checkPlacement(in.PlacementConstraints, in.PlacementStrategy); err != nil {
 		return nil, err
 	}
-	if aws.ToString(in.PlatformVersion) != "" {
-		return nil, unsupported("platformVersion: Only Fargate's platform has versions, which Pintle doesn't have. Leave it out.")
-	}
 	l := launch{
 		cluster:        in.Cluster,
 		taskDefinition: in.TaskDefinition,
@@ -63,6 +60,7 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		constraints:    in.PlacementConstraints,
 		strategy:       in.PlacementStrategy,
 		providers:      in.CapacityProviderStrategy,
+		platform:       in.PlatformVersion,
 		caller:         call.From(ctx),
 	}
 	if err := l.check(); err != nil {
@@ -220,6 +218,7 @@ type launch struct {
 	constraints    []types.PlacementConstraint
 	strategy       []types.PlacementStrategy
 	providers      []types.CapacityProviderStrategyItem
+	platform       *string // the version of Fargate's that the call asks for
 	caller         call.Call
 	trace          string
 
@@ -229,13 +228,8 @@ type launch struct {
 	need       scheduler.Need
 }
 
-// isFargate reports whether the tasks are Fargate's, by launch type or by a strategy, which never mixes it with others.
-func (l *launch) isFargate() bool {
-	if len(l.providers) > 0 {
-		return capacity.LaunchType(*l.providers[0].CapacityProvider) == types.LaunchTypeFargate
-	}
-	return l.launchType == types.LaunchTypeFargate
-}
+// isFargate reports whether the tasks are Fargate's.
+func (l *launch) isFargate() bool { return capacity.IsFargate(l.launchType, l.providers) }
 
 // task turns the launch into the scheduler's input for one task.
 func (l *launch) task(now time.Time) *scheduler.Launch {

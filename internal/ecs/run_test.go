@@ -10,19 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// TestRunOnNoPlatform: versions of Fargate's platform are refused by name, and nothing runs.
-func TestRunOnNoPlatform(t *testing.T) {
-	s, store := newTestService(t)
-	registerNode(t, s)
-	_, err := s.RunTask(t.Context(), &ecs.RunTaskInput{TaskDefinition: aws.String("f"), PlatformVersion: aws.String("1.4.0")})
-	if refused := (*types.UnsupportedFeatureException)(nil); !errors.As(err, &refused) || !strings.Contains(*refused.Message, "platformVersion") {
-		t.Errorf("got %v", err)
-	}
-	for task := range store.View().Tasks.All() {
-		t.Errorf("%s runs", *task.TaskArn)
-	}
-}
-
 // TestMembersOfOtherKinds: daemons, and clusters that own a capacity provider, are refused by name. All tasks, or a provider that any
 // cluster may have, would be the wrong answer.
 func TestMembersOfOtherKinds(t *testing.T) {

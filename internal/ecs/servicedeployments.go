@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/deployment"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -26,6 +27,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 	if err != nil {
 		return err
 	}
+	version, family := capacity.Platform(capacity.IsFargate(row.LaunchType, row.CapacityProviderStrategy))
 	d := state.Deployment{
 		Trace:             span,
 		AlarmsIgnored:     len(tx.TriggeredAlarms(row)) > 0,
@@ -42,6 +44,8 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 			RolloutStateReason:          aws.String("ECS deployment " + id + " in progress."),
 			LaunchType:                  row.LaunchType,
 			CapacityProviderStrategy:    row.CapacityProviderStrategy,
+			PlatformVersion:             version,
+			PlatformFamily:              family,
 			NetworkConfiguration:        row.NetworkConfiguration,
 			ServiceConnectConfiguration: row.ServiceConnect,
 			VolumeConfigurations:        row.Volumes,
@@ -121,6 +125,7 @@ func (s *Service) supersede(tx *state.Tx, d *state.Deployment) {
 
 // newRevision returns a revision of the service as it is now.
 func (s *Service) newRevision(row *state.Service, td *state.TaskDefinition) *state.ServiceRevision {
+	version, family := capacity.Platform(capacity.IsFargate(row.LaunchType, row.CapacityProviderStrategy))
 	r := &state.ServiceRevision{ServiceRevision: types.ServiceRevision{
 		ServiceRevisionArn:          new(state.InCluster(*row.ClusterArn, "service-revision", *row.ServiceName, digits())),
 		ServiceArn:                  row.ServiceArn,
@@ -129,6 +134,8 @@ func (s *Service) newRevision(row *state.Service, td *state.TaskDefinition) *sta
 		TaskDefinition:              td.TaskDefinitionArn,
 		LaunchType:                  row.LaunchType,
 		CapacityProviderStrategy:    row.CapacityProviderStrategy,
+		PlatformVersion:             version,
+		PlatformFamily:              family,
 		NetworkConfiguration:        row.NetworkConfiguration,
 		LoadBalancers:               row.LoadBalancers,
 		ServiceRegistries:           row.ServiceRegistries,

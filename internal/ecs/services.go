@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/taskvolume"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -73,6 +74,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		launchType:     in.LaunchType,
 		constraints:    in.PlacementConstraints,
 		providers:      in.CapacityProviderStrategy,
+		platform:       in.PlatformVersion,
 		caller:         call.From(ctx),
 	}
 	if err := s.resolveService(tx.View, in, &l); err != nil {
@@ -105,6 +107,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		}
 		row.CapacityProviderStrategy = l.providers
 		row.LaunchType = launchTypeOf(in.LaunchType, l.providers)
+		setPlatform(row, in.PlatformVersion)
 		connect, err := serviceConnect(tx.View, l.clusterArn, in.ServiceConnectConfiguration)
 		if err != nil {
 			return nil, err
@@ -144,7 +147,7 @@ func (s *Service) resolveService(v *state.View, in *ecs.CreateServiceInput, l *l
 		return err
 	}
 	if in.SchedulingStrategy == types.SchedulingStrategyDaemon {
-		return nil // it runs on every instance, whatever its capacity provider
+		return checkPlatformVersion(in.PlatformVersion, l.isFargate()) // it runs on every instance, whatever its capacity provider
 	}
 	return s.useProviders(v, l)
 }
@@ -237,7 +240,11 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 	}
 	row := old.Clone()
 	applyUpdate(row, in)
-	if err := cmp.Or(checkService(&row.Service), s.checkHooks(call.From(ctx), in.DeploymentConfiguration)); err != nil {
+	if err := cmp.Or(
+		checkService(&row.Service),
+		checkPlatformVersion(in.PlatformVersion, capacity.IsFargate(row.LaunchType, row.CapacityProviderStrategy)),
+		s.checkHooks(call.From(ctx), in.DeploymentConfiguration),
+	); err != nil {
 		return nil, err
 	}
 	if row.IsExternal() {
@@ -308,7 +315,8 @@ func sameTasks(a, b *state.Service) bool {
 		(len(a.Volumes)+len(b.Volumes) == 0 || reflect.DeepEqual(a.Volumes, b.Volumes)) &&
 		(len(a.LoadBalancers)+len(b.LoadBalancers) == 0 || reflect.DeepEqual(a.LoadBalancers, b.LoadBalancers)) &&
 		(len(a.ServiceRegistries)+len(b.ServiceRegistries) == 0 || reflect.DeepEqual(a.ServiceRegistries, b.ServiceRegistries)) &&
-		reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
+		reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy) &&
+		aws.ToString(a.PlatformVersion) == aws.ToString(b.PlatformVersion)
 }
 
 // applyUpdate applies the members that the call gives to the row.
@@ -336,6 +344,9 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 	if in.CapacityProviderStrategy != nil {
 		row.CapacityProviderStrategy = in.CapacityProviderStrategy
 		row.LaunchType = launchTypeOf("", in.CapacityProviderStrategy)
+	}
+	if in.CapacityProviderStrategy != nil || aws.ToString(in.PlatformVersion) != "" {
+		setPlatform(row, in.PlatformVersion)
 	}
 }
 

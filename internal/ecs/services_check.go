@@ -46,7 +46,6 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 	if err := refuseFields([]field{
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
-		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"role", aws.ToString(in.Role) != "" && len(in.LoadBalancers)+len(in.ServiceRegistries) == 0},
 		{"deploymentController", isNotECS(in.DeploymentController) && !isExternal(in.DeploymentController)},
 	}); err != nil {
@@ -95,7 +94,6 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 	if err := refuseFields([]field{
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
-		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"deploymentController", isNotECS(in.DeploymentController)},
 	}); err != nil {
 		return err

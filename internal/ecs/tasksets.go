@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/deployment"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -31,6 +32,7 @@ func checkExternal(in *ecs.CreateServiceInput) error {
 		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"launchType", in.LaunchType != ""},
+		{"platformVersion", in.PlatformVersion != nil},
 		{"capacityProviderStrategy", len(in.CapacityProviderStrategy) > 0},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
@@ -47,6 +49,7 @@ func checkExternalUpdate(in *ecs.UpdateServiceInput) error {
 		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
 		{"capacityProviderStrategy", in.CapacityProviderStrategy != nil},
+		{"platformVersion", in.PlatformVersion != nil},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
@@ -168,6 +171,7 @@ func (s *Service) createTaskSet(
 		network:        in.NetworkConfiguration,
 		launchType:     in.LaunchType,
 		providers:      in.CapacityProviderStrategy,
+		platform:       in.PlatformVersion,
 		caller:         call.From(ctx),
 	}
 	if err := s.resolve(tx.View, &l); err != nil {
@@ -184,6 +188,7 @@ func (s *Service) createTaskSet(
 	}
 	now := s.now()
 	id := "ecs-svc/" + digits()
+	version, family := capacity.Platform(l.isFargate())
 	row.TaskSets = append(row.TaskSets, state.TaskSet{TaskSet: types.TaskSet{
 		Id:                       &id,
 		TaskSetArn:               new(state.InCluster(*row.ClusterArn, "task-set", *row.ServiceName, id)),
@@ -196,6 +201,8 @@ func (s *Service) createTaskSet(
 		UpdatedAt:                now,
 		LaunchType:               launchTypeOf(in.LaunchType, l.providers),
 		CapacityProviderStrategy: l.providers,
+		PlatformVersion:          version,
+		PlatformFamily:           family,
 		NetworkConfiguration:     in.NetworkConfiguration,
 		LoadBalancers:            notNil(in.LoadBalancers),
 		ServiceRegistries:        notNil(in.ServiceRegistries),
@@ -227,11 +234,6 @@ func checkNewTaskSet(in *ecs.CreateTaskSetInput) error {
 		if b.AdvancedConfiguration != nil {
 			return invalidParameter("loadBalancers.advancedConfiguration must not be given for a task set: whoever deploys it shifts the traffic.")
 		}
-	}
-	if err := refuseFields([]field{
-		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
-	}); err != nil {
-		return err
 	}
 	if err := checkLaunchTypeOrStrategy(in.LaunchType, in.CapacityProviderStrategy); err != nil {
 		return err
@@ -341,6 +343,7 @@ func showPrimary(row *state.Service, set *types.TaskSet) {
 	row.TaskDefinition = set.TaskDefinition
 	row.LaunchType = set.LaunchType
 	row.CapacityProviderStrategy = set.CapacityProviderStrategy
+	row.PlatformVersion, row.PlatformFamily = set.PlatformVersion, set.PlatformFamily
 	row.NetworkConfiguration = set.NetworkConfiguration
 }
 

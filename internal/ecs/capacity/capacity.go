@@ -44,3 +44,26 @@ func LaunchType(provider string) types.LaunchType {
 	}
 	return types.LaunchTypeEc2
 }
+
+// IsFargate reports whether tasks are Fargate's, by their launch type or by a strategy, which never mixes Fargate's providers with others.
+func IsFargate(t types.LaunchType, strategy []types.CapacityProviderStrategyItem) bool {
+	if len(strategy) > 0 {
+		t = LaunchType(aws.ToString(strategy[0].CapacityProvider))
+	}
+	return t == types.LaunchTypeFargate
+}
+
+// Fargate's platform, as tasks show it. There is one version here, which is also AWS's latest:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/platform-fargate.html
+const (
+	PlatformVersion = "1.4.0"
+	PlatformFamily  = "Linux"
+)
+
+// Platform returns the version and the family of the platform of Fargate's tasks. Others have none.
+func Platform(fargate bool) (version, family *string) {
+	if !fargate {
+		return nil, nil
+	}
+	return aws.String(PlatformVersion), aws.String(PlatformFamily)
+}

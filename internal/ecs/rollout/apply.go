@@ -345,6 +345,9 @@ func (s *step) rollBack(to *state.Deployment, by string) {
 	s.row.Deployments = append([]state.Deployment{d}, s.row.Deployments...)
 	s.row.TaskDefinition = d.TaskDefinition
 	s.row.LaunchType = d.LaunchType
+	if (s.row.PlatformVersion == nil) != (d.PlatformVersion == nil) {
+		s.row.PlatformVersion, s.row.PlatformFamily = d.PlatformVersion, d.PlatformFamily
+	}
 	s.row.NetworkConfiguration = d.NetworkConfiguration
 	s.row.CapacityProviderStrategy = d.CapacityProviderStrategy
 	s.row.ServiceConnect = d.ServiceConnectConfiguration

@@ -137,14 +137,9 @@ func (l *Loop) trackLocked(row *state.Service, exists bool) {
 
 // usesFargate reports whether a service, or any deployment or task set of it, has tasks of Fargate.
 func usesFargate(row *state.Service) bool {
-	is := func(t types.LaunchType, providers []types.CapacityProviderStrategyItem) bool {
-		return t == types.LaunchTypeFargate || slices.ContainsFunc(providers, func(i types.CapacityProviderStrategyItem) bool {
-			return capacity.LaunchType(aws.ToString(i.CapacityProvider)) == types.LaunchTypeFargate
-		})
-	}
-	return is(row.LaunchType, row.CapacityProviderStrategy) ||
-		slices.ContainsFunc(row.Deployments, func(d state.Deployment) bool { return is(d.LaunchType, d.CapacityProviderStrategy) }) ||
-		slices.ContainsFunc(row.TaskSets, func(t state.TaskSet) bool { return is(t.LaunchType, t.CapacityProviderStrategy) })
+	return capacity.IsFargate(row.LaunchType, row.CapacityProviderStrategy) ||
+		slices.ContainsFunc(row.Deployments, func(d state.Deployment) bool { return capacity.IsFargate(d.LaunchType, d.CapacityProviderStrategy) }) ||
+		slices.ContainsFunc(row.TaskSets, func(t state.TaskSet) bool { return capacity.IsFargate(t.LaunchType, t.CapacityProviderStrategy) })
 }
 
 // trackAlarmsLocked keeps the list of alarms that can fail a service's deployment.
