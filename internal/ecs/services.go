@@ -264,15 +264,8 @@ func (s *Service) updateService(ctx context.Context, tx *state.Tx, in *ecs.Updat
 	if err != nil {
 		return nil, err
 	}
-	if in.LoadBalancers != nil || in.TaskDefinition != nil {
-		if err := resolveLoadBalancers(tx.View, td, row.LoadBalancers); err != nil {
-			return nil, err
-		}
-	}
-	if in.ServiceRegistries != nil || in.TaskDefinition != nil {
-		if err := s.resolveRegistries(tx.View, td, row.ServiceRegistries); err != nil {
-			return nil, err
-		}
+	if err := s.resolveUpdated(tx.View, in, row, td); err != nil {
+		return nil, err
 	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
 		if err := s.deploy(tx, row, td, span); err != nil {
@@ -306,6 +299,19 @@ func (s *Service) updatedDefinition(
 		return nil, err
 	}
 	return l.td, s.useProviders(v, &l)
+}
+
+// resolveUpdated resolves what an updated service's tasks are registered with, where an update changes that, or the tasks.
+func (s *Service) resolveUpdated(v *state.View, in *ecs.UpdateServiceInput, row *state.Service, td *state.TaskDefinition) error {
+	if in.LoadBalancers != nil || in.TaskDefinition != nil {
+		if err := resolveLoadBalancers(v, td, row.LoadBalancers); err != nil {
+			return err
+		}
+	}
+	if in.ServiceRegistries != nil || in.TaskDefinition != nil {
+		return s.resolveRegistries(v, td, row.ServiceRegistries)
+	}
+	return nil
 }
 
 // sameTasks reports whether two versions of a service make the same tasks from a task definition.

@@ -186,10 +186,20 @@ func (s *Service) createTaskSet(
 	if err := s.resolveRegistries(tx.View, l.td, in.ServiceRegistries); err != nil {
 		return nil, err
 	}
+	set := s.newTaskSet(row, &l, in)
+	row.TaskSets = append(row.TaskSets, state.TaskSet{TaskSet: set})
+	if in.ClientToken != nil {
+		s.putToken(tx, key, hash, []string{*set.TaskSetArn})
+	}
+	return row.TaskSet(*set.Id), nil
+}
+
+// newTaskSet makes a task set of a service.
+func (s *Service) newTaskSet(row *state.Service, l *launch, in *ecs.CreateTaskSetInput) types.TaskSet {
 	now := s.now()
 	id := "ecs-svc/" + digits()
 	version, family := capacity.Platform(l.isFargate())
-	row.TaskSets = append(row.TaskSets, state.TaskSet{TaskSet: types.TaskSet{
+	return types.TaskSet{
 		Id:                       &id,
 		TaskSetArn:               new(state.InCluster(*row.ClusterArn, "task-set", *row.ServiceName, id)),
 		ServiceArn:               row.ServiceArn,
@@ -208,12 +218,7 @@ func (s *Service) createTaskSet(
 		ServiceRegistries:        notNil(in.ServiceRegistries),
 		Scale:                    scaleOf(in.Scale),
 		Tags:                     in.Tags,
-	}})
-	set := row.TaskSet(id)
-	if in.ClientToken != nil {
-		s.putToken(tx, key, hash, []string{*set.TaskSetArn})
 	}
-	return set, nil
 }
 
 // checkNewTaskSet checks a new task set without looking at the store.
