@@ -28,6 +28,7 @@ import (
 type Runtime struct {
 	api  *client.Client
 	held io.Closer // what HoldBack holds, or nil
+	cdi  bool      // whether GPUs are asked for by their names in CDI files, as CheckGPUs found
 }
 
 var (
@@ -85,10 +86,11 @@ func (r *Runtime) HoldBack(ctx context.Context, launched bool) error {
 // Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "docker" }
 
-// CheckGPUs implements runtime.GPUChecker. The engine gives GPUs out by NVIDIA's hook, which it finds in its PATH, or since version 28.3 by
-// CDI files. It doesn't say that it has the hook, but the agent's PATH is the same where both are on one machine, and who configures the
-// toolkit has a runtime for it.
-func (r *Runtime) CheckGPUs(ctx context.Context, _ []string) error {
+// CheckGPUs implements runtime.GPUChecker. The engine gives GPUs out by NVIDIA's hook, which it finds in its PATH, or by CDI files, which it
+// lists since version 28.3. It doesn't say that it has the hook, but the agent's PATH is the same where both are on one machine, and who
+// configures the toolkit has a runtime for it. Without hook and runtime the engine can't tell whose GPUs are meant, and version 29 takes them
+// for AMD's. So then they are asked for by their names in CDI files.
+func (r *Runtime) CheckGPUs(ctx context.Context, ids []string) error {
 	if _, err := exec.LookPath("nvidia-container-runtime-hook"); err == nil {
 		return nil
 	}
@@ -99,10 +101,20 @@ func (r *Runtime) CheckGPUs(ctx context.Context, _ []string) error {
 	if _, ok := i.Info.Runtimes["nvidia"]; ok {
 		return nil
 	}
+	described := map[string]bool{}
 	for _, d := range i.Info.DiscoveredDevices {
-		if strings.HasPrefix(d.ID, "nvidia.com/gpu=") {
-			return nil
+		if strings.HasPrefix(d.ID, cdiGPU) {
+			described[d.ID] = true
 		}
+	}
+	if r.cdi = len(described) > 0; r.cdi {
+		for _, name := range cdiNames(ids) {
+			if !described[name] {
+				return fmt.Errorf("no CDI file of the Docker Engine describes %s: nvidia-ctk cdi generate --device-name-strategy=uuid "+
+					"--output=/etc/cdi/nvidia.yaml", name)
+			}
+		}
+		return nil
 	}
 	return errors.New("the Docker Engine has no NVIDIA Container Toolkit: install nvidia-container-toolkit, then " +
 		"nvidia-ctk runtime configure --runtime=docker, and restart the engine")
@@ -116,7 +128,7 @@ const (
 
 // Create implements runtime.Runtime.
 func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
-	config, host, err := translate(spec)
+	config, host, err := translate(spec, r.cdi)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// translate turns a spec into the engine's configuration.
-func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error) {
+// translate turns a spec into the engine's configuration. cdi says that GPUs have their names in CDI files.
+func translate(s *runtime.Spec, cdi bool) (*container.Config, *container.HostConfig, error) {
 	config := &container.Config{
 		Image:        imageName(s.Image),
 		Entrypoint:   s.Entrypoint,
@@ -69,7 +69,7 @@ func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error
 		}
 		host.DNS = append(host.DNS, ip)
 	}
-	addGPUs(s, config, host)
+	addGPUs(s, config, host, cdi)
 	return config, host, connect(s, config, host)
 }
 
@@ -103,7 +103,7 @@ func hostConfig(s *runtime.Spec) *container.HostConfig {
 
 // addGPUs shows the container its own devices and no others, since an image may ask for all of them; or all of the machine's if it looks after
 // these.
-func addGPUs(s *runtime.Spec, config *container.Config, host *container.HostConfig) {
+func addGPUs(s *runtime.Spec, config *container.Config, host *container.HostConfig, cdi bool) {
 	visible := s.Visible()
 	if visible == "" {
 		return
@@ -111,11 +111,29 @@ func addGPUs(s *runtime.Spec, config *container.Config, host *container.HostConf
 	config.Env = runtime.Environment(config.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + visible})
 	switch {
 	case s.SimulatedGPUs:
+	case cdi && len(s.GPUs)+len(s.MachineGPUs) > 0:
+		ids := s.GPUs
+		if len(ids) == 0 {
+			ids = s.MachineGPUs
+		}
+		host.DeviceRequests = []container.DeviceRequest{{Driver: "cdi", DeviceIDs: cdiNames(ids)}}
 	case len(s.GPUs) > 0:
 		host.DeviceRequests = []container.DeviceRequest{{DeviceIDs: s.GPUs, Capabilities: [][]string{{"gpu"}}}}
 	case len(s.MachineGPUs) > 0:
 		host.DeviceRequests = []container.DeviceRequest{{Count: -1, Capabilities: [][]string{{"gpu"}}}}
 	}
+}
+
+// cdiGPU is what names of NVIDIA's GPUs begin with in CDI files.
+const cdiGPU = "nvidia.com/gpu="
+
+// cdiNames returns the names of GPUs in CDI files.
+func cdiNames(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, cdiGPU+id)
+	}
+	return out
 }
 
 // connect sets the container's network and its published ports.
