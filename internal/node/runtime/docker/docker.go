@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +30,9 @@ type Runtime struct {
 	api  *client.Client
 	held io.Closer // what HoldBack holds, or nil
 	cdi  bool      // whether GPUs are asked for by their names in CDI files, as CheckGPUs found
+
+	importing sync.Mutex
+	imported  map[string]tarballStamp // by reference
 }
 
 var (
@@ -50,7 +54,7 @@ func New(ctx context.Context, host string) (*Runtime, error) {
 	if _, err := api.ServerVersion(ctx, client.ServerVersionOptions{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("the Docker Engine does not answer (start it, or choose another runtime with --runtime): %w", err), api.Close())
 	}
-	return &Runtime{api: api}, nil
+	return &Runtime{api: api, imported: map[string]tarballStamp{}}, nil
 }
 
 // Close closes the connection. Containers keep running.

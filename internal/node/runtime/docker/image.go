@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +42,7 @@ var ecrHost = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/
 // isPinnedInECR reports whether a reference names an image of ECR by its digest. The engine knows no digest of one that it was given.
 func isPinnedInECR(ref string) bool { return strings.Contains(ref, "@") && ecrHost.MatchString(ref) }
 
-// Pull implements runtime.Runtime. A file is read again each time, since it may have changed.
+// Pull implements runtime.Runtime. A file is looked at each time, since it may have changed.
 func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
 	var err error
 	switch {
@@ -184,13 +185,40 @@ func (r *Runtime) pullWatched(ctx context.Context, ref string, options client.Im
 	return context.Cause(ctx)
 }
 
-// importRootfs makes an image with one layer from a tarball.
+// tarballStamp tells whether a tarball is still the one that an image was made from.
+type tarballStamp struct {
+	size    int64
+	changed time.Time
+}
+
+// importRootfs makes an image with one layer from a tarball, unless the engine has that image. It makes one at a time and none needlessly: version 29
+// of the engine replaces an image by deleting it first, and whoever made a container of it just then would find none.
 func (r *Runtime) importRootfs(ctx context.Context, ref string) error {
 	f, err := os.Open(strings.TrimPrefix(ref, image.RootfsPrefix))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	is := tarballStamp{info.Size(), info.ModTime()}
+	r.importing.Lock()
+	defer r.importing.Unlock()
+	if r.imported[ref] == is {
+		if _, err := r.Stored(ctx, ref); !errors.Is(err, runtime.ErrImageNotFound) {
+			return err
+		}
+	}
+	if err := r.importTarball(ctx, ref, f); err != nil {
+		return err
+	}
+	r.imported[ref] = is
+	return nil
+}
+
+func (r *Runtime) importTarball(ctx context.Context, ref string, f io.Reader) error {
 	res, err := r.api.ImageImport(ctx, client.ImageImportSource{Source: f, SourceName: "-"}, imageName(ref), client.ImageImportOptions{})
 	if err != nil {
 		return err

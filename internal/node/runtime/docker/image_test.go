@@ -2,6 +2,7 @@ package docker
 
 import (
 	"archive/tar"
+	"context"
 	"crypto/rand"
 	"errors"
 	"os"
@@ -71,4 +72,37 @@ func rootfs(t *testing.T, content string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestImportOnce: an image is made of a tarball once, and anew when the tarball has changed or the image is gone.
+func TestImportOnce(t *testing.T) {
+	path := rootfs(t, rand.Text())
+	ref := "rootfs:" + path
+	pull := func() string {
+		t.Helper()
+		if _, err := engine.Pull(t.Context(), ref, nil); err != nil {
+			t.Fatal(err)
+		}
+		found, err := engine.api.ImageInspect(t.Context(), imageName(ref))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.ID
+	}
+	t.Cleanup(func() { engine.RemoveImage(context.Background(), ref) }) //nolint:errcheck // it was pulled
+	first := pull()
+	if again := pull(); again != first {
+		t.Errorf("the second image is %s, the first was %s", again, first)
+	}
+	if err := os.Rename(rootfs(t, rand.Text()+" and more"), path); err != nil {
+		t.Fatal(err)
+	}
+	changed := pull()
+	if changed == first {
+		t.Error("the image of a tarball that has changed is the old one")
+	}
+	if err := engine.RemoveImage(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	pull()
 }
