@@ -39,6 +39,15 @@ func callAll(t *testing.T, client ...string) {
 	}
 }
 
+// TestUnknownValues: a value that an enum doesn't have is refused, and not taken as if nothing had been asked for.
+func TestUnknownValues(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "g4dn.xlarge", "--fleet", "local")
+	if out, err := p.Command(python, "enums.py").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // newCertificate writes a certificate for example.com and its key into a directory, which it returns.
 func newCertificate(t *testing.T) (dir string) {
 	t.Helper()

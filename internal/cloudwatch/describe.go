@@ -114,6 +114,9 @@ func (s *Service) DescribeAlarmsForMetric(
 	); err != nil {
 		return nil, err
 	}
+	if in.Statistic != "" && !slices.Contains(in.Statistic.Values(), in.Statistic) {
+		return nil, invalid("The value %s for parameter Statistic is invalid.", in.Statistic)
+	}
 	wanted := metricquery.NewMetric(in.Namespace, in.MetricName, in.Dimensions)
 	out := &cloudwatch.DescribeAlarmsForMetricOutput{MetricAlarms: []types.MetricAlarm{}}
 	for a := range s.store.View().Alarms.All() {

@@ -89,6 +89,9 @@ func (s *Service) AllocateAddress(ctx context.Context, in *ec2.AllocateAddressIn
 	if in.Domain == types.DomainTypeStandard {
 		return nil, refuse("UnsupportedOperation", "Domain: there are only addresses for VPCs.")
 	}
+	if err := checkValue("domain", in.Domain, in.Domain.Values()); err != nil {
+		return nil, err
+	}
 	if g := in.NetworkBorderGroup; g != nil && *g != s.opts.Region {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter networkBorderGroup is invalid.", *g)
 	}
@@ -165,6 +168,9 @@ func (s *Service) DescribeAddresses(_ context.Context, in *ec2.DescribeAddresses
 func (s *Service) DescribeAddressesAttribute(
 	_ context.Context, in *ec2.DescribeAddressesAttributeInput,
 ) (*ec2.DescribeAddressesAttributeOutput, error) {
+	if err := checkValue("attribute", in.Attribute, in.Attribute.Values()); err != nil {
+		return nil, err
+	}
 	v := s.store.View()
 	for _, id := range in.AllocationIds {
 		if _, err := addresses.get(v, &id, "AllocationId"); err != nil {

@@ -101,6 +101,27 @@ func mapDevices(data *types.ResponseLaunchTemplateData, in *ec2.RunInstancesInpu
 	return nil
 }
 
+// checkValue refuses a value of an enum that there isn't. "" is what was left out.
+func checkValue[T ~string](parameter string, value T, known []T) error {
+	if value == "" || slices.Contains(known, value) {
+		return nil
+	}
+	return refuse("InvalidParameterValue", "Value (%s) for parameter %s is invalid.", string(value), parameter)
+}
+
+// checkMetadata checks the options of an instance's metadata service.
+func checkMetadata(o *types.LaunchTemplateInstanceMetadataOptions) error {
+	if o == nil {
+		return nil
+	}
+	return cmp.Or(
+		checkValue("MetadataOptions.HttpTokens", o.HttpTokens, o.HttpTokens.Values()),
+		checkValue("MetadataOptions.HttpEndpoint", o.HttpEndpoint, o.HttpEndpoint.Values()),
+		checkValue("MetadataOptions.HttpProtocolIpv6", o.HttpProtocolIpv6, o.HttpProtocolIpv6.Values()),
+		checkValue("MetadataOptions.InstanceMetadataTags", o.InstanceMetadataTags, o.InstanceMetadataTags.Values()),
+	)
+}
+
 // asTemplate returns the network and the role that a call gives, in a launch template's form, where they replace the template's.
 func asTemplate(data *types.ResponseLaunchTemplateData, in *ec2.RunInstancesInput) {
 	if p := in.IamInstanceProfile; p != nil {

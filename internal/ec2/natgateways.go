@@ -40,6 +40,9 @@ func (s *Service) CreateNatGateway(ctx context.Context, in *ec2.CreateNatGateway
 		return nil, err
 	}
 	connectivity := cmp.Or(in.ConnectivityType, types.ConnectivityTypePublic)
+	if err := checkValue("connectivityType", connectivity, connectivity.Values()); err != nil {
+		return nil, err
+	}
 	if connectivity == types.ConnectivityTypePrivate && in.AllocationId != nil {
 		return nil, refuse("InvalidParameterCombination", "A private NAT gateway has no allocationId")
 	}

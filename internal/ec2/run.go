@@ -194,7 +194,12 @@ func checkData(d *types.ResponseLaunchTemplateData) error {
 	if len(raw) > maxUserData {
 		return refuse("InvalidUserData.Malformed", "User data is limited to %d bytes", maxUserData)
 	}
-	return nil
+	for _, t := range d.TagSpecifications {
+		if !slices.Contains(t.ResourceType.Values(), t.ResourceType) {
+			return refuse("InvalidParameterValue", "'%s' is not a valid taggable resource type for this operation.", t.ResourceType)
+		}
+	}
+	return checkMetadata(d.MetadataOptions)
 }
 
 // TerminateInstances requests the end of instances. The fleet ends their machines. Terminated instances stay

@@ -356,6 +356,9 @@ func (s *Service) DescribeCapacityProviders(
 	if *size < 1 || *size > maxProvidersPerPage {
 		return nil, invalidParameter("maxResults must be between 1 and %d, not %d.", maxProvidersPerPage, *size)
 	}
+	if err := checkOneOf("include", types.CapacityProviderField("").Values(), in.Include...); err != nil {
+		return nil, err
+	}
 	v := s.store.View()
 	out := &ecs.DescribeCapacityProvidersOutput{CapacityProviders: []types.CapacityProvider{}, Failures: []types.Failure{}}
 	listed := func(string) bool { return true }

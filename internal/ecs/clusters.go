@@ -61,7 +61,7 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 	if !nameForm.MatchString(name) {
 		return nil, invalidParameter("clusterName %q must have up to 255 letters, numbers, hyphens and underscores.", name)
 	}
-	if err := cmp.Or(checkTags(in.Tags), checkStorage(in.Configuration)); err != nil {
+	if err := cmp.Or(checkTags(in.Tags), checkConfiguration(in.Configuration)); err != nil {
 		return nil, err
 	}
 	settings, err := clusterSettings(nil, in.Settings)
@@ -161,17 +161,23 @@ func (s *Service) DeleteCluster(ctx context.Context, in *ecs.DeleteClusterInput)
 	return &ecs.DeleteClusterOutput{Cluster: new(describeCluster(s.store.View(), row, allClusterFields))}, nil
 }
 
-// checkStorage refuses keys that would encrypt storage which nodes don't have.
-func checkStorage(c *types.ClusterConfiguration) error {
-	if c == nil || c.ManagedStorageConfiguration == nil {
+// checkConfiguration refuses a way of logging that there isn't, and keys that would encrypt storage which nodes don't have.
+func checkConfiguration(c *types.ClusterConfiguration) error {
+	if c == nil {
 		return nil
 	}
-	return invalidParameter("configuration.managedStorageConfiguration: Pintle manages no storage of tasks, so nothing would be encrypted.")
+	if c.ManagedStorageConfiguration != nil {
+		return invalidParameter("configuration.managedStorageConfiguration: Pintle manages no storage of tasks, so nothing would be encrypted.")
+	}
+	if e := c.ExecuteCommandConfiguration; e != nil {
+		return checkOneOf("logging", e.Logging.Values(), e.Logging)
+	}
+	return nil
 }
 
 // UpdateCluster changes a cluster's settings, configuration and Service Connect namespace.
 func (s *Service) UpdateCluster(ctx context.Context, in *ecs.UpdateClusterInput) (*ecs.UpdateClusterOutput, error) {
-	if err := checkStorage(in.Configuration); err != nil {
+	if err := checkConfiguration(in.Configuration); err != nil {
 		return nil, err
 	}
 	row, err := s.changeCluster(ctx, in.Cluster, func(tx *state.Tx, c *state.Cluster) (err error) {
@@ -241,6 +247,9 @@ func (s *Service) DescribeClusters(_ context.Context, in *ecs.DescribeClustersIn
 	}
 	if len(names) > maxPage {
 		return nil, invalidParameter("clusters has %d members, at most %d are allowed.", len(names), maxPage)
+	}
+	if err := checkOneOf("include", types.ClusterField("").Values(), in.Include...); err != nil {
+		return nil, err
 	}
 	v := s.store.View()
 	out := &ecs.DescribeClustersOutput{Clusters: []types.Cluster{}, Failures: []types.Failure{}}

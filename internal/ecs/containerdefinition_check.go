@@ -101,6 +101,9 @@ func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) erro
 	if err := checkMemory(td, c); err != nil {
 		return err
 	}
+	if v := c.VersionConsistency; v != "" && !slices.Contains(v.Values(), v) {
+		return clientError("Invalid setting for container '%s'. The versionConsistency must be one of %v, not %q.", name, v.Values(), v)
+	}
 	if c.Cpu < 0 {
 		return clientError("Invalid setting for container '%s'. 'cpu' must not be negative.", name)
 	}

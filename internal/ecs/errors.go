@@ -1,6 +1,9 @@
 package ecs
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/account"
@@ -34,6 +37,21 @@ func resourceNotFound(format string, args ...any) error {
 
 func unsupported(format string, args ...any) error {
 	return &types.UnsupportedFeatureException{Message: account.Message(format, args...)}
+}
+
+// checkOneOf refuses a value that isn't one of those that there are. "" is what was left out.
+func checkOneOf[T ~string](field string, known []T, given ...T) error {
+	for _, value := range given {
+		if value != "" && !slices.Contains(known, value) {
+			names := make([]string, len(known))
+			for i, k := range known {
+				names[i] = string(k)
+			}
+			slices.Sort(names)
+			return invalidParameter("%s should be one of [%s]", field, strings.Join(names, ","))
+		}
+	}
+	return nil
 }
 
 // missing returns the failure that describe calls report for an ARN that doesn't exist.

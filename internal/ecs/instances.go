@@ -406,6 +406,9 @@ func (s *Service) DescribeContainerInstances(
 	if n := len(in.ContainerInstances); n == 0 || n > maxPage {
 		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxPage, n)
 	}
+	if err := checkOneOf("include", types.ContainerInstanceField("").Values(), in.Include...); err != nil {
+		return nil, err
+	}
 	v := s.store.View()
 	c, err := s.activeCluster(v, in.Cluster)
 	if err != nil {
@@ -539,6 +542,9 @@ func checkAttributes(attributes []types.Attribute) error {
 		}
 		if len(value) > 128 || attributeBlank.MatchString(value) {
 			return invalidParameter("The value of attribute %q must have at most 128 characters, and no blank at either end.", name)
+		}
+		if err := checkOneOf("targetType", a.TargetType.Values(), a.TargetType); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -342,7 +342,11 @@ func (l *launch) checkNetwork(v *state.View) error {
 	case !given:
 		return nil
 	}
-	if l.launchType == types.LaunchTypeEc2 && l.network.AwsvpcConfiguration.AssignPublicIp == types.AssignPublicIpEnabled {
+	public := l.network.AwsvpcConfiguration.AssignPublicIp
+	if err := checkOneOf("assignPublicIp", public.Values(), public); err != nil {
+		return err
+	}
+	if l.launchType == types.LaunchTypeEc2 && public == types.AssignPublicIpEnabled {
 		return invalidParameter("Assign public IP is not supported for this launch type.")
 	}
 	subnets, groups := l.network.AwsvpcConfiguration.Subnets, l.network.AwsvpcConfiguration.SecurityGroups

@@ -401,6 +401,9 @@ func (s *Service) DescribeServices(_ context.Context, in *ecs.DescribeServicesIn
 	if len(in.Services) > maxServices {
 		return nil, invalidParameter("services has %d members, at most %d are allowed.", len(in.Services), maxServices)
 	}
+	if err := checkOneOf("include", types.ServiceField("").Values(), in.Include...); err != nil {
+		return nil, err
+	}
 	v := s.store.View()
 	c, err := s.activeCluster(v, in.Cluster)
 	if err != nil {
@@ -495,6 +498,9 @@ func (s *Service) ListServices(_ context.Context, in *ecs.ListServicesInput) (*e
 	}
 	if in.SchedulingStrategy != "" && !slices.Contains(in.SchedulingStrategy.Values(), in.SchedulingStrategy) {
 		return nil, invalidParameter("schedulingStrategy must be one of %v, not %q.", in.SchedulingStrategy.Values(), in.SchedulingStrategy)
+	}
+	if err := checkOneOf("resourceManagementType", in.ResourceManagementType.Values(), in.ResourceManagementType); err != nil {
+		return nil, err
 	}
 	v := s.store.View()
 	c, err := s.activeCluster(v, in.Cluster)

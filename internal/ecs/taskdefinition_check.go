@@ -130,6 +130,9 @@ func checkModes(td *types.TaskDefinition) error {
 	if m := td.PidMode; m != "" && !slices.Contains(m.Values(), m) {
 		return clientError("pidMode must be one of %v, not %q.", m.Values(), m)
 	}
+	if p := td.ProxyConfiguration; p != nil && p.Type != "" && !slices.Contains(p.Type.Values(), p.Type) {
+		return clientError("The type of the proxyConfiguration must be one of %v, not %q.", p.Type.Values(), p.Type)
+	}
 	if m := td.IpcMode; m != "" && !slices.Contains(m.Values(), m) {
 		return clientError("ipcMode must be one of %v, not %q.", m.Values(), m)
 	}

@@ -175,6 +175,9 @@ func (s *Service) DescribeTaskDefinition(
 	if name == "" {
 		return nil, invalidParameter("taskDefinition must not be empty.")
 	}
+	if err := checkOneOf("include", types.TaskDefinitionField("").Values(), in.Include...); err != nil {
+		return nil, err
+	}
 	td := s.findTaskDefinition(s.store.View(), name)
 	if td == nil {
 		return nil, clientError("Unable to describe task definition.")

@@ -108,6 +108,9 @@ func (s *Service) findTasks(in *ecs.DescribeTasksInput) ([]*types.Task, []types.
 	if len(in.Tasks) > maxPage {
 		return nil, nil, invalidParameter("tasks has %d members, at most %d are allowed.", len(in.Tasks), maxPage)
 	}
+	if err := checkOneOf("include", types.TaskField("").Values(), in.Include...); err != nil {
+		return nil, nil, err
+	}
 	v := s.store.View()
 	c, err := s.activeCluster(v, in.Cluster)
 	if err != nil {

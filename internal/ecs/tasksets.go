@@ -389,6 +389,9 @@ func (s *Service) DescribeTaskSets(_ context.Context, in *ecs.DescribeTaskSetsIn
 	if aws.ToString(in.Cluster) == "" {
 		return nil, invalidParameter("cluster must not be empty.")
 	}
+	if err := checkOneOf("include", types.TaskSetField("").Values(), in.Include...); err != nil {
+		return nil, err
+	}
 	v := s.store.View()
 	row, err := s.externalService(v, in.Cluster, in.Service)
 	if err != nil {

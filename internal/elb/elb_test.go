@@ -238,6 +238,38 @@ func TestRefusedLoadBalancers(t *testing.T) {
 		"LoadBalancerNotFound: Load balancers '[none]' not found")
 }
 
+// TestNetworkOfLoadBalancers: what a load balancer's network is made of must exist, unless all of it is from elsewhere.
+func TestNetworkOfLoadBalancers(t *testing.T) {
+	w := newWorld(t)
+	w.update(func(tx *state.Tx) {
+		tx.VPCs.Put(&state.VPC{Vpc: ec2.Vpc{VpcId: aws.String("vpc-d"), IsDefault: aws.Bool(true)}})
+		for zone, id := range map[string]string{"a": "subnet-a", "b": "subnet-b"} {
+			tx.Subnets.Put(&state.Subnet{Subnet: ec2.Subnet{SubnetId: aws.String(id), VpcId: aws.String("vpc-d"), AvailabilityZone: aws.String("us-east-1" + zone)}})
+		}
+		for id, vpc := range map[string]string{"sg-here": "vpc-d", "sg-other": "vpc-o"} {
+			tx.SecurityGroups.Put(&state.SecurityGroup{SecurityGroup: ec2.SecurityGroup{GroupId: aws.String(id), VpcId: aws.String(vpc)}})
+		}
+	})
+	in := func(name string, subnets []string, groups ...string) *api.CreateLoadBalancerInput {
+		return &api.CreateLoadBalancerInput{Name: &name, Subnets: subnets, SecurityGroups: groups}
+	}
+	here := []string{"subnet-a", "subnet-b"}
+	do(w, w.CreateLoadBalancer, in("elsewhere", []string{"subnet-1", "subnet-2"}, "sg-elsewhere"))
+	row := do(w, w.CreateLoadBalancer, in("here", here, "sg-here")).LoadBalancers[0]
+	const none, other = "InvalidSecurityGroup: The security group 'sg-none' does not exist",
+		"InvalidConfigurationRequest: Security group 'sg-other' does not belong to VPC 'vpc-d'"
+	w.check("an unknown group", refused(w, w.CreateLoadBalancer, in("x", here, "sg-none")), none)
+	w.check("another VPC's group", refused(w, w.CreateLoadBalancer, in("x", here, "sg-other")), other)
+	w.check("an unknown subnet", refused(w, w.CreateLoadBalancer, in("x", []string{"subnet-1", "subnet-b"})),
+		"SubnetNotFound: The subnet ID 'subnet-1' does not exist")
+	set := func(group string) *api.SetSecurityGroupsInput {
+		return &api.SetSecurityGroupsInput{LoadBalancerArn: row.LoadBalancerArn, SecurityGroups: []string{group}}
+	}
+	w.check("setting an unknown group", refused(w, w.SetSecurityGroups, set("sg-none")), none)
+	w.check("setting another VPC's group", refused(w, w.SetSecurityGroups, set("sg-other")), other)
+	do(w, w.SetSecurityGroups, set("sg-here"))
+}
+
 func TestRefusedTargetGroups(t *testing.T) {
 	w := newWorld(t)
 	for want, change := range map[string]func(*api.CreateTargetGroupInput){

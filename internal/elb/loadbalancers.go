@@ -111,7 +111,7 @@ func (s *Service) newLoadBalancer(v *state.View, in *api.CreateLoadBalancerInput
 	if err != nil {
 		return nil, err
 	}
-	groups, err := securityGroups(v, kind, vpc, in.SecurityGroups)
+	groups, err := securityGroups(v, kind, zones, vpc, in.SecurityGroups)
 	if err != nil {
 		return nil, err
 	}
@@ -153,14 +153,15 @@ func sameTags(a, b []types.Tag) bool {
 	return slices.EqualFunc(a, b, func(x, y types.Tag) bool { return text(x.Key) == text(y.Key) && text(x.Value) == text(y.Value) })
 }
 
-// place returns the zones of a load balancer's subnets, and their VPC. Where nobody has made a network, subnets from elsewhere will do: each
-// counts as one of another zone.
+// place returns the zones of a load balancer's subnets, and their VPC. Where nobody has made a network, subnets that are all from elsewhere will do:
+// each counts as one of another zone.
 func place(
 	v *state.View, region string, kind types.LoadBalancerTypeEnum, subnets []string, mappings []types.SubnetMapping,
 ) (zones []types.AvailabilityZone, vpc string, err error) {
 	if subnets, err = subnetsOf(subnets, mappings); err != nil {
 		return nil, "", err
 	}
+	mustExist := v.HasOwnNetwork() || slices.ContainsFunc(subnets, func(id string) bool { return v.Subnets.Get(id) != nil })
 	for i, id := range subnets {
 		zone := region + string(rune('a'+i%26))
 		row := v.Subnets.Get(id)
@@ -170,7 +171,7 @@ func place(
 		case row != nil:
 			zone = text(row.AvailabilityZone)
 			vpc = text(row.VpcId)
-		case v.HasOwnNetwork():
+		case mustExist:
 			return nil, "", &types.SubnetNotFoundException{Message: account.Message("The subnet ID '%s' does not exist", id)}
 		}
 		if slices.ContainsFunc(zones, func(z types.AvailabilityZone) bool { return text(z.ZoneName) == zone }) {
@@ -213,13 +214,18 @@ func subnetsOf(subnets []string, mappings []types.SubnetMapping) ([]string, erro
 	return subnets, nil
 }
 
-// securityGroups returns the security groups of a load balancer: those of the call, or an application load balancer's VPC's default one.
-func securityGroups(v *state.View, kind types.LoadBalancerTypeEnum, vpc string, given []string) ([]string, error) {
-	if v.HasOwnNetwork() {
-		for _, id := range given {
-			if v.SecurityGroups.Get(id) == nil {
-				return nil, &types.InvalidSecurityGroupException{Message: account.Message("The security group '%s' does not exist", id)}
-			}
+// securityGroups returns the security groups of a load balancer: those of the call, or an application load balancer's VPC's default one. They may
+// be from elsewhere if its subnets are.
+func securityGroups(
+	v *state.View, kind types.LoadBalancerTypeEnum, zones []types.AvailabilityZone, vpc string, given []string,
+) ([]string, error) {
+	isHere := func(z types.AvailabilityZone) bool { return v.Subnets.Get(text(z.SubnetId)) != nil }
+	for _, id := range given {
+		switch row := v.SecurityGroups.Get(id); {
+		case row == nil && slices.ContainsFunc(zones, isHere):
+			return nil, &types.InvalidSecurityGroupException{Message: account.Message("The security group '%s' does not exist", id)}
+		case row != nil && text(row.VpcId) != vpc:
+			return nil, badConfiguration("Security group '%s' does not belong to VPC '%s'", id, vpc)
 		}
 	}
 	if g := v.DefaultSecurityGroup(vpc); len(given) == 0 && kind == types.LoadBalancerTypeEnumApplication && g != nil {
@@ -368,7 +374,7 @@ func (s *Service) SetSecurityGroups(ctx context.Context, in *api.SetSecurityGrou
 		if len(in.SecurityGroups) == 0 {
 			return badConfiguration("At least one security group must be specified")
 		}
-		b.SecurityGroups, err = securityGroups(tx.View, b.Type, text(b.VpcId), in.SecurityGroups)
+		b.SecurityGroups, err = securityGroups(tx.View, b.Type, b.AvailabilityZones, text(b.VpcId), in.SecurityGroups)
 		return err
 	})
 	if err != nil {

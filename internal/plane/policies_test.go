@@ -625,6 +625,40 @@ func TestTasksPassTheirOwnRoleOnly(t *testing.T) {
 	}
 }
 
+// TestTasksTargetNoLoopback: a task in a network of its own has no load balancer call what only the balancer's machine reaches.
+func TestTasksTargetNoLoopback(t *testing.T) {
+	p := serveSigned(t)
+	createRole(t, p, "strong", `{"Effect": "Allow", "Action": "*", "Resource": "*"}`)
+	made, err := p.ELB.CreateTargetGroup(t.Context(), &elasticloadbalancingv2.CreateTargetGroupInput{
+		Name: aws.String("g"), Protocol: "HTTP", Port: aws.Int32(80), VpcId: aws.String("vpc-1"), TargetType: elbtypes.TargetTypeEnumIp,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	register := func(client *elasticloadbalancingv2.Client, id string) string {
+		_, err := client.RegisterTargets(t.Context(), &elasticloadbalancingv2.RegisterTargetsInput{
+			TargetGroupArn: made.TargetGroups[0].TargetGroupArn,
+			Targets:        []elbtypes.TargetDescription{{Id: aws.String("10.0.0.1")}, {Id: &id}},
+		})
+		return code(err)
+	}
+	owner := elasticloadbalancingv2.NewFromConfig(p.config("AKID", "secret", ""))
+	for _, role := range []string{"strong", "name"} {
+		task := elasticloadbalancingv2.NewFromConfig(asTask(t, p, role))
+		if got := register(task, "10.0.0.2"); got != "" {
+			t.Errorf("a private address by %s: %s", role, got)
+		}
+		for _, id := range []string{"127.0.0.1", "127.8.9.1"} {
+			if got := register(task, id); got != "AccessDenied" {
+				t.Errorf("%s by %s: %q", id, role, got)
+			}
+			if got := register(owner, id); got != "" {
+				t.Errorf("%s by the owner: %s", id, got)
+			}
+		}
+	}
+}
+
 // TestSessionPolicies: a session may do what both its own policies and its role's allow, also by a stack.
 func TestSessionPolicies(t *testing.T) {
 	p := serveSigned(t)

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
@@ -69,7 +71,7 @@ func onlyReads(operation string) bool {
 
 // handsOut returns why a task in a role may not make a call that gives others more than the task has, or "".
 func handsOut(v *state.View, role string, in any) string {
-	return cmp.Or(toInstances(v, in), ofNodesFiles(in), toFunctions(v, role, in), toTargets(role, in))
+	return cmp.Or(toInstances(v, in), ofNodesFiles(in), toFunctions(v, role, in), toTargets(role, in), toLoopback(in))
 }
 
 // ofNodesFiles returns why a task may not have a function run an image that is in a node's own files.
@@ -143,6 +145,20 @@ func ofSchedule(t *schedulertypes.Target) (roles []*string, runs bool) {
 func unlessOwn(role string, roles []*string) string {
 	if slices.ContainsFunc(roles, func(r *string) bool { return aws.ToString(r) != "" && *r != role }) {
 		return "a task can pass its own role only"
+	}
+	return ""
+}
+
+// toLoopback returns why a task may not make a call that has a load balancer carry requests to what only the balancer's machine reaches.
+func toLoopback(in any) string {
+	register, is := in.(*elasticloadbalancingv2.RegisterTargetsInput)
+	if !is {
+		return ""
+	}
+	for _, t := range register.Targets {
+		if ip, err := netip.ParseAddr(aws.ToString(t.Id)); err == nil && ip.Unmap().IsLoopback() {
+			return "a task can have no target at a load balancer's own machine"
+		}
 	}
 	return ""
 }

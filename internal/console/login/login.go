@@ -26,11 +26,15 @@ const (
 	// most is how many sessions there may be at once, mostOfKey those of one access key, and mostOfRole those of all who assumed one role: they make as
 	// many keys as they like. The one that was used longest ago makes room.
 	most, mostOfKey, mostOfRole = 1000, 20, 200
-	// tries is how often somebody at one address may guess one key's secret wrongly in a while, triesOfAddress all keys' secrets, triesOfKey how often
-	// all addresses together may guess one key's, and triesOfAll, which bounds memory, everybody everything. Ids that no key has aren't counted: there
-	// is no secret to guess, so who knows no ids keeps nobody out who has the same address.
-	tries, triesOfAddress, triesOfKey, triesOfAll, while = 10, 100, 300, 10_000, time.Minute
-	cookie                                               = "pintle-console"
+	// tries is how often somebody at one address may guess one key's secret wrongly in a while, and triesOfAddress all keys' secrets. Ids that no key
+	// has aren't counted: there is no secret to guess, so who knows no ids keeps nobody out who has the same address.
+	tries, triesOfAddress, while = 10, 100, time.Minute
+	// triesOfKey is after how many wrong guesses of one key's secret, by all addresses together, each try waits for a pause, and triesOfAll the same for
+	// everybody's guesses. A refusal would let those who guess keep out those who don't. A connection that waits is one of the few that strangers have.
+	triesOfKey, triesOfAll, pause = 300, 10_000, 5 * time.Second
+	// mostPlaces bounds memory. Tries at more places in a while aren't counted there, but all of them wait.
+	mostPlaces = 3 * triesOfAll
+	cookie     = "pintle-console"
 )
 
 // The errors of logging in.
@@ -149,8 +153,14 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, accessKeyID, se
 		return ErrRefused // there is nothing to guess
 	}
 	tried := place{connection.From(r.RemoteAddr), cmp.Or(c.Identity.Role, accessKeyID)} // those who may assume a role make as many keys as they like
-	if !s.mayTry(tried) {
+	wait, ok := s.mayTry(tried)
+	if !ok {
 		return ErrTooMany
+	}
+	select {
+	case <-time.After(wait):
+	case <-r.Context().Done():
+		return r.Context().Err()
 	}
 	want := sha256.Sum256([]byte(c.SecretAccessKey))
 	got := sha256.Sum256([]byte(secret))
@@ -178,37 +188,50 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, accessKeyID, se
 // isPerson reports whether an access key is for somebody to use, and neither a node's nor a task's.
 func isPerson(i call.Identity) bool { return !i.Node && i.Task == "" }
 
-// counted returns where a try counts, and how many failures there may be.
-func (p place) counted() map[place]int {
-	return map[place]int{p: tries, {from: p.from}: triesOfAddress, {key: p.key}: triesOfKey, {}: triesOfAll}
-}
+// own are where a try counts against those who are there, and how many failures there may be.
+func (p place) own() map[place]int { return map[place]int{p: tries, {from: p.from}: triesOfAddress} }
 
-// mayTry counts a try as failed until it succeeds, and reports whether there were too many.
-func (s *Sessions) mayTry(at place) bool {
+// shared are where a try counts against everybody, and after how many failures there one waits.
+func (p place) shared() map[place]int { return map[place]int{{key: p.key}: triesOfKey, {}: triesOfAll} }
+
+// mayTry counts a try as failed until it succeeds. It says how long the try waits, or reports that there were too many.
+func (s *Sessions) mayTry(at place) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.opts.Now(); now.Sub(s.since) >= while {
 		s.since = now
 		clear(s.failures)
 	}
-	for p, most := range at.counted() {
+	for p, most := range at.own() {
 		if s.failures[p] >= most {
-			return false
+			return 0, false
 		}
 	}
-	for p := range at.counted() {
-		s.failures[p]++
+	for p, most := range at.shared() {
+		if s.failures[p] >= most {
+			wait = pause
+		}
 	}
-	return true
+	s.countLocked(at, 1)
+	return wait, true
+}
+
+// countLocked adds to the failures of a try.
+func (s *Sessions) countLocked(at place, n int) {
+	for _, places := range []map[place]int{at.own(), at.shared()} {
+		for p := range places {
+			if _, known := s.failures[p]; known || len(s.failures) < mostPlaces {
+				s.failures[p] = max(0, s.failures[p]+n)
+			}
+		}
+	}
 }
 
 // add adds a session, whose beginning was no failure, and makes room for it.
 func (s *Sessions) add(at place, one *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := range at.counted() {
-		s.failures[p] = max(0, s.failures[p]-1)
-	}
+	s.countLocked(at, -1)
 	s.all[one.cookieHash] = one
 	s.makeRoomLocked(mostOfKey, func(other *Session) bool { return other.AccessKeyID == one.AccessKeyID })
 	if one.Role != "" {

@@ -4,8 +4,12 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pintle/pintle/internal/wire/call"
@@ -189,27 +193,30 @@ func TestWhoMayLogIn(t *testing.T) {
 	}
 }
 
-// TestGuesses: guessing is stopped by address, by key, and by both, and keeps nobody out who does neither share the key nor guess as much.
-func TestGuesses(t *testing.T) {
+// TestGuesses: guessing is stopped by address, and by key at an address. By many addresses it's slowed down, and so are the others for that while, who
+// are kept out by none of it.
+func TestGuesses(t *testing.T) { synctest.Test(t, testGuesses) }
+
+func testGuesses(t *testing.T) {
 	const operator, neighbour = "10.0.0.1:99", "10.0.0.1:7"
 	for name, c := range map[string]struct {
 		guesses, addresses, keys int    // from so many addresses and for so many keys each
 		unknown                  bool   // whether no key has these ids
-		most                     int    // how many of the guesses are looked at
+		most                     int    // how many of the guesses are looked at in a while
 		from                     string // where the operator is
 		id                       string // whose key they have
 		want                     error
+		wait                     time.Duration // how long the operator waits
 	}{
-		"the same key, at another address":   {20, 1, 1, false, 10, "10.9.9.9:1", "AKID0", nil},
-		"the same key, at the same address":  {20, 1, 1, false, 10, operator, "AKID0", ErrTooMany},
-		"another key, at the same address":   {20, 1, 1, false, 10, operator, "AKIDOPS", nil},
-		"some keys, at the same address":     {20, 1, 9, false, 90, operator, "AKIDOPS", nil},
-		"many keys, at the same address":     {20, 1, 50, false, 100, operator, "AKIDOPS", ErrTooMany},
-		"ids of no keys":                     {20, 1, 50, true, 1000, operator, "AKIDOPS", nil},
-		"many addresses, and another key":    {20, 50, 1, false, 300, "10.9.9.9:1", "AKIDOPS", nil},
-		"many addresses, and the same key":   {20, 50, 1, false, 300, "10.9.9.9:1", "AKID0", ErrTooMany},
-		"more than is counted, at addresses": {10, 250, 8, false, 2400, "10.9.9.9:1", "AKIDOPS", nil},
-		"more than is counted, of all":       {10, 150, 80, false, 10_000, "10.9.9.9:1", "AKIDOPS", ErrTooMany},
+		"the same key, at another address":  {20, 1, 1, false, 10, "10.9.9.9:1", "AKID0", nil, 0},
+		"the same key, at the same address": {20, 1, 1, false, 10, operator, "AKID0", ErrTooMany, 0},
+		"another key, at the same address":  {20, 1, 1, false, 10, operator, "AKIDOPS", nil, 0},
+		"some keys, at the same address":    {20, 1, 9, false, 90, operator, "AKIDOPS", nil, 0},
+		"many keys, at the same address":    {20, 1, 50, false, 100, operator, "AKIDOPS", ErrTooMany, 0},
+		"ids of no keys":                    {20, 1, 50, true, 1000, operator, "AKIDOPS", nil, 0},
+		"many addresses, and another key":   {20, 50, 1, false, 500, "10.9.9.9:1", "AKIDOPS", nil, 0},
+		"many addresses, and the same key":  {20, 50, 1, false, 500, "10.9.9.9:1", "AKID0", nil, pause},
+		"many addresses, and many keys":     {10, 110, 10, false, 11_000, "10.9.9.9:1", "AKIDOPS", nil, pause},
 	} {
 		o := newOffice()
 		o.Sessions.opts.Lookup = func(_ context.Context, id, _ string) (sign.Credential, error) {
@@ -223,28 +230,56 @@ func TestGuesses(t *testing.T) {
 			r.RemoteAddr = from
 			return o.Begin(httptest.NewRecorder(), r, id, secret, "")
 		}
-		seen := 0
+		var seen atomic.Int32
+		var guessing sync.WaitGroup
 		for a := range c.addresses {
 			from := neighbour
 			if c.addresses > 1 {
 				from = "10.1.2." + strconv.Itoa(a) + ":7"
 			}
 			for n := range c.guesses * c.keys {
-				if try(from, "AKID"+strconv.Itoa(n%c.keys), "guess") == ErrRefused {
-					seen++
-				}
+				guessing.Go(func() {
+					if try(from, "AKID"+strconv.Itoa(n%c.keys), "guess") == ErrRefused {
+						seen.Add(1)
+					}
+				})
 			}
+			synctest.Wait() // they wait, or are refused
 		}
-		if err := try(c.from, c.id, "secret"); seen != c.most || err != c.want {
-			t.Errorf("%s: %d guesses are looked at, not %d; then the operator gets %v", name, seen, c.most, err)
+		began := time.Now()
+		err := try(c.from, c.id, "secret")
+		if took := time.Since(began); err != c.want || took != c.wait {
+			t.Errorf("%s: the operator gets %v after %v", name, err, took)
 		}
-		if n := len(o.failures); n > 3*triesOfAll {
+		guessing.Wait()
+		if n := int(seen.Load()); n != c.most {
+			t.Errorf("%s: %d guesses are looked at, not %d", name, n, c.most)
+		}
+		if n := len(o.failures); n > mostPlaces {
 			t.Errorf("%s: there are %d counts", name, n)
 		}
 		o.now = o.now.Add(while)
-		if err := try(c.from, c.id, "secret"); err != nil {
-			t.Errorf("%s: a minute later the operator gets %v", name, err)
+		began = time.Now()
+		if err := try(c.from, c.id, "secret"); err != nil || time.Since(began) > 0 {
+			t.Errorf("%s: a minute later the operator gets %v after %v", name, err, time.Since(began))
 		}
+	}
+}
+
+// TestManyPlaces: memory is bounded, however many addresses guess.
+func TestManyPlaces(t *testing.T) {
+	o := newOffice()
+	for n := range 2 * mostPlaces {
+		from := netip.AddrFrom4([4]byte{11, byte(n >> 16), byte(n >> 8), byte(n)})
+		if _, ok := o.mayTry(place{netip.PrefixFrom(from, 32), "AKID"}); !ok {
+			t.Fatal(n, "is kept out")
+		}
+	}
+	if len(o.failures) > mostPlaces {
+		t.Errorf("there are %d counts", len(o.failures))
+	}
+	if wait, ok := o.mayTry(place{netip.MustParsePrefix("10.9.9.9/32"), "AKIDOPS"}); wait != pause || !ok {
+		t.Errorf("one more waits for %v, %v", wait, ok)
 	}
 }
 

@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -35,11 +37,12 @@ type exchange struct {
 	out     http.Request // the call's
 	outURL  url.URL
 
-	passed   atomic.Int64 // when something last did, in nanoseconds after start
-	timedOut atomic.Bool
-	received atomic.Int64
-	sent     atomic.Int64
-	bodyRead atomic.Bool
+	passed    atomic.Int64 // when something last did, in nanoseconds after start
+	timedOut  atomic.Bool
+	received  atomic.Int64
+	sent      atomic.Int64
+	bodyRead  atomic.Bool
+	malformed atomic.Bool // the request's body is
 
 	mu    sync.Mutex
 	done  bool        // w may be used no more
@@ -294,8 +297,24 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.x.received.Add(int64(n))
 	b.x.progress()
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		b.x.bodyRead.Store(true)
+	case b.x.request.ProtoMajor == 1 && isMalformed(err):
+		b.x.malformed.Store(true)
 	}
 	return n, err
+}
+
+// isMalformed reports whether a body couldn't be read since it's no chunks, and not because its client has left or was too slow.
+func isMalformed(err error) bool {
+	if _, ok := errors.AsType[net.Error](err); ok || err == nil {
+		return false
+	}
+	for _, other := range []error{io.ErrUnexpectedEOF, net.ErrClosed, http.ErrBodyReadAfterClose, context.Canceled} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	return true
 }

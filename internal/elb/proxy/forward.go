@@ -388,6 +388,8 @@ func (x *exchange) failed(err error) {
 	switch {
 	case errors.Is(err, errNoTarget):
 		x.fail(http.StatusServiceUnavailable, "")
+	case x.malformed.Load():
+		x.fail(http.StatusBadRequest, "")
 	case x.timedOut.Load() && !x.bodyRead.Load():
 		x.fail(http.StatusRequestTimeout, "")
 	case x.timedOut.Load(), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():

@@ -123,14 +123,15 @@ func (p *porter) leave() {
 // longAgo is a time that has passed.
 var longAgo = time.Unix(1, 0)
 
-// head returns a request's head, which stays in the buffer; what there is of it if there's no room for all.
+// head returns a request's head, which stays in the buffer. What there is of it will do if there's no room for all, or if a line ends with a mere LF,
+// which RFC 9112 (2.2) lets a recipient take: the head may have ended by then, and isn't plain.
 func (p *porter) head() ([]byte, error) {
 	for isFirst := true; ; isFirst = false {
 		head, _ := p.in.Peek(p.in.Buffered()) //nolint:errcheck // it's there
 		if end := bytes.Index(head, []byte("\r\n\r\n")); end >= 0 {
 			return head[:end+4], nil
 		}
-		if len(head) == p.in.Size() {
+		if len(head) == p.in.Size() || hasMereLF(head) {
 			return head, nil
 		}
 		if isFirst {
@@ -140,6 +141,11 @@ func (p *porter) head() ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// hasMereLF reports whether there is an LF without a CR before it.
+func hasMereLF(text []byte) bool {
+	return bytes.Count(text, []byte("\n")) > bytes.Count(text, []byte("\r\n"))
 }
 
 // handOn gives the connection to net/http's server, with what was read of it.

@@ -344,6 +344,30 @@ func TestPorterWaits(t *testing.T) {
 	}
 }
 
+// TestMereLF: a head whose lines end with LF alone is answered at once, whoever reads it.
+func TestMereLF(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{})
+	set(t, p, one(port, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}}))
+	settle(t, p, 1)
+	for _, head := range []string{
+		"GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\r\n\n", "GET / HTTP/1.1\nHost: a\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\n\r\n", "POST / HTTP/1.1\nHost: a\nContent-Length: 1\n\nx",
+	} {
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(30 * time.Second)) //nolint:errcheck // the read tells: connections may be idle for 60
+		io.WriteString(c, head)                         //nolint:errcheck // the read tells
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("after %q: %v, %v", head, resp, err)
+		}
+	}
+}
+
 // TestPorterIsCut: a door that has waited for long enough cuts what is under way, and the target hears of it.
 func TestPorterIsCut(t *testing.T) {
 	port := freePort(t)

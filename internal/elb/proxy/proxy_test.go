@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"math/big"
 	mathrand "math/rand/v2"
@@ -838,6 +839,38 @@ func TestHostile(t *testing.T) {
 	for _, r := range saw.requests {
 		if r.TargetStatus != 0 {
 			t.Errorf("%+v reached a target", r)
+		}
+	}
+}
+
+// TestMalformedBodies: a body that is no chunks is its client's fault, and not the target's, by whatever way it goes there.
+func TestMalformedBodies(t *testing.T) {
+	p, _ := start(t, Config{})
+	plain, tls := freePort(t), freePort(t)
+	set(t, p, one(plain, routing.HTTP, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}}))
+	settle(t, p, 1)
+	q, _ := start(t, Config{})
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) //nolint:errcheck // it breaks off
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(s.Close)
+	set(t, q, one(tls, routing.HTTP, routing.Group{
+		Protocol: routing.HTTPS, HealthCheck: routing.HealthCheck{Protocol: routing.HTTPS}, Targets: []routing.Target{targetOf("a", s.URL)},
+	}))
+	settle(t, q, 1)
+	for _, port := range []int{plain, tls} {
+		for _, body := range []string{"no chunk\r\n", "2;a=b\nhi\r\n0\r\n\r\n", "fffffffffffffffff\r\nhi", "2\r\nhi!\r\n", "-1\r\n"} {
+			conn, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", body) //nolint:errcheck // the answer tells
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("%q at %d: %v, %v", body, port, resp, err)
+			}
 		}
 	}
 }

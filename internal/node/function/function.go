@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -262,7 +263,8 @@ func (f *Functions) serve(l net.Listener, task string) {
 	at := l.Addr().String()
 	s := server{&http.Server{Handler: noPages(f.Handler(task), at), ReadHeaderTimeout: headerTimeout}, at}
 	f.servers[idOf(task)] = s
-	f.serving.Go(func() { s.Serve(newGuarded(l, f.opts.Log)) }) //nolint:errcheck // it ends as it's closed
+	let := netutil.LimitListener(newGuarded(l, f.opts.Log), maxOpen)
+	f.serving.Go(func() { s.Serve(let) }) //nolint:errcheck // it ends as it's closed
 }
 
 // Run waits until ctx ends, and ends what serves the environments.
@@ -278,6 +280,9 @@ func (f *Functions) Run(ctx context.Context) error {
 	f.serving.Wait()
 	return ctx.Err()
 }
+
+// maxOpen is how many connections a plain environment may have open, as many as others have: all share the agent's file descriptors. More wait.
+const maxOpen = 64
 
 // headerTimeout is how long the header of a request may take.
 const headerTimeout = 10 * time.Second

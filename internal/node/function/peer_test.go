@@ -3,11 +3,13 @@ package function
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -116,6 +118,45 @@ func TestNoPages(t *testing.T) {
 		if answer.StatusCode != c.want || (asked > before) != (c.want == http.StatusAccepted) {
 			t.Errorf("%s: %s, and the control plane was asked %d times", name, answer.Status, asked-before)
 		}
+	}
+}
+
+// TestManyConnections: an environment has so many connections and no more; others are served as these end.
+func TestManyConnections(t *testing.T) {
+	var busy, most atomic.Int32
+	asked := make(chan bool, 2*maxOpen)
+	f, err := New(Options{Dir: t.TempDir(), Plain: true, Call: func(ctx context.Context, _, _ string, _ http.Header, _ []byte) (*http.Response, error) {
+		most.Store(max(most.Load(), busy.Add(1)))
+		defer busy.Add(-1)
+		asked <- true
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Use(noTasks{})
+	at, err := f.address("arn:aws:ecs:r:1:task/c/t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Release("t")
+	conns := make([]net.Conn, 2*maxOpen)
+	for i := range conns {
+		if conns[i], err = net.Dial("tcp", at); err != nil {
+			t.Fatal(err)
+		}
+		defer conns[i].Close()
+		fmt.Fprintf(conns[i], "GET %sinvocation/next HTTP/1.1\r\nHost: %s\r\n\r\n", Path, at) //nolint:errcheck // it's asked, or not
+	}
+	for i := range conns {
+		<-asked
+		if i >= maxOpen-1 {
+			conns[i-maxOpen+1].Close() // the listener takes them in their order
+		}
+	}
+	if n := most.Load(); n > maxOpen {
+		t.Errorf("%d connections were served at once", n)
 	}
 }
 
