@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/spf13/cobra"
 
@@ -70,6 +71,9 @@ func (c *execCmd) Run(ctx context.Context) error {
 		in.Container = &c.Container
 	}
 	out, err := awsecs.NewFromConfig(config).ExecuteCommand(ctx, in)
+	if invalid, is := errors.AsType[*types.InvalidParameterException](err); is && invalid.ErrorMessage() == "The referenced task was not found." {
+		return noTask(c.Cluster, c.Task)
+	}
 	if err != nil {
 		return err
 	}

@@ -148,9 +148,13 @@ func (cl clients) describe(ctx context.Context, cluster, task string) (types.Tas
 		return types.Task{}, err
 	}
 	if len(d.Tasks) == 0 {
-		return types.Task{}, fmt.Errorf("there is no task %s in cluster %s: pintle ps -a lists them", task, cluster)
+		return types.Task{}, noTask(cluster, task)
 	}
 	return d.Tasks[0], nil
+}
+
+func noTask(cluster, task string) error {
+	return fmt.Errorf("there is no task %s in cluster %s: pintle ps -a lists them", task, cluster)
 }
 
 // logStream returns where a container's awslogs go. Without a container, it's the task's first that has some.

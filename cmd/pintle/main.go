@@ -19,6 +19,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
@@ -213,7 +214,7 @@ func explain(cmd *cobra.Command, err error) int {
 	case err == nil:
 		return 0
 	case !errors.As(err, &failed):
-		fmt.Fprintf(os.Stderr, "pintle: error: %v\nRun \"%s --help\" for more information.\n", err, cmd.CommandPath())
+		fmt.Fprintf(os.Stderr, "pintle: error: %v%s\nRun \"%s --help\" for more information.\n", err, similarFlags(cmd, err), cmd.CommandPath())
 		return 2
 	case errors.As(err, &code):
 		return int(code)
@@ -230,6 +231,24 @@ func explain(cmd *cobra.Command, err error) int {
 		fmt.Fprintln(plainWriter{os.Stderr}, "pintle:", messageOf(err))
 	}
 	return 1
+}
+
+// similarFlags names the flags that begin as one that there isn't.
+func similarFlags(cmd *cobra.Command, err error) string {
+	unknown, is := errors.AsType[*pflag.NotExistError](err)
+	if !is || unknown.GetSpecifiedShortnames() != "" {
+		return ""
+	}
+	given, similar := unknown.GetSpecifiedName(), ""
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && (strings.HasPrefix(f.Name, given) || strings.HasPrefix(given, f.Name)) {
+			similar += " --" + f.Name
+		}
+	})
+	if similar != "" {
+		return ". There is" + similar
+	}
+	return ""
 }
 
 // dialled says at which address a connection failed.
@@ -290,12 +309,14 @@ func askByTLS(r *http.Response) string {
 	return "the control plane speaks TLS: use --endpoint https://" + r.Request.URL.Host
 }
 
-// advice says what to do where a control plane doesn't know a cluster, a key, or its secret: the codes of all protocols. One without a key
+// advice says what to do where a control plane doesn't know a cluster, a queue, a key, or its secret: the codes of all protocols. One without a key
 // refuses keys too, with --iam enforce: those of the form that IAM issues, such as somebody's of AWS.
 func advice(code string) string {
 	switch code {
 	case "ClusterNotFoundException":
 		return " aws ecs list-clusters lists those that there are."
+	case "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue":
+		return " aws sqs list-queues lists those that there are."
 	case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId", "AuthFailure",
 		"InvalidSignatureException", "SignatureDoesNotMatch":
 		return " Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the key that the control plane was started with, " +

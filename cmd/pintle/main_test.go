@@ -91,6 +91,25 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// TestSimilarFlags: a flag of which only a part was given, or one letter too many, is named.
+func TestSimilarFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"up --instance x":       ". There is --instances",
+		"worker --queue q cmd":  ". There is --queue-url",
+		"logs --following task": ". There is --follow",
+		"up --bogus":            "",
+		"up --region":           "",
+		"up -x":                 "",
+	} {
+		root := newRoot()
+		root.SetArgs(strings.Fields(args))
+		cmd, err := root.ExecuteContextC(t.Context())
+		if got := similarFlags(cmd, err); got != want {
+			t.Errorf("%s: %v%s, want %q", args, err, got, want)
+		}
+	}
+}
+
 // TestExitCodes: an error of the verb itself isn't reported as a mistake on the command line.
 func TestExitCodes(t *testing.T) {
 	for want, err := range map[int]error{0: nil, 1: errors.New("some"), 2: exitCode(2), 137: exitCode(137)} {
@@ -367,6 +386,11 @@ func TestMessageOf(t *testing.T) {
 	api := &smithy.GenericAPIError{Code: "ClusterNotFoundException", Message: "Cluster not found."}
 	failed := fmt.Errorf("stop x: %w", &smithy.OperationError{ServiceID: "ECS", OperationName: "StopTask", Err: api})
 	if got := messageOf(failed); got != "stop x: Cluster not found. aws ecs list-clusters lists those that there are." {
+		t.Errorf("it says %q", got)
+	}
+	noQueue := &smithy.GenericAPIError{Code: "AWS.SimpleQueueService.NonExistentQueue", Message: "The specified queue does not exist."}
+	failed = &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueAttributes", Err: noQueue}
+	if got := messageOf(failed); got != "The specified queue does not exist. aws sqs list-queues lists those that there are." {
 		t.Errorf("it says %q", got)
 	}
 	unknown := &smithy.GenericAPIError{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}

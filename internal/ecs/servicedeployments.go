@@ -246,6 +246,9 @@ func (s *Service) DescribeServiceDeployments(
 func describeDeployment(v *state.View, r *state.ServiceDeployment) types.ServiceDeployment {
 	out := r.ServiceDeployment
 	row := v.Services.Get(*r.ServiceArn)
+	if row == nil || row.Deployment(r.DeploymentID) == nil {
+		addMonitors(&out)
+	}
 	if row == nil {
 		return out
 	}
@@ -275,6 +278,20 @@ func describeDeployment(v *state.View, r *state.ServiceDeployment) types.Service
 		}
 	}
 	return out
+}
+
+// addMonitors adds the circuit breaker and alarms of a deployment that its service no longer has, if it ended before they were recorded.
+// Clients expect every deployment to have both.
+func addMonitors(out *types.ServiceDeployment) {
+	over := &state.Deployment{Deployment: types.Deployment{RolloutState: types.DeploymentRolloutStateCompleted}}
+	if out.DeploymentCircuitBreaker == nil {
+		breaker, desired := out.DeploymentConfiguration.DeploymentCircuitBreaker, out.TargetServiceRevision.RequestedTaskCount
+		out.DeploymentCircuitBreaker = deployment.BreakerOf(breaker, int(desired), &over.Deployment)
+	}
+	if out.Alarms == nil {
+		service := &state.Service{Service: types.Service{DeploymentConfiguration: out.DeploymentConfiguration}}
+		out.Alarms = service.AlarmsOf(over, nil)
+	}
 }
 
 // DescribeServiceRevisions describes service revisions. It reports revisions that don't exist as failures.

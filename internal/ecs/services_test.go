@@ -424,6 +424,39 @@ func TestAlarmsAtADeploymentsStart(t *testing.T) {
 	}
 }
 
+// TestMonitorsOfADeploymentThatIsGone: a deployment that ended without being completed has a circuit breaker and alarms too, also when
+// its service no longer has it. Clients read both without looking whether they are there.
+func TestMonitorsOfADeploymentThatIsGone(t *testing.T) {
+	s, store := newTestService(t)
+	row := create(t, s, func(in *ecs.CreateServiceInput) {
+		in.DeploymentConfiguration = &types.DeploymentConfiguration{
+			Alarms:                   &types.DeploymentAlarms{AlarmNames: []string{"a"}, Enable: true},
+			DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: true},
+		}
+	})
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
+		gone := tx.Services.Get(*row.ServiceArn).Clone()
+		gone.Deployments = nil
+		tx.Services.Put(gone)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &ecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*row.CurrentServiceDeployment}}
+	out, err := s.DescribeServiceDeployments(t.Context(), in)
+	if err != nil || len(out.ServiceDeployments) != 1 {
+		t.Fatal(out, err)
+	}
+	d, over := out.ServiceDeployments[0], types.ServiceDeploymentRollbackMonitorsStatusMonitoringComplete
+	if b := d.DeploymentCircuitBreaker; b == nil || b.Status != over || b.Threshold != 3 {
+		t.Errorf("the circuit breaker is %+v", b)
+	}
+	if a := d.Alarms; a == nil || a.Status != over || len(a.AlarmNames) != 1 {
+		t.Errorf("the alarms are %+v", a)
+	}
+}
+
 func TestDeleteService(t *testing.T) {
 	s, store := newTestService(t)
 	create(t, s, nil)

@@ -279,17 +279,29 @@ func (p *Plane) endpointFor(reached string) string {
 }
 
 // reachable returns an address at which others reach a listener. One that listens on all of the machine's addresses is reached at the
-// address that leads out of it.
+// address that leads out of it, or at its first one where none does.
 func reachable(a *net.TCPAddr) string {
 	if !a.IP.IsUnspecified() {
 		return a.String()
 	}
-	ip := net.IPv4(127, 0, 0, 1)                              // the machine has no network
+	addresses, _ := net.InterfaceAddrs() // without them it's loopback
+	ip := firstAddress(addresses)
 	if c, err := net.Dial("udp", "192.0.2.1:9"); err == nil { // an address for documentation; this sends nothing
 		ip = c.LocalAddr().(*net.UDPAddr).IP
 		c.Close() //nolint:errcheck // nothing was sent
 	}
 	return net.JoinHostPort(ip.String(), strconv.Itoa(a.Port))
+}
+
+// firstAddress returns the first of a machine's addresses at which other machines may reach it, or loopback's if there is none. A network
+// without a way out, such as one of GPU machines by themselves, has such addresses, too.
+func firstAddress(addresses []net.Addr) net.IP {
+	for _, a := range addresses {
+		if n, is := a.(*net.IPNet); is && n.IP.IsGlobalUnicast() {
+			return n.IP
+		}
+	}
+	return net.IPv4(127, 0, 0, 1)
 }
 
 // queueURL returns the URL of the queue with an ARN on this control plane.

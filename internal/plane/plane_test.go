@@ -135,6 +135,27 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
+// TestFirstAddress: a machine whose network leads nowhere is reached at an address of that network.
+func TestFirstAddress(t *testing.T) {
+	for want, addresses := range map[string][]string{
+		"127.0.0.1": {"127.0.0.1/8", "::1/128", "fe80::1/64"},
+		"10.0.0.1":  {"127.0.0.1/8", "169.254.7.7/16", "10.0.0.1/24", "10.0.1.1/24"},
+		"fd00::1":   {"::1/128", "fe80::1/64", "fd00::1/64"},
+	} {
+		var given []net.Addr
+		for _, a := range addresses {
+			ip, n, err := net.ParseCIDR(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			given = append(given, &net.IPNet{IP: ip, Mask: n.Mask})
+		}
+		if got := firstAddress(given); got.String() != want {
+			t.Errorf("%v: %s, want %s", addresses, got, want)
+		}
+	}
+}
+
 // TestNobodyIsConnectedAtFirst: a control plane that starts after a kill doesn't say of any node that it's connected to the one before.
 func TestNobodyIsConnectedAtFirst(t *testing.T) {
 	o := Options{Listen: "127.0.0.1:0", Data: t.TempDir(), Region: "us-east-1", Account: "000000000000", Log: slog.Default()}
