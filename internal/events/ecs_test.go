@@ -111,6 +111,23 @@ func TestTaskEventsWithoutHealth(t *testing.T) {
 	}
 }
 
+// TestTaskEventsOfInterfaces: a task's network interface is an eni in its events, and an ElasticNetworkInterface in DescribeTasks, as on AWS.
+func TestTaskEventsOfInterfaces(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"detail": {"attachments": {"type": ["eni"]}}}`)})
+	task := &state.Task{Task: ecstypes.Task{
+		TaskArn: aws.String(taskARN), ClusterArn: aws.String(clusterARN), LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"),
+		Attachments: []ecstypes.Attachment{{Type: aws.String("AmazonElasticBlockStorage")}, {Type: aws.String("ElasticNetworkInterface")}},
+	}}
+	heard := w.change(t, func(tx *state.Tx) { tx.Tasks.Put(task) })
+	if len(heard) != 1 || !strings.Contains(heard[0], `"attachments":[{"type":"AmazonElasticBlockStorage"},{"type":"eni"}]`) {
+		t.Errorf("%s", heard)
+	}
+	if row := w.store.View().Tasks.Get(taskARN); !state.IsInterface(row.Attachments[1]) {
+		t.Error("the event has changed the row")
+	}
+}
+
 // TestTaskVersions: that a service has noted its task's end is no change of the task, so that the last event's version is DescribeTasks'.
 func TestTaskVersions(t *testing.T) {
 	w := newWorld(t)

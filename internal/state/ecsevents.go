@@ -47,6 +47,12 @@ func (tx *Tx) emitTask(before, t *Task) {
 		for i := range detail.Containers {
 			detail.Containers[i].HealthStatus = ""
 		}
+		detail.Attachments = slices.Clone(detail.Attachments)
+		for i := range detail.Attachments {
+			if a := &detail.Attachments[i]; IsInterface(*a) {
+				a.Type = aws.String("eni") // as events name what DescribeTasks calls an ElasticNetworkInterface
+			}
+		}
 		if stored.Deregistering {
 			detail.LastStatus = aws.String("DEACTIVATING")
 		}
