@@ -49,7 +49,7 @@ settle() {
 events() {
   local all
   last=$2
-  all=$(aws cloudformation describe-stack-events --stack-name "$1" --max-items 30 --output text \
+  all=$(aws cloudformation describe-stack-events --stack-name "$1" --max-items 300 --output text \
     --query 'StackEvents[].[EventId,ResourceStatus,LogicalResourceId,ResourceStatusReason]' 2>/dev/null | grep -v '^None$') || return 0
   last=$(head -1 <<< "$all" | cut -f1)
   awk -F'\t' -v after="$2" '$1 == after { exit } { print "          " $2 "  " $3 ($4 == "None" ? "" : "  " $4) }' <<< "$all" | tac

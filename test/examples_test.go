@@ -2,10 +2,12 @@ package test
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -43,6 +45,24 @@ func TestExamplesAreValid(t *testing.T) {
 			validateTerraform(t, plugins, folder)
 		}
 	})
+}
+
+// TestExamplesSayWhy: the scripts show why a stack failed, among however many events that came at once.
+func TestExamplesSayWhy(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "c5.large")
+	template := `{"Resources": {"Bad": {"Type": "AWS::ECS::TaskDefinition", "DependsOn": ["Q1"], "Properties": {"Family": "not a name"}}`
+	for i := range 20 {
+		template += fmt.Sprintf(`, "Q%d": {"Type": "AWS::SQS::Queue"}`, i)
+	}
+	path := filepath.Join(t.TempDir(), "template.json")
+	if err := os.WriteFile(path, []byte(template+"}}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Command("bash", "-c", `set -euo pipefail; . ../examples/steps.sh; deploy many "$1"`, "-", path).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "CREATE_FAILED  Bad") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // findExamples returns the templates among the examples, and the folders with an app of the CDK or a configuration of Terraform.

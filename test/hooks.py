@@ -10,7 +10,7 @@ import urllib.request
 import boto3
 
 endpoint = os.environ["AWS_ENDPOINT_URL"]
-stacks, ecs, logs, elb = (boto3.client(s, endpoint_url=endpoint) for s in ("cloudformation", "ecs", "logs", "elbv2"))
+stacks, ecs, logs, events, sqs = (boto3.client(s, endpoint_url=endpoint) for s in ("cloudformation", "ecs", "logs", "events", "sqs"))
 production, testing, *ports = sys.argv[1:]
 
 code = """
@@ -128,6 +128,22 @@ def asked():
     return [json.loads(m[len("asked "):]) for m in text if m.startswith("asked ")]
 
 
+heard = sqs.create_queue(QueueName="heard")["QueueUrl"]
+events.put_rule(Name="hooks", EventPattern=json.dumps({"source": ["aws.ecs"], "detail-type": ["ECS Hook State Change"]}))
+assert events.put_targets(Rule="hooks", Targets=[{"Id": "q", "Arn": "arn:aws:sqs:us-east-1:000000000000:heard"}])["FailedEntryCount"] == 0
+
+
+def told(enough):
+    """What the queue has heard of the hooks, once enough says that it's enough."""
+    got, end = [], time.time() + 60
+    while not enough(got):
+        assert time.time() < end, got
+        for m in sqs.receive_message(QueueUrl=heard, MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages", []):
+            got.append(json.loads(m["Body"])["detail"])
+            sqs.delete_message(QueueUrl=heard, ReceiptHandle=m["ReceiptHandle"])
+    return got
+
+
 assert deploy("create", "good", ports[0]) == "CREATE_COMPLETE"
 assert answers() == "good", answers()
 assert deploy("update", "better", ports[1]) == "UPDATE_COMPLETE"
@@ -135,14 +151,14 @@ assert answers() == "better", answers()
 done = deployment(1)
 assert done["status"] == "SUCCESSFUL", done
 assert [h["status"] for h in done["lifecycleHookDetails"]] == ["SUCCEEDED"] * 3, done["lifecycleHookDetails"]
-events = [e for e in asked() if e["resourceArn"] == done["serviceDeploymentArn"]]
-assert [e["lifecycleStage"] for e in events] == ["PRE_SCALE_UP", "TEST_TRAFFIC_SHIFT"] + ["POST_TEST_TRAFFIC_SHIFT"] * 2, events
+calls = [e for e in asked() if e["resourceArn"] == done["serviceDeploymentArn"]]
+assert [e["lifecycleStage"] for e in calls] == ["PRE_SCALE_UP", "TEST_TRAFFIC_SHIFT"] + ["POST_TEST_TRAFFIC_SHIFT"] * 2, calls
 target, source = done["targetServiceRevision"]["arn"], done["sourceServiceRevisions"][0]["arn"]
-assert events[1]["executionDetails"] == {
+assert calls[1]["executionDetails"] == {
     "serviceArn": done["serviceArn"], "targetServiceRevisionArn": target, "testTrafficWeights": {target: 100, source: 0}, "productionTrafficWeights": {},
-}, events[1]
-assert events[3]["hookDetails"] == {"url": f"http://127.0.0.1:{testing}/", "seen": "better"}, events[3]
-assert [e["executionId"] for e in events[2:]] == [done["lifecycleHookDetails"][2]["hookId"]] * 2, events
+}, calls[1]
+assert calls[3]["hookDetails"] == {"url": f"http://127.0.0.1:{testing}/", "seen": "better"}, calls[3]
+assert [e["executionId"] for e in calls[2:]] == [done["lifecycleHookDetails"][2]["hookId"]] * 2, calls
 
 ended = deploy("update", "bad", ports[0])
 assert ended == "UPDATE_ROLLBACK_COMPLETE", [ended] + [e.get("ResourceStatusReason") for e in stacks.describe_stack_events(StackName="web")["StackEvents"]][:12]
@@ -153,3 +169,12 @@ back = [e for e in asked() if e["resourceArn"] == failed["serviceDeploymentArn"]
 refused = failed["targetServiceRevision"]["arn"]
 assert (back["lifecycleStage"], back["executionDetails"]["testTrafficWeights"]) == ("TEST_TRAFFIC_SHIFT", {refused: 0, target: 100}), back
 assert any("the function returned FAILED" in e["message"] for e in ecs.describe_services(services=["web"])["services"][0]["events"])
+
+# The bus hears of each hook at the stage at which the deployment came to it, and once of each of its states, of those of the way back too.
+hooks = [h["hookId"] for h in failed["lifecycleHookDetails"]]
+of_failed = [e for e in told(lambda got: any(e["hookId"] == hooks[-1] and e["eventName"] == "HOOK_SUCCEEDED" for e in got))
+             if e["serviceDeploymentArn"] == failed["serviceDeploymentArn"]]
+stages = ["PRE_SCALE_UP", "TEST_TRAFFIC_SHIFT", "POST_TEST_TRAFFIC_SHIFT", "TEST_TRAFFIC_SHIFT"]
+ends = ["HOOK_SUCCEEDED", "HOOK_SUCCEEDED", "HOOK_FAILED", "HOOK_SUCCEEDED"]
+assert [(e["hookId"], e["lifecycleStage"], e["eventName"]) for e in of_failed] == [
+    (h, s, name) for h, s, end in zip(hooks, stages, ends, strict=True) for name in ("HOOK_IN_PROGRESS", end)], of_failed

@@ -121,12 +121,12 @@ func (s *Service) checkHooks(c call.Call, in *types.DeploymentConfiguration) err
 const servicePrincipal = "ecs.amazonaws.com"
 
 // hookOf returns a lifecycle hook that a service's deployment has come to, or nil.
-func hookOf(row *state.Service, id string) *types.DeploymentLifecycleHookDetail {
+func hookOf(row *state.Service, id string) *state.Hook {
 	if row == nil || len(row.Deployments) == 0 || row.Deployments[0].Shift == nil {
 		return nil
 	}
 	hooks := row.Deployments[0].Shift.Hooks
-	i := slices.IndexFunc(hooks, func(h types.DeploymentLifecycleHookDetail) bool { return *h.HookId == id })
+	i := slices.IndexFunc(hooks, func(h state.Hook) bool { return *h.HookId == id })
 	if i < 0 {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (s *Service) settleHook(tx *state.Tx, row *state.Service, id string, status
 	hookOf(row, id).Status = status
 	tx.Services.Put(row)
 	if record, ok := clone(tx.ServiceDeployments.Get(d.ServiceDeploymentArn)); ok {
-		record.LifecycleHookDetails = next.Hooks
+		record.LifecycleHookDetails = next.HookDetails()
 		record.UpdatedAt = s.now()
 		tx.ServiceDeployments.Put(record)
 	}

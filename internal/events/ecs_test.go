@@ -3,6 +3,7 @@ package events
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,23 @@ func TestTaskEventsWithoutHealth(t *testing.T) {
 	}
 }
 
+// TestTaskEventsOfInterfaces: a task's network interface is an eni in its events, and an ElasticNetworkInterface in DescribeTasks, as on AWS.
+func TestTaskEventsOfInterfaces(t *testing.T) {
+	w := newWorld(t)
+	w.rule(t, &eventbridge.PutRuleInput{Name: aws.String("ecs"), EventPattern: aws.String(`{"detail": {"attachments": {"type": ["eni"]}}}`)})
+	task := &state.Task{Task: ecstypes.Task{
+		TaskArn: aws.String(taskARN), ClusterArn: aws.String(clusterARN), LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"),
+		Attachments: []ecstypes.Attachment{{Type: aws.String("AmazonElasticBlockStorage")}, {Type: aws.String("ElasticNetworkInterface")}},
+	}}
+	heard := w.change(t, func(tx *state.Tx) { tx.Tasks.Put(task) })
+	if len(heard) != 1 || !strings.Contains(heard[0], `"attachments":[{"type":"AmazonElasticBlockStorage"},{"type":"eni"}]`) {
+		t.Errorf("%s", heard)
+	}
+	if row := w.store.View().Tasks.Get(taskARN); !state.IsInterface(row.Attachments[1]) {
+		t.Error("the event has changed the row")
+	}
+}
+
 // TestTaskVersions: that a service has noted its task's end is no change of the task, so that the last event's version is DescribeTasks'.
 func TestTaskVersions(t *testing.T) {
 	w := newWorld(t)
@@ -213,15 +231,18 @@ func TestHookEvents(t *testing.T) {
 		Deployment: ecstypes.Deployment{Id: aws.String("ecs-svc/1"), RolloutState: "IN_PROGRESS"}, ServiceDeploymentArn: record,
 		Shift: &state.Shift{Stage: "POST_TEST_TRAFFIC_SHIFT"},
 	}}
+	hook := func(id, status, stage string) state.Hook {
+		return state.Hook{Stage: ecstypes.ServiceDeploymentLifecycleStage(stage), DeploymentLifecycleHookDetail: ecstypes.DeploymentLifecycleHookDetail{
+			HookId: aws.String("hook-" + id), TargetType: "PAUSE", Status: ecstypes.DeploymentLifecycleHookStatus(status),
+			ExpiresAt: aws.Time(w.now().Add(time.Hour)),
+		}}
+	}
 	hooks := func(stage string, status ...string) func(*state.Tx) {
 		return func(tx *state.Tx) {
 			row = row.Clone()
 			row.Deployments[0].Shift = &state.Shift{Stage: ecstypes.ServiceDeploymentLifecycleStage(stage)}
 			for i, s := range status {
-				row.Deployments[0].Shift.Hooks = append(row.Deployments[0].Shift.Hooks, ecstypes.DeploymentLifecycleHookDetail{
-					HookId: aws.String("hook-" + string(rune('a'+i))), TargetType: "PAUSE", Status: ecstypes.DeploymentLifecycleHookStatus(s),
-					ExpiresAt: aws.Time(w.now().Add(time.Hour)),
-				})
+				row.Deployments[0].Shift.Hooks = append(row.Deployments[0].Shift.Hooks, hook(string(rune('a'+i)), s, "POST_TEST_TRAFFIC_SHIFT"))
 			}
 			tx.Services.Put(row)
 		}
@@ -230,14 +251,29 @@ func TestHookEvents(t *testing.T) {
 	heard = append(heard, w.change(t, hooks("POST_TEST_TRAFFIC_SHIFT", "AWAITING_ACTION", "IN_PROGRESS"))...)
 	heard = append(heard, w.change(t, hooks("POST_TEST_TRAFFIC_SHIFT", "AWAITING_ACTION", "IN_PROGRESS"))...)
 	heard = append(heard, w.change(t, hooks("PRODUCTION_TRAFFIC_SHIFT", "SUCCEEDED", "TIMED_OUT"))...)
-	event := func(eventType, name, id string) string {
+	rolled := row.Clone() // back to the deployment before, which goes on with the failed one's hooks, and has that of the way back
+	rolled.Deployments = []state.Deployment{{
+		Deployment: ecstypes.Deployment{Id: aws.String("ecs-svc/0"), RolloutState: "IN_PROGRESS"}, ServiceDeploymentArn: record,
+		Shift: &state.Shift{Stage: "CLEAN_UP", Hooks: []state.Hook{
+			hook("a", "SUCCEEDED", "POST_TEST_TRAFFIC_SHIFT"), hook("b", "TIMED_OUT", "POST_TEST_TRAFFIC_SHIFT"), hook("c", "IN_PROGRESS", "PRODUCTION_TRAFFIC_SHIFT"),
+		}},
+	}}
+	heard = append(heard, w.change(t, func(tx *state.Tx) { tx.Services.Put(rolled) })...)
+	rolled = rolled.Clone()
+	ends := *rolled.Deployments[0].Shift
+	ends.Hooks = slices.Clone(ends.Hooks)
+	ends.Hooks[2].Status = "SUCCEEDED"
+	rolled.Deployments[0].Shift = &ends
+	heard = append(heard, w.change(t, func(tx *state.Tx) { tx.Services.Put(rolled) })...)
+	event := func(eventType, name, id, stage string) string {
 		return `ECS Hook State Change {"clusterArn":"` + clusterARN + `","eventName":"` + name + `","eventType":"` + eventType +
-			`","expiresAt":"2026-01-01T13:00:00.000Z","hookId":"` + id + `","hookType":"PAUSE","lifecycleStage":"POST_TEST_TRAFFIC_SHIFT",` +
+			`","expiresAt":"2026-01-01T13:00:00.000Z","hookId":"` + id + `","hookType":"PAUSE","lifecycleStage":"` + stage + `",` +
 			`"serviceArn":"` + serviceARN + `","serviceDeploymentArn":"` + record + `","updatedAt":"2026-01-01T12:00:00.000Z"}`
 	}
 	check(t, heard,
-		event("INFO", "HOOK_AWAITING_ACTION", "hook-a"), event("INFO", "HOOK_IN_PROGRESS", "hook-b"),
-		event("INFO", "HOOK_SUCCEEDED", "hook-a"), event("ERROR", "HOOK_TIMED_OUT", "hook-b"))
+		event("INFO", "HOOK_AWAITING_ACTION", "hook-a", "POST_TEST_TRAFFIC_SHIFT"), event("INFO", "HOOK_IN_PROGRESS", "hook-b", "POST_TEST_TRAFFIC_SHIFT"),
+		event("INFO", "HOOK_SUCCEEDED", "hook-a", "POST_TEST_TRAFFIC_SHIFT"), event("ERROR", "HOOK_TIMED_OUT", "hook-b", "POST_TEST_TRAFFIC_SHIFT"),
+		event("INFO", "HOOK_IN_PROGRESS", "hook-c", "PRODUCTION_TRAFFIC_SHIFT"), event("INFO", "HOOK_SUCCEEDED", "hook-c", "PRODUCTION_TRAFFIC_SHIFT"))
 }
 
 // TestInstanceResourceEvents: a task that takes something of a container instance, or gives it back, changes what remains of that.

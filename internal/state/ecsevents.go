@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,6 +46,12 @@ func (tx *Tx) emitTask(before, t *Task) {
 		detail.Containers = slices.Clone(detail.Containers)
 		for i := range detail.Containers {
 			detail.Containers[i].HealthStatus = ""
+		}
+		detail.Attachments = slices.Clone(detail.Attachments)
+		for i := range detail.Attachments {
+			if a := &detail.Attachments[i]; IsInterface(*a) {
+				a.Type = aws.String("eni") // as events name what DescribeTasks calls an ElasticNetworkInterface
+			}
 		}
 		if stored.Deregistering {
 			detail.LastStatus = aws.String("DEACTIVATING")
@@ -353,31 +360,38 @@ var hookEventTypes = map[types.DeploymentLifecycleHookStatus]string{
 	types.DeploymentLifecycleHookStatusTimedOut:       "ERROR",
 }
 
-// emitHooks tells the bus of lifecycle hooks that a service's deployments have come to, and of what has become of those.
+// emitHooks tells the bus of lifecycle hooks that a service's deployments have come to, and of what has become of those. A roll-back takes
+// hooks from one deployment to another.
 func (t serviceTable) emitHooks(before, row *Service) {
-	for i := len(row.Deployments) - 1; i >= 0; i-- {
-		d := &row.Deployments[i]
-		var old *Deployment
-		if before != nil {
-			old = before.Deployment(aws.ToString(d.Id))
+	told := map[string]types.DeploymentLifecycleHookStatus{}
+	if before != nil {
+		for _, h := range before.hooks {
+			told[*h.HookId] = h.Status
 		}
-		if d.Shift == nil {
-			continue
-		}
-		for i := range d.Shift.Hooks {
-			h, stage := &d.Shift.Hooks[i], d.Shift.Stage
-			if old != nil && old.Shift != nil && i < len(old.Shift.Hooks) {
-				if old.Shift.Hooks[i].Status == h.Status {
-					continue
-				}
-				stage = old.Shift.Stage // a stage ends with its hooks
-			}
-			t.emitHook(row, d, h, stage)
+	}
+	for d, h := range row.hooks {
+		if told[*h.HookId] != h.Status {
+			t.emitHook(row, d, h)
 		}
 	}
 }
 
-func (t serviceTable) emitHook(s *Service, d *Deployment, h *types.DeploymentLifecycleHookDetail, stage types.ServiceDeploymentLifecycleStage) {
+// hooks yields the lifecycle hooks of a service's deployments, those of the oldest first.
+func (s *Service) hooks(yield func(*Deployment, *Hook) bool) {
+	for i := len(s.Deployments) - 1; i >= 0; i-- {
+		d := &s.Deployments[i]
+		if d.Shift == nil {
+			continue
+		}
+		for i := range d.Shift.Hooks {
+			if !yield(d, &d.Shift.Hooks[i]) {
+				return
+			}
+		}
+	}
+}
+
+func (t serviceTable) emitHook(s *Service, d *Deployment, h *Hook) {
 	t.tx.Emit(ecsSource, hookState, func() *Event {
 		now := t.tx.listeners.Now()
 		return &Event{Resources: []string{d.ServiceDeploymentArn}, Order: *s.ServiceArn, Time: now, Detail: &HookEvent{
@@ -386,7 +400,7 @@ func (t serviceTable) emitHook(s *Service, d *Deployment, h *types.DeploymentLif
 			HookId:               h.HookId,
 			HookType:             h.TargetType,
 			ExpiresAt:            h.ExpiresAt,
-			LifecycleStage:       stage,
+			LifecycleStage:       cmp.Or(h.Stage, d.Shift.Stage), // older data has none
 			ClusterArn:           s.ClusterArn,
 			ServiceArn:           s.ServiceArn,
 			ServiceDeploymentArn: d.ServiceDeploymentArn,

@@ -86,7 +86,21 @@ type Shift struct {
 	Production int `json:",omitzero"`
 	Test       int `json:",omitzero"`
 	// Hooks are the lifecycle hooks that it has come to.
-	Hooks []types.DeploymentLifecycleHookDetail `json:",omitempty"`
+	Hooks []Hook `json:",omitempty"`
+}
+
+// Hook is a lifecycle hook that a deployment has come to.
+type Hook struct {
+	types.DeploymentLifecycleHookDetail
+	Stage types.ServiceDeploymentLifecycleStage `json:",omitzero"` // in which it is: after a roll-back the deployment's own is another
+}
+
+// HookDetails returns the hooks as a service deployment shows them.
+func (s *Shift) HookDetails() (out []types.DeploymentLifecycleHookDetail) {
+	for _, h := range s.Hooks {
+		out = append(out, h.DeploymentLifecycleHookDetail)
+	}
+	return out
 }
 
 // Serves reports whether a deployment's tasks have the service's production traffic for good: they keep it if a newer deployment fails.

@@ -75,24 +75,30 @@ func (s *step) shiftConfig(d *state.Deployment) trafficshift.Config {
 }
 
 func shiftOf(source string, t trafficshift.State) *state.Shift {
-	return &state.Shift{
+	shift := &state.Shift{
 		Stage:      t.Stage,
 		Since:      t.Since,
 		Source:     source,
 		Production: t.Production,
 		Test:       t.Test,
-		Hooks:      t.Hooks,
 	}
+	for _, h := range t.Hooks {
+		shift.Hooks = append(shift.Hooks, state.Hook(h))
+	}
+	return shift
 }
 
 func stateOf(shift *state.Shift) trafficshift.State {
-	return trafficshift.State{
+	t := trafficshift.State{
 		Stage:      shift.Stage,
 		Since:      shift.Since,
 		Production: shift.Production,
 		Test:       shift.Test,
-		Hooks:      shift.Hooks,
 	}
+	for _, h := range shift.Hooks {
+		t.Hooks = append(t.Hooks, trafficshift.Hook(h))
+	}
+	return t
 }
 
 // scale makes the next step of each deployment towards the number of tasks that it's to have, and tells what there is to be seen then.
@@ -227,7 +233,7 @@ func (s *step) move(service deployment.Service, to trafficshift.Plan) {
 }
 
 // identify gives the hooks that are new their ids.
-func identify(hooks []types.DeploymentLifecycleHookDetail) {
+func identify(hooks []trafficshift.Hook) {
 	for i := range hooks {
 		hooks[i].HookId = cmp.Or(hooks[i].HookId, new(state.NewUUID()))
 	}
@@ -400,7 +406,7 @@ func (s *step) endHooks() {
 	shift := *s.row.Deployments[0].Shift
 	shift.Hooks = slices.Clone(shift.Hooks)
 	for i := range shift.Hooks {
-		if h := &shift.Hooks[i]; trafficshift.Waits(h) {
+		if h := &shift.Hooks[i]; trafficshift.Waits(h.Status) {
 			h.Status = types.DeploymentLifecycleHookStatusFailed
 		}
 	}
@@ -412,7 +418,7 @@ func (s *step) noteShift() {
 	d := &s.row.Deployments[0]
 	s.record(d, func(r *state.ServiceDeployment) {
 		r.LifecycleStage = cmp.Or(d.Shift.Stage, r.LifecycleStage)
-		r.LifecycleHookDetails = d.Shift.Hooks
+		r.LifecycleHookDetails = d.Shift.HookDetails()
 		r.TargetServiceRevision = new(s.weigh(*r.TargetServiceRevision))
 		r.SourceServiceRevisions = slices.Clone(r.SourceServiceRevisions)
 		for i, source := range r.SourceServiceRevisions {

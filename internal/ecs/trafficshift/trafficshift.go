@@ -86,7 +86,13 @@ type State struct {
 	Production int
 	Test       int
 	// Hooks are those that it has come to. One that is new has no id yet.
-	Hooks []types.DeploymentLifecycleHookDetail
+	Hooks []Hook
+}
+
+// Hook is a lifecycle hook that a deployment has come to, in a stage.
+type Hook struct {
+	types.DeploymentLifecycleHookDetail
+	Stage Stage
 }
 
 // Seen is what is to be seen of the service.
@@ -237,12 +243,12 @@ func (p *Plan) hook(c Config, stage Stage, now time.Time) {
 			continue
 		}
 		timeout, action := TimeoutOf(h.TimeoutConfiguration)
-		detail := types.DeploymentLifecycleHookDetail{
+		detail := Hook{Stage: stage, DeploymentLifecycleHookDetail: types.DeploymentLifecycleHookDetail{
 			TargetType:    h.TargetType,
 			Status:        types.DeploymentLifecycleHookStatusAwaitingAction,
 			ExpiresAt:     aws.Time(now.Add(timeout)),
 			TimeoutAction: action,
-		}
+		}}
 		if CallsFunction(&h) {
 			detail.TargetType = types.DeploymentLifecycleHookTargetTypeAwsLambda
 			detail.TargetArn = h.HookTargetArn
@@ -275,9 +281,9 @@ var shifting = []Stage{
 	TestTrafficShift, PostTestTrafficShift, PreProductionTrafficShift, ProductionTrafficShift, PostProductionTrafficShift, BakeTime,
 }
 
-// Waits reports whether a hook holds its deployment up.
-func Waits(h *types.DeploymentLifecycleHookDetail) bool {
-	return h.Status == types.DeploymentLifecycleHookStatusAwaitingAction || h.Status == types.DeploymentLifecycleHookStatusInProgress
+// Waits reports whether a hook with a status holds its deployment up.
+func Waits(s types.DeploymentLifecycleHookStatus) bool {
+	return s == types.DeploymentLifecycleHookStatusAwaitingAction || s == types.DeploymentLifecycleHookStatusInProgress
 }
 
 // TimeoutOf returns how long a hook waits and what happens then: a day and ROLLBACK, if it doesn't say.
@@ -297,7 +303,7 @@ func (p *Plan) await(now time.Time) {
 	p.Hooks = slices.Clone(p.Hooks)
 	for i := range p.Hooks {
 		h := &p.Hooks[i]
-		if Waits(h) && !now.Before(*h.ExpiresAt) {
+		if Waits(h.Status) && !now.Before(*h.ExpiresAt) {
 			h.Status = types.DeploymentLifecycleHookStatusTimedOut
 			p.Changed = true
 		}
@@ -305,7 +311,7 @@ func (p *Plan) await(now time.Time) {
 		case h.Status == types.DeploymentLifecycleHookStatusFailed,
 			h.Status == types.DeploymentLifecycleHookStatusTimedOut && h.TimeoutAction == types.DeploymentLifecycleHookActionRollback:
 			p.RollBack = true
-		case Waits(h) && (p.Wake.IsZero() || h.ExpiresAt.Before(p.Wake)):
+		case Waits(h.Status) && (p.Wake.IsZero() || h.ExpiresAt.Before(p.Wake)):
 			p.Wake = *h.ExpiresAt
 		}
 	}

@@ -137,7 +137,7 @@ func course(c Config, seen Seen) string {
 		}
 		s = p.State
 		for _, call := range p.Calls { // its function is through at once
-			if call.Stage != s.Stage || s.Hooks[call.Index].Status != types.DeploymentLifecycleHookStatusInProgress {
+			if call.Stage != s.Stage || s.Hooks[call.Index].Stage != s.Stage || s.Hooks[call.Index].Status != types.DeploymentLifecycleHookStatusInProgress {
 				out = append(out, fmt.Sprintf("a call of %+v", call))
 			}
 			out = append(out, "calls")
@@ -235,7 +235,7 @@ func TestShifts(t *testing.T) {
 func resume(r *rapid.T, s *State) {
 	s.Hooks = slices.Clone(s.Hooks)
 	for i := range s.Hooks {
-		if Waits(&s.Hooks[i]) {
+		if Waits(s.Hooks[i].Status) {
 			s.Hooks[i].Status = rapid.SampledFrom([]types.DeploymentLifecycleHookStatus{
 				s.Hooks[i].Status,
 				types.DeploymentLifecycleHookStatusSucceeded,
@@ -246,8 +246,8 @@ func resume(r *rapid.T, s *State) {
 }
 
 func checkStep(r *rapid.T, c Config, s State, seen Seen, p Plan, at time.Time) {
-	waits := slices.ContainsFunc(s.Hooks, func(h types.DeploymentLifecycleHookDetail) bool {
-		return Waits(&h) && at.Before(*h.ExpiresAt)
+	waits := slices.ContainsFunc(s.Hooks, func(h Hook) bool {
+		return Waits(h.Status) && at.Before(*h.ExpiresAt)
 	})
 	switch {
 	case p.Production < s.Production || p.Test < s.Test || p.Production > Whole || p.Test > Whole:
