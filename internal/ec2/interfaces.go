@@ -381,6 +381,11 @@ func (s *Service) interfaces(v *state.View) (all []types.NetworkInterface) {
 			all = append(all, s.showLaunched(v, &state.Instance{Instance: i}))
 		}
 	}
+	for t := range v.Tasks.All() {
+		if state.TasksByInterface.Value(t) != "" {
+			all = append(all, s.showOfTask(v, t))
+		}
+	}
 	return all
 }
 
@@ -418,7 +423,7 @@ func (s *Service) DeleteNetworkInterface(
 	err := s.write(ctx, in.DryRun, func(tx *state.Tx) error {
 		id := aws.ToString(in.NetworkInterfaceId)
 		row, err := networkInterfaces.get(tx.View, in.NetworkInterfaceId, "NetworkInterfaceId")
-		if s.comesWithAMachine(tx.View, id) || row != nil && row.Status == types.NetworkInterfaceStatusInUse {
+		if isOfTask(tx.View, id) || s.comesWithAMachine(tx.View, id) || row != nil && row.Status == types.NetworkInterfaceStatusInUse {
 			return refuse("InvalidParameterValue", "Network interface '%s' is currently in use.", id)
 		}
 		if err != nil {

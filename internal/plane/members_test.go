@@ -269,7 +269,7 @@ var unread = []struct{ because, members string }{
 		ec2.DescribeInstanceTypesInput.IncludeUnsupportedInRegion elasticloadbalancingv2.DescribeTargetHealthInput.Include`},
 	{"there are none of what the call lists, however it narrows them down", `
 		cloudwatchlogs.DescribeAccountPoliciesInput.AccountIdentifiers cloudwatchlogs.DescribeAccountPoliciesInput.PolicyName
-		cloudwatchlogs.DescribeAccountPoliciesInput.PolicyType ec2.DescribeAddressesAttributeInput.Attribute
+		cloudwatchlogs.DescribeAccountPoliciesInput.PolicyType
 		ec2.DescribeSnapshotsInput.OwnerIds ec2.DescribeSnapshotsInput.RestorableByUserIds ec2.DescribeVpcPeeringConnectionsInput.Filters
 		iam.ListAccountAliasesInput.MaxItems iam.ListMFADevicesInput.MaxItems iam.ListSSHPublicKeysInput.MaxItems
 		iam.ListServiceSpecificCredentialsInput.AllUsers iam.ListServiceSpecificCredentialsInput.MaxItems
@@ -294,6 +294,7 @@ var unread = []struct{ because, members string }{
 		cloudformation.UpdateStackInput.DisableValidation ec2.DetachVolumeInput.Force ec2.TerminateInstancesInput.Force
 		ec2.TerminateInstancesInput.SkipOsShutdown s3.PutBucketPolicyInput.ConfirmRemoveSelfBucketAccess
 		secretsmanager.CreateSecretInput.ForceOverwriteReplicaSecret sts.AssumeRoleInput.MinimumSessionTokenSize`},
+	{"the definition keeps and shows it, and is placed on no node, since none has App Mesh's proxies", "ecs.ProxyConfiguration.ContainerName ecs.ProxyConfiguration.Properties"},
 	{"it's of a part that is refused: other members of it are read to see whether it was asked for", `
 		eventbridge.LogConfig.IncludeDetail
 		ec2.ReplaceRouteInput.LocalTarget ecs.DeploymentEarlySuccessCriteria.HealthyPercent

@@ -324,7 +324,7 @@ var (
 	tasks = &store.Definition[*Task]{
 		Name:     "tasks",
 		Key:      func(t *Task) string { return aws.ToString(t.TaskArn) },
-		Indexes:  append([]Index[*Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService, tasksBySubnet}, tasksByGroup...),
+		Indexes:  append([]Index[*Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService, TasksByInterface, tasksBySubnet}, tasksByGroup...),
 		Lifetime: store.KeepForBy(TasksByLastStatus, "STOPPED", keepEnded, func(t *Task) *time.Time { return t.StoppedAt }),
 		Revise:   (*Task).revise,
 	}

@@ -36,8 +36,19 @@ var tasksBySubnet = Index[*Task]{Name: "subnet", Value: func(t *Task) string {
 	return t.SubnetID()
 }}
 
+// TasksByInterface finds the task with an interface of EC2's, unless it is STOPPED.
+var TasksByInterface = Index[*Task]{Name: "interface", Value: func(t *Task) string {
+	if aws.ToString(t.LastStatus) == "STOPPED" {
+		return ""
+	}
+	return t.InterfaceID()
+}}
+
 // PrivateIPv4 returns the address of the task's own interface, or "".
 func (t *Task) PrivateIPv4() string { return t.interfaceDetail("privateIPv4Address") }
+
+// InterfaceID returns EC2's id of the task's own interface, or "" while it has no address.
+func (t *Task) InterfaceID() string { return t.interfaceDetail("networkInterfaceId") }
 
 // SubnetID returns the subnet of the task's own interface, or "".
 func (t *Task) SubnetID() string { return t.interfaceDetail("subnetId") }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/ec2/dns"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -107,7 +109,7 @@ func (s *session) recordTaskNetwork(ctx context.Context, m *acs.PintleTaskNetwor
 				continue
 			}
 			t.Attachments[i].Status = aws.String("ATTACHED")
-			t.Attachments[i].Details = withAddress(a.Details, m)
+			t.Attachments[i].Details = withAddress(a, m, s.link.opts.Account.Region)
 			for c := range t.Containers {
 				t.Containers[c].NetworkInterfaces = []types.NetworkInterface{{AttachmentId: a.Id, PrivateIpv4Address: &m.PrivateIPv4}}
 			}
@@ -117,15 +119,18 @@ func (s *session) recordTaskNetwork(ctx context.Context, m *acs.PintleTaskNetwor
 	})
 }
 
-// withAddress puts a task's address into the details of its interface.
-func withAddress(details []types.KeyValuePair, m *acs.PintleTaskNetwork) []types.KeyValuePair {
-	out := slices.DeleteFunc(slices.Clone(details), func(d types.KeyValuePair) bool {
-		return aws.ToString(d.Name) == "privateIPv4Address" || aws.ToString(d.Name) == "macAddress"
-	})
+// withAddress returns the details of a task's interface with its address, and with its id in EC2, which follows from the attachment's.
+func withAddress(a types.Attachment, m *acs.PintleTaskNetwork, region string) []types.KeyValuePair {
+	id := strings.ReplaceAll(*a.Id, "-", "")
+	out := slices.DeleteFunc(slices.Clone(a.Details), func(d types.KeyValuePair) bool { return aws.ToString(d.Name) != "subnetId" })
+	add := func(name, value string) { out = append(out, types.KeyValuePair{Name: &name, Value: &value}) }
+	add("networkInterfaceId", "eni-"+id[:min(len(id), 17)])
 	if m.MacAddress != "" { // a task of plain processes has the machine's address and no interface of its own
-		out = append(out, types.KeyValuePair{Name: aws.String("macAddress"), Value: &m.MacAddress})
+		add("macAddress", m.MacAddress)
 	}
-	return append(out, types.KeyValuePair{Name: aws.String("privateIPv4Address"), Value: &m.PrivateIPv4})
+	add("privateDnsName", dns.Name(m.PrivateIPv4, region))
+	add("privateIPv4Address", m.PrivateIPv4)
+	return out
 }
 
 // ErrAway is returned when the node is not connected, so it can't be told anything.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/coder/websocket"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -450,10 +452,10 @@ func TestClose(t *testing.T) {
 
 // TestPintle checks the messages of Pintle's own agent.
 func TestPintle(t *testing.T) {
-	w := newWorld(t, newJournal(), Options{})
+	w := newWorld(t, newJournal(), Options{Account: account.Account{Region: "us-east-1"}})
 	row := taskRow("a", "RUNNING", "RUNNING")
 	row.Attachments = []types.Attachment{{
-		Id:     aws.String("eni"),
+		Id:     aws.String("01234567-89ab-cdef-0123-456789abcdef"),
 		Type:   aws.String("ElasticNetworkInterface"),
 		Status: aws.String("ATTACHING"),
 	}}
@@ -479,8 +481,16 @@ func TestPintle(t *testing.T) {
 		t.Errorf("the GPUs are %s", gpus)
 	}
 	eni := v.Tasks.Get(taskArn("a")).Attachments[0]
-	if *eni.Status != "ATTACHED" || len(eni.Details) != 2 || *eni.Details[1].Value != "10.0.0.7" {
-		t.Errorf("the interface is %s, %v", *eni.Status, eni.Details)
+	details := map[string]string{}
+	for _, d := range eni.Details {
+		details[*d.Name] = *d.Value
+	}
+	want := map[string]string{
+		"networkInterfaceId": "eni-0123456789abcdef0", "macAddress": "02:00:00:00:00:07",
+		"privateDnsName": "ip-10-0-0-7.ec2.internal", "privateIPv4Address": "10.0.0.7",
+	}
+	if *eni.Status != "ATTACHED" || !maps.Equal(details, want) {
+		t.Errorf("the interface is %s, %v", *eni.Status, details)
 	}
 }
 
