@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -188,37 +189,48 @@ func (s *Service) showInterface(v *state.View, r *state.NetworkInterface) types.
 // showLaunched returns the interface that an instance was launched with.
 func (s *Service) showLaunched(v *state.View, i *state.Instance) types.NetworkInterface {
 	id := interfaceOf(*i.InstanceId)
+	row := s.interfaceWith(id, i.PrivateIpAddress)
+	row.AvailabilityZone = i.Placement.AvailabilityZone
+	row.Groups = i.SecurityGroups
+	row.SubnetId = i.SubnetId
+	row.VpcId = i.VpcId
+	s.attach(row, i.LaunchTime, 0)
+	row.Attachment.InstanceId = i.InstanceId
+	return s.showInterface(v, row)
+}
+
+// interfaceWith returns what all interfaces have, in no subnet yet, for one with an id and an address, or without an address.
+func (s *Service) interfaceWith(id string, address *string) *state.NetworkInterface {
 	row := &state.NetworkInterface{NetworkInterface: types.NetworkInterface{
 		NetworkInterfaceId: &id,
-		AvailabilityZone:   i.Placement.AvailabilityZone,
 		Description:        aws.String(""),
-		Groups:             i.SecurityGroups,
 		InterfaceType:      types.NetworkInterfaceTypeInterface,
 		Ipv6Addresses:      []types.NetworkInterfaceIpv6Address{},
 		MacAddress:         macAddress(id),
 		OwnerId:            &s.opts.ID,
-		PrivateIpAddress:   i.PrivateIpAddress,
+		PrivateIpAddress:   address,
 		RequesterManaged:   aws.Bool(false),
 		SourceDestCheck:    aws.Bool(true),
-		Status:             types.NetworkInterfaceStatusInUse,
-		SubnetId:           i.SubnetId,
-		VpcId:              i.VpcId,
 		TagSet:             []types.Tag{},
-		Attachment: &types.NetworkInterfaceAttachment{
-			AttachmentId:        new("eni-attach" + strings.TrimPrefix(id, "eni")),
-			AttachTime:          i.LaunchTime,
-			DeleteOnTermination: aws.Bool(true),
-			DeviceIndex:         aws.Int32(0),
-			InstanceId:          i.InstanceId,
-			InstanceOwnerId:     &s.opts.ID,
-			NetworkCardIndex:    aws.Int32(0),
-			Status:              types.AttachmentStatusAttached,
-		},
 	}}
-	if i.PrivateIpAddress != nil {
-		row.PrivateDnsName = new(dns.Name(*i.PrivateIpAddress, s.opts.Region))
+	if address != nil {
+		row.PrivateDnsName = new(dns.Name(*address, s.opts.Region))
 	}
-	return s.showInterface(v, row)
+	return row
+}
+
+// attach shows an interface as one of a machine's, which goes with what has it.
+func (s *Service) attach(row *state.NetworkInterface, since *time.Time, device int32) {
+	row.Status = types.NetworkInterfaceStatusInUse
+	row.Attachment = &types.NetworkInterfaceAttachment{
+		AttachmentId:        new("eni-attach" + strings.TrimPrefix(*row.NetworkInterfaceId, "eni")),
+		AttachTime:          since,
+		DeleteOnTermination: aws.Bool(true),
+		DeviceIndex:         &device,
+		InstanceOwnerId:     &s.opts.ID,
+		NetworkCardIndex:    aws.Int32(0),
+		Status:              types.AttachmentStatusAttached,
+	}
 }
 
 // newInterface makes an interface in a subnet, with an address of its own choice or with a free one.
@@ -230,25 +242,14 @@ func (s *Service) newInterface(
 	if err != nil {
 		return nil, err
 	}
-	return &state.NetworkInterface{NetworkInterface: types.NetworkInterface{
-		NetworkInterfaceId: &id,
-		AvailabilityZone:   subnet.AvailabilityZone,
-		Description:        aws.String(""),
-		Groups:             groups,
-		InterfaceType:      types.NetworkInterfaceTypeInterface,
-		Ipv6Addresses:      []types.NetworkInterfaceIpv6Address{},
-		MacAddress:         macAddress(id),
-		OwnerId:            &s.opts.ID,
-		PrivateIpAddress:   &a,
-		PrivateDnsName:     new(dns.Name(a, s.opts.Region)),
-		RequesterId:        &s.opts.ID,
-		RequesterManaged:   aws.Bool(false),
-		SourceDestCheck:    aws.Bool(true),
-		Status:             types.NetworkInterfaceStatusAvailable,
-		SubnetId:           subnet.SubnetId,
-		VpcId:              subnet.VpcId,
-		TagSet:             []types.Tag{},
-	}}, nil
+	row := s.interfaceWith(id, &a)
+	row.AvailabilityZone = subnet.AvailabilityZone
+	row.Groups = groups
+	row.RequesterId = &s.opts.ID
+	row.Status = types.NetworkInterfaceStatusAvailable
+	row.SubnetId = subnet.SubnetId
+	row.VpcId = subnet.VpcId
+	return row, nil
 }
 
 // pickAddress returns the address that a call asks for, or a free one, for the resource with an id.

@@ -29,7 +29,7 @@ func checkPlatformVersion(version *string, fargate bool) error {
 
 // setPlatform sets the platform of a service as the call gives it. Only Fargate's services have one.
 func setPlatform(row *state.Service, given *string) {
-	_, row.PlatformFamily = capacity.Platform(capacity.IsFargate(row.LaunchType, row.CapacityProviderStrategy))
+	_, row.PlatformFamily = capacity.Platform(row.LaunchType, row.CapacityProviderStrategy)
 	if row.PlatformFamily == nil {
 		row.PlatformVersion = nil
 		return

@@ -27,7 +27,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 	if err != nil {
 		return err
 	}
-	version, family := capacity.Platform(capacity.IsFargate(row.LaunchType, row.CapacityProviderStrategy))
+	version, family := capacity.Platform(row.LaunchType, row.CapacityProviderStrategy)
 	d := state.Deployment{
 		Trace:             span,
 		AlarmsIgnored:     len(tx.TriggeredAlarms(row)) > 0,
@@ -125,7 +125,7 @@ func (s *Service) supersede(tx *state.Tx, d *state.Deployment) {
 
 // newRevision returns a revision of the service as it is now.
 func (s *Service) newRevision(row *state.Service, td *state.TaskDefinition) *state.ServiceRevision {
-	version, family := capacity.Platform(capacity.IsFargate(row.LaunchType, row.CapacityProviderStrategy))
+	version, family := capacity.Platform(row.LaunchType, row.CapacityProviderStrategy)
 	r := &state.ServiceRevision{ServiceRevision: types.ServiceRevision{
 		ServiceRevisionArn:          new(state.InCluster(*row.ClusterArn, "service-revision", *row.ServiceName, digits())),
 		ServiceArn:                  row.ServiceArn,

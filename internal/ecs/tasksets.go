@@ -198,7 +198,7 @@ func (s *Service) createTaskSet(
 func (s *Service) newTaskSet(row *state.Service, l *launch, in *ecs.CreateTaskSetInput) types.TaskSet {
 	now := s.now()
 	id := "ecs-svc/" + digits()
-	version, family := capacity.Platform(l.isFargate())
+	version, family := capacity.Platform(l.launchType, l.providers)
 	return types.TaskSet{
 		Id:                       &id,
 		TaskSetArn:               new(state.InCluster(*row.ClusterArn, "task-set", *row.ServiceName, id)),

@@ -60,9 +60,9 @@ const (
 	PlatformFamily  = "Linux"
 )
 
-// Platform returns the version and the family of the platform of Fargate's tasks. Others have none.
-func Platform(fargate bool) (version, family *string) {
-	if !fargate {
+// Platform returns the version and the family of the platform of tasks, as IsFargate is told of them. Only Fargate's have one.
+func Platform(t types.LaunchType, strategy []types.CapacityProviderStrategyItem) (version, family *string) {
+	if !IsFargate(t, strategy) {
 		return nil, nil
 	}
 	return aws.String(PlatformVersion), aws.String(PlatformFamily)

@@ -296,7 +296,7 @@ func newTask(l *Launch, id string) *state.Task {
 		TaskDefinitionArn:    l.TaskDefinition.TaskDefinitionArn,
 		Version:              1,
 	}}
-	t.PlatformVersion, t.PlatformFamily = capacity.Platform(t.LaunchType == types.LaunchTypeFargate)
+	t.PlatformVersion, t.PlatformFamily = capacity.Platform(t.LaunchType, nil)
 	if l.CapacityProvider != "" {
 		t.CapacityProviderName = new(l.CapacityProvider)
 	}

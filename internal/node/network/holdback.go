@@ -12,9 +12,9 @@ import (
 )
 
 // HoldBack drops what containers on a bridge send to the agent's addresses, LinkLocal and those given, before it listens in their namespaces,
-// which it can do only once they run if somebody else starts them. Without this their first packets would go where the machine sends what it doesn't know: to its gateway,
-// with the path of the task's credentials in them, to a service of the machine's own, or nowhere, which ends their call at once. Dropped, they are sent again a second later,
-// as TCP does it, and by then the address is in the namespace.
+// which it can do only once they run if somebody else starts them. Without this their first packets would go where the machine sends what it
+// doesn't know: to its gateway, with the path of the task's credentials in them, to a service of the machine's own, or nowhere, which ends
+// their call at once. Dropped, they are sent again a second later, as TCP does it, and by then the address is in the namespace.
 //
 // The rule lasts until it is closed or this process ends, since the kernel removes the table with the socket that made it. So agents of one
 // machine, each with a table of its own, don't disturb each other. It leaves alone what somebody redirects, such as Amazon's agent, and a
