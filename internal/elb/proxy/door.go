@@ -206,15 +206,23 @@ func (d *door) admit(c net.Conn) *clientConn {
 	return kept
 }
 
-// close takes no more connections.
-func (d *door) close() { d.listener.Close() } //nolint:errcheck // it's gone either way
+// close takes no more connections. By the time that the port refuses others, no connection gets another request.
+func (d *door) close() {
+	d.leaving.Store(true)
+	d.mu.Lock()
+	servers := d.servers
+	d.mu.Unlock()
+	for _, s := range servers {
+		s.SetKeepAlivesEnabled(false)
+	}
+	d.listener.Close() //nolint:errcheck // it's gone either way
+}
 
 // drain takes no more connections, and waits until those that there are have ended. After the proxy's time for that they are cut.
 func (d *door) drain() {
 	d.close()
 	ctx, cancel := context.WithTimeout(d.proxy.ctx, d.proxy.DrainTime)
 	defer cancel()
-	d.leaving.Store(true)
 	select {
 	case <-d.letIn: // one that was accepted as the listener closed waits for its answer, too
 	case <-ctx.Done():
@@ -227,9 +235,6 @@ func (d *door) drain() {
 		}
 	}
 	d.mu.Unlock()
-	for _, s := range servers {
-		s.SetKeepAlivesEnabled(false)
-	}
 	until(ctx, func() bool { return d.porters() == 0 }) // until then a server may get connections of theirs
 	d.hearAll(ctx)
 	for _, s := range servers {

@@ -56,13 +56,13 @@ func (d *door) passThrough(client net.Conn, r *route) {
 // isOwnEnd reports whether a client is the proxy itself, on behalf of another client: if a target is a listener of this process, a connection would
 // go round for ever. (An application load balancer's requests go round until they came a long way, which their headers tell.)
 func (p *Proxy) isOwnEnd(client net.Conn) bool {
-	_, isOwn := p.ends.Load(endOf(client.RemoteAddr()))
+	_, isOwn := p.ends.Load(endOfConn(client.RemoteAddr(), client.LocalAddr()))
 	return isOwn
 }
 
 // closeOwn closes a connection to a target.
 func (p *Proxy) closeOwn(server net.Conn) {
-	p.ends.Delete(endOf(server.LocalAddr()))
+	p.ends.Delete(endOfConn(server.LocalAddr(), server.RemoteAddr()))
 	server.Close() //nolint:errcheck // it's gone either way
 }
 
@@ -72,7 +72,7 @@ func (d *door) dialFor(client net.Conn, t *target, g *routing.Group) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	d.proxy.ends.Store(endOf(c.LocalAddr()), true)
+	d.proxy.ends.Store(endOfConn(c.LocalAddr(), c.RemoteAddr()), true)
 	c.SetDeadline(time.Now().Add(dialTimeout)) //nolint:errcheck // the next line tells
 	if g.Attributes.ProxyProtocol {
 		_, err = c.Write(proxyHeader(addressOf(client.RemoteAddr()), addressOf(client.LocalAddr())))

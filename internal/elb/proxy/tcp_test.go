@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
@@ -12,8 +13,12 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/elb/routing"
 )
@@ -274,6 +279,37 @@ func TestConnectionsGoRoundOnce(t *testing.T) {
 			p.ends.Range(func(any, any) bool { left++; return true })
 			return left == 0
 		})
+	}
+}
+
+// TestClientWithOwnPort: a client whose port is that of a connection to its target, which the kernel allows, is served all the same.
+func TestClientWithOwnPort(t *testing.T) {
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: freePort(t)}
+	shared := net.Dialer{LocalAddr: from, Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) {
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) //nolint:errcheck // the dial tells
+		})
+	}}
+	var served atomic.Bool // the target's first checks come from any port
+	p, _ := start(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if served.Load() {
+			return shared.DialContext(ctx, network, address)
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}})
+	port := freePort(t)
+	set(t, p, one(port, routing.TCP, routing.Group{Protocol: routing.TCP, Targets: []routing.Target{named(t, "a")}}))
+	settle(t, p, 1)
+	served.Store(true)
+	c, err := shared.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patient))
+	fmt.Fprint(c, "GET / HTTP/1.0\r\n\r\n") //nolint:errcheck // the answer tells
+	if answer, err := io.ReadAll(c); !strings.HasSuffix(string(answer), "a") {
+		t.Errorf("%q, %v", answer, err)
 	}
 }
 

@@ -103,7 +103,7 @@ func (g *gate) flow(from netip.AddrPort) *datagrams {
 // begin begins a flow. Only accept calls it, so there is one of a client at a time. None begins with a flow's own end: if a target is a listener of
 // this process, a datagram would go round for ever.
 func (g *gate) begin(from netip.AddrPort) *datagrams {
-	if _, isOwn := g.proxy.ends.Load(end{"udp", plain(from)}); isOwn {
+	if _, isOwn := g.proxy.ends.Load(end{network: "udp", local: plain(from)}); isOwn {
 		return nil
 	}
 	f := &datagrams{gate: g, client: from}
@@ -151,24 +151,26 @@ func (f *datagrams) connect() bool {
 	if f.target == nil {
 		return false
 	}
-	f.gate.proxy.ends.Store(endOf(f.server.LocalAddr()), true)
+	f.gate.proxy.ends.Store(endOfFlow(f.server), true)
 	f.tell = Flow{
 		Balancer: r.balancer.ARN, Listener: r.listener.ARN, Group: pool.group.ARN, Target: f.target.Target, Client: f.client, Start: time.Now(),
 	}
 	return true
 }
 
-// end is one end of a connection or a flow. Those of both networks may have the same address.
+// end is the proxy's own end of a connection or a flow towards a target. Of connections the other end belongs to it: the kernel gives one port to
+// connections to several addresses, so that a client's may have that of one of ours. A socket for datagrams has its port alone.
 type end struct {
-	network string
-	address netip.AddrPort
+	network       string
+	local, remote netip.AddrPort
 }
 
-func endOf(a net.Addr) end {
-	if udp, ok := a.(*net.UDPAddr); ok {
-		return end{"udp", plain(udp.AddrPort())}
-	}
-	return end{"tcp", plain(addressOf(a))}
+func endOfConn(local, remote net.Addr) end {
+	return end{"tcp", plain(addressOf(local)), plain(addressOf(remote))}
+}
+
+func endOfFlow(c net.Conn) end {
+	return end{network: "udp", local: plain(c.LocalAddr().(*net.UDPAddr).AddrPort())}
 }
 
 // plain is an address as it's compared: sockets for both kinds of addresses show IPv4 within IPv6.
@@ -243,7 +245,7 @@ func (f *datagrams) end() {
 	if over {
 		return
 	}
-	f.gate.proxy.ends.Delete(endOf(f.server.LocalAddr()))
+	f.gate.proxy.ends.Delete(endOfFlow(f.server))
 	f.server.Close() //nolint:errcheck // it's gone either way
 	f.gate.proxy.flows.forget(&f.caller)
 	f.target.end()
