@@ -10,11 +10,15 @@ help: ## list the targets
 OUTLINED := $(foreach p,aws google moby docker vishvananda charmbracelet clipperhouse,-gcflags=github.com/$(p)/...=-l)
 OUTLINED += -gcflags=charm.land/...=-l $(foreach p,acm appautoscaling autoscaling bootstrap cloudformation ec2 efs events iam lambda schedules secretsmanager servicediscovery sns ssm top,-gcflags=github.com/pintle/pintle/internal/$(p)/...=-l)
 OUTLINED += $(foreach p,cmd/pintle internal/ecr internal/elb,-gcflags=github.com/pintle/pintle/$(p)=-l) # of the last two the API alone
+# Functions begin at each 16 bytes, as the processors' makers advise; Go's own 32 cost 0.4 MB.
+LINKED := -s -w -funcalign=16
 # The test of the programs' sizes builds them likewise.
 outlined:
 	@echo $(OUTLINED)
+linked:
+	@echo $(LINKED)
 
-GO_BUILD := CGO_ENABLED=0 go build -v -trimpath -ldflags '-s -w' $(OUTLINED)
+GO_BUILD := CGO_ENABLED=0 go build -v -trimpath -ldflags '$(LINKED)' $(OUTLINED)
 # A first build compiles some 700 packages, for minutes; this says how far it is.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
@@ -147,4 +151,4 @@ bench: build ## run the benchmarks: over HTTP beside moto's server where it is i
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md
 
-.PHONY: help outlined build packages image image-test package-test demo test soak lint fuzz bench docs
+.PHONY: help outlined linked build packages image image-test package-test demo test soak lint fuzz bench docs

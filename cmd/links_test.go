@@ -139,14 +139,14 @@ func TestLinkSees(t *testing.T) {
 	}
 }
 
-// outlined returns the flags by which the Makefile has functions not inlined, so that sizes are those of what is shipped.
-func outlined(t *testing.T) (flags []string) {
+// flags returns the Makefile's flags for the compiler, outlined, or for the linker, linked, so that sizes are those of what is shipped.
+func flags(t *testing.T, target string) string {
 	t.Helper()
-	out, err := exec.Command("make", "-s", "-C", "..", "outlined").Output()
+	out, err := exec.Command("make", "-s", "-C", "..", target).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Fields(string(out))
+	return strings.TrimSpace(string(out))
 }
 
 // link links a program as the Makefile does, and returns its size and all that the linker keeps.
@@ -155,8 +155,8 @@ func link(t *testing.T, path, cgo string) (size int64, linked map[string]bool) {
 	file := filepath.Join(t.TempDir(), "program")
 	// The extra compiler flag for package main does nothing here. go build caches the linker's output for a package main, and
 	// would print it again in the next build without -dumpdep.
-	args := append([]string{"build", "-trimpath", "-gcflags", "-e"}, outlined(t)...)
-	cmd := exec.Command("go", append(args, "-ldflags", "-s -w -dumpdep", "-o", file, path)...)
+	args := append([]string{"build", "-trimpath", "-gcflags", "-e"}, strings.Fields(flags(t, "outlined"))...)
+	cmd := exec.Command("go", append(args, "-ldflags", flags(t, "linked")+" -dumpdep", "-o", file, path)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	var edges bytes.Buffer
 	cmd.Stderr = &edges
