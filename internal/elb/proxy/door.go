@@ -209,12 +209,6 @@ func (d *door) admit(c net.Conn) *clientConn {
 // close takes no more connections. By the time that the port refuses others, no connection gets another request.
 func (d *door) close() {
 	d.leaving.Store(true)
-	d.mu.Lock()
-	servers := d.servers
-	d.mu.Unlock()
-	for _, s := range servers {
-		s.SetKeepAlivesEnabled(false)
-	}
 	d.listener.Close() //nolint:errcheck // it's gone either way
 }
 
@@ -235,6 +229,9 @@ func (d *door) drain() {
 		}
 	}
 	d.mu.Unlock()
+	for _, s := range servers {
+		s.SetKeepAlivesEnabled(false) // not in close, whose caller waits: it closes what is idle, and TLS tells clients so that read nothing
+	}
 	until(ctx, func() bool { return d.porters() == 0 }) // until then a server may get connections of theirs
 	d.hearAll(ctx)
 	for _, s := range servers {

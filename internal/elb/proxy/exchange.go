@@ -66,6 +66,9 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// after it: RFC 9112, 6.1.
 		x.Header().Set("Connection", "close")
 	}
+	if r.ProtoMajor == 1 && d.leaving.Load() && len(r.Header["Upgrade"]) == 0 {
+		x.Header().Set("Connection", "close") // net/http's server doesn't know yet
+	}
 	if code := x.refusal(); code != 0 {
 		x.fail(code, "")
 		return
