@@ -293,6 +293,12 @@ var conformances = []conformance{
 		want:       over + "main: * | *0; 0; 0; *Read-only*;*",
 	},
 	{
+		name: "mount in place of all", words: true,
+		containers: `[{"name":"main","mountPoints":[{"sourceVolume":"v","containerPath":"/"}],"script":"ls"}]`,
+		task:       `{"volumes":[{"name":"v"}]}`,
+		want:       "task pulled ended stopped: TaskFailedToStart: CannotCreateContainerError: *\nmain: CannotCreateContainerError: *destination can't be '/'*",
+	},
+	{
 		name:       "memory as a file system",
 		containers: `[{"name":"main","linuxParameters":{"tmpfs":[{"containerPath":"/t","size":5,"mountOptions":["mode=700"]}],"sharedMemorySize":7},"script":"df -m /t /dev/shm | grep /; ls -ld /t /dev/shm | while read mode rest; do echo $mode; done"}]`,
 		want:       over + "main: 0 | *5*/t; *7*/dev/shm; drwxrwxrwt; drwx------",
@@ -368,6 +374,11 @@ var conformances = []conformance{
 		want:       over + "main: 0 | box; box; 10.1.1.1*pear; *nameserver 10.9.8.7*; 1",
 	},
 	{
+		name:       "files of names",
+		containers: `[{"name":"main","dnsServers":["10.9.8.7"],"dnsSearchDomains":["."],"script":"grep -v '#' /etc/resolv.conf | grep -v options; readlink /etc/mtab"}]`,
+		want:       over + "main: 0 | nameserver 10.9.8.7; /proc/mounts",
+	},
+	{
 		name:       "own network",
 		containers: `[{"name":"main","script":"sleep 1; wget -q -O - http://localhost/; ls /sys/class/net; busybox wc -l < /etc/hosts","portMappings":[{"containerPort":8080}]},{"name":"web","essential":false,"script":"trap 'exit 9' TERM; echo own > /index.html; httpd -f -p 80 -h / & wait"}]`,
 		task:       `{"networkMode":"awsvpc"}`, run: `{"networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}}`,
@@ -384,6 +395,11 @@ var conformances = []conformance{
 		name:       "log driver json-file",
 		containers: `[{"name":"main","logConfiguration":{"logDriver":"json-file","options":{"max-size":"1m"}},"script":"echo kept"}]`,
 		want:       over + "main: 0", processes: true,
+	},
+	{
+		name:       "bytes that are no text",
+		containers: `[{"name":"main","script":"printf 'a\\377\\376b\\n'"}]`,
+		want:       over + "main: 0 | a\uFFFD\uFFFDb",
 	},
 	{
 		name:       "lines joined by a pattern",

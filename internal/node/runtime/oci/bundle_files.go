@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// files writes the container's own /etc/hosts, hostname and resolv.conf.
+// files writes the container's own /etc/hosts, hostname and resolv.conf, and makes /etc/mtab.
 func (b *bundle) files() error {
 	resolv, err := b.resolvConf()
 	if err != nil {
@@ -26,6 +26,18 @@ func (b *bundle) files() error {
 		}
 		b.bind(path, "/etc/"+name, b.spec.ReadonlyRootfs)
 	}
+	return linkMtab(filepath.Join(b.dir, "rootfs"))
+}
+
+// linkMtab makes /etc/mtab, by which older programs find what is mounted, as Docker does. An image that has one keeps it.
+func linkMtab(rootfs string) error {
+	root, err := os.OpenRoot(rootfs)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	root.MkdirAll("etc", 0o755)              //nolint:errcheck // an image whose /etc leads elsewhere goes without
+	root.Symlink("/proc/mounts", "etc/mtab") //nolint:errcheck // as above
 	return nil
 }
 
@@ -80,8 +92,8 @@ func (b *bundle) resolvConf() (string, error) {
 		}
 	}
 	var out strings.Builder
-	if len(b.spec.DNSSearch) > 0 {
-		fmt.Fprintf(&out, "search %s\n", strings.Join(b.spec.DNSSearch, " "))
+	if search := strings.Join(b.spec.DNSSearch, " "); search != "" && search != "." { // a dot alone means none
+		fmt.Fprintf(&out, "search %s\n", search)
 	}
 	for _, ip := range b.spec.DNS {
 		fmt.Fprintf(&out, "nameserver %s\n", ip)

@@ -76,7 +76,7 @@ func (b *bundle) mounts(context.Context) error {
 	return nil
 }
 
-// checkPlaces refuses two mounts at one path, as Docker does.
+// checkPlaces refuses two mounts at one path, and one in place of the whole image, as Docker does.
 func (b *bundle) checkPlaces() error {
 	taken := map[string]bool{}
 	for _, t := range b.spec.Tmpfs {
@@ -84,6 +84,9 @@ func (b *bundle) checkPlaces() error {
 	}
 	for _, m := range b.spec.Mounts {
 		path := filepath.Clean(m.Destination)
+		if path == "/" {
+			return errors.New("invalid mount: destination can't be '/'")
+		}
 		if taken[path] {
 			return fmt.Errorf("duplicate mount point: %s", path)
 		}

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"bytes"
 	"time"
 	"unicode/utf8"
 )
@@ -15,13 +14,13 @@ func appendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendString appends a string as JSON. Invalid UTF-8 becomes U+FFFD.
+// appendString appends a string as JSON. Each byte of invalid UTF-8 becomes U+FFFD, as in encoding/json.
 func appendString[T string | []byte](b []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	text := []byte(s)
 	if !utf8.Valid(text) {
-		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+		text = []byte(string([]rune(string(text))))
 	}
 	for _, c := range text {
 		switch {
