@@ -258,6 +258,10 @@ func (x *exchange) finish() {
 		x.leave()
 	}
 	x.mu.Unlock()
+	if idle := x.route.idle(); idle > 0 && x.request.ProtoMajor == 2 && x.request.Context().Err() == nil {
+		// The server sends the end of the answer when its handler has returned, and would wait for ever for a client that takes nothing.
+		http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(idle)) //nolint:errcheck // HTTP/2 has it
+	}
 	if x.record.Status == 0 {
 		x.record.Status = 460 // the client is gone
 	}

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/binary"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -1059,3 +1060,41 @@ func TestServersStayFew(t *testing.T) {
 type noListener struct{ net.Listener }
 
 func (noListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestNoWindow: a client of HTTP/2 that takes nothing of its answer, however short that is, has its stream for the idle time-out and no longer.
+func TestNoWindow(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{})
+	b := one(port, routing.HTTPS, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	b.Balancers[0].Attributes.IdleTimeoutSeconds = 1
+	l := &b.Balancers[0].Listeners[0]
+	certified, _ := certificate(t, "one.example.com")
+	l.Certificates = []routing.Certificate{certified}
+	set(t, p, b)
+	settle(t, p, 1)
+	for name, action := range map[string]routing.Action{
+		"fixed":     {Type: routing.FixedResponse, Fixed: &routing.Fixed{StatusCode: 200, MessageBody: "word"}},
+		"forwarded": l.Rules[0].Actions[0],
+	} {
+		l.Rules[0].Actions[0] = action
+		set(t, p, b)
+		c, err := tls.Dial("tcp", fmt.Sprint("127.0.0.1:", port), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // the reads tell
+		io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+
+			"\x00\x00\x06\x04\x00\x00\x00\x00\x00"+"\x00\x04\x00\x00\x00\x00"+ // SETTINGS: a window of 0
+			"\x00\x00\x06\x01\x05\x00\x00\x00\x01"+"\x82\x87\x84\x41\x01a") //nolint:errcheck // HEADERS: GET https://a/
+		for kind := byte(0); kind != 3; { // RST_STREAM
+			var head [9]byte
+			if _, err := io.ReadFull(c, head[:]); err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+			kind = head[3]
+			io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head[:])>>8)) //nolint:errcheck // the next read tells
+		}
+	}
+}

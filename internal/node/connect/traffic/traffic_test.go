@@ -232,6 +232,33 @@ func TestTooSlow(t *testing.T) {
 	}
 }
 
+// TestNobodyReads: a client that takes nothing of an answer, long or short, keeps its place among the requests for as long as one may take, and
+// then gives it up.
+func TestNobodyReads(t *testing.T) {
+	const http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x06\x04\x00\x00\x00\x00\x00" + "\x00\x04\x00\x00\x00\x00" + // SETTINGS: a window of 0
+		"\x00\x00\x06\x01\x05\x00\x00\x00\x01" + "\x82\x84\x86\x41\x01a" // HEADERS: GET http://a/
+	for request, body := range map[string]int{"GET / HTTP/1.1\r\nHost: a\r\n\r\n": 64 << 20, http2: 4} {
+		p, at := openFor(t, Listener{Protocol: "http", Request: 200 * time.Millisecond, Idle: time.Hour}, 1)
+		set(p, serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, body)) })) //nolint:errcheck // a test
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		io.WriteString(c, request) //nolint:errcheck // what is awaited tells
+		awaitTaken := func(want int64) {
+			t.Helper()
+			for end := time.Now().Add(time.Minute); p.requests.taken.Load() != want; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%.20q: %d requests are there, not %d", request, p.requests.taken.Load(), want)
+				}
+			}
+		}
+		awaitTaken(1)
+		awaitTaken(0)
+	}
+}
+
 // TestDeparture: a request under way at a target that leaves comes to its end, and the next goes elsewhere.
 func TestDeparture(t *testing.T) {
 	p, at := open(t, Listener{Protocol: "http"})
