@@ -126,7 +126,8 @@ func (x *exchange) refusal() int {
 		return http.StatusMethodNotAllowed
 	case r.URL.Opaque != "", r.Method == "PRI": // such as http:admin, which no rule for paths meets; HTTP/2 without TLS
 		return http.StatusBadRequest
-	case strings.Contains(r.RequestURI, " "): // HTTP/2 carries it; it would end the URL on a target's request line
+	case strings.Contains(r.RequestURI, " ") || strings.ContainsFunc(r.Method, isNoToken):
+		// HTTP/2 carries it; on a target's request line it would be more than a URL and a method.
 		return http.StatusBadRequest
 	case len(r.RequestURI) > maxURL:
 		return http.StatusRequestURITooLong
@@ -134,6 +135,11 @@ func (x *exchange) refusal() int {
 		return 463
 	}
 	return 0
+}
+
+// isNoToken reports whether a character can't be in a method: RFC 9110, 5.6.2.
+func isNoToken(c rune) bool {
+	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
 }
 
 // fail answers in the balancer's own name.

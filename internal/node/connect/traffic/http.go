@@ -83,6 +83,11 @@ type exchangeKey struct{}
 // lastWords is how long a client may take for the rest of an answer, or for one that says so, once its request has taken too long.
 const lastWords = 2 * time.Second
 
+// isNoToken reports whether a character can't be in a method: RFC 9110, 5.6.2.
+func isNoToken(c rune) bool {
+	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+}
+
 // handler counts requests, and ends those that take too long.
 func (d *door) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +95,8 @@ func (d *door) handler(next http.Handler) http.Handler {
 		case r.Method == http.MethodConnect:
 			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 			return
-		case strings.Contains(r.RequestURI, " "): // HTTP/2 carries it; it would end the URL on a target's request line
+		case strings.Contains(r.RequestURI, " ") || strings.ContainsFunc(r.Method, isNoToken):
+			// HTTP/2 carries it; on a target's request line it would be more than a URL and a method.
 			http.Error(w, "Bad Request", http.StatusBadRequest)
 			return
 		}

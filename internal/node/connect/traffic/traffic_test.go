@@ -3,6 +3,7 @@ package traffic
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -256,6 +257,37 @@ func TestNobodyReads(t *testing.T) {
 		}
 		awaitTaken(1)
 		awaitTaken(0)
+	}
+}
+
+// TestStrangeMethods: what HTTP/2 carries as a method and HTTP/1.1 doesn't is the client's mistake, and no failure of a target's.
+func TestStrangeMethods(t *testing.T) {
+	p, at := open(t, Listener{Protocol: "http"})
+	set(p, serve(t, named("a")))
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // the reads tell
+	io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+
+		"\x00\x00\x0f\x01\x05\x00\x00\x00\x01"+"\x42\x08GET /b c\x84\x86\x41\x01a") //nolint:errcheck // SETTINGS and HEADERS, as above
+	for in := bufio.NewReader(c); ; {
+		var head [9]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		payload := make([]byte, binary.BigEndian.Uint32(head[:])>>8)
+		if _, err := io.ReadFull(in, payload); err != nil {
+			t.Fatal(err)
+		}
+		if head[3] != 1 { // HEADERS
+			continue
+		}
+		if payload[0] != 0x8c { // 400, in the table of RFC 7541
+			t.Errorf("%q", payload)
+		}
+		return
 	}
 }
 
