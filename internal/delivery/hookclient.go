@@ -25,6 +25,7 @@ func HookClient(timeout time.Duration, allowed []netip.Prefix) *http.Client {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
+	transport.MaxResponseHeaderBytes = 64 << 10 // many are told at the same time, each by a stranger's server
 	transport.DialContext = dialer.DialContext
 	return &http.Client{
 		Timeout:       timeout,

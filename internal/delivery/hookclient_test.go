@@ -44,6 +44,16 @@ func TestHookClientFollowsNoRedirect(t *testing.T) {
 	}
 }
 
+// TestHookClientHoldsLittle: an answer's header, which is held in memory, is small.
+func TestHookClientHoldsLittle(t *testing.T) {
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }))
+	defer hook.Close()
+	tell := Webhooks(HookClient(5*time.Second, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}))[0].Tell
+	if err := tell(t.Context(), Debt{Destination: hook.URL}); err == nil {
+		t.Error("a header of a megabyte was taken")
+	}
+}
+
 // TestOwnAddresses: those of the machine's interfaces are its own.
 func TestOwnAddresses(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1": true, "192.0.2.1": false, "2001:db8::1": false} {

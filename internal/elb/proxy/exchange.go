@@ -126,7 +126,8 @@ func (x *exchange) refusal() int {
 		return http.StatusMethodNotAllowed
 	case r.URL.Opaque != "", r.Method == "PRI": // such as http:admin, which no rule for paths meets; HTTP/2 without TLS
 		return http.StatusBadRequest
-	case strings.Contains(r.RequestURI, " "): // HTTP/2 carries it; it would end the URL on a target's request line
+	case strings.Contains(r.RequestURI, " ") || strings.ContainsFunc(r.Method, isNoToken):
+		// HTTP/2 carries it; on a target's request line it would be more than a URL and a method.
 		return http.StatusBadRequest
 	case len(r.RequestURI) > maxURL:
 		return http.StatusRequestURITooLong
@@ -134,6 +135,11 @@ func (x *exchange) refusal() int {
 		return 463
 	}
 	return 0
+}
+
+// isNoToken reports whether a character can't be in a method: RFC 9110, 5.6.2.
+func isNoToken(c rune) bool {
+	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
 }
 
 // fail answers in the balancer's own name.
@@ -258,6 +264,10 @@ func (x *exchange) finish() {
 		x.leave()
 	}
 	x.mu.Unlock()
+	if idle := x.route.idle(); idle > 0 && x.request.ProtoMajor == 2 && x.request.Context().Err() == nil {
+		// The server sends the end of the answer when its handler has returned, and would wait for ever for a client that takes nothing.
+		http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(idle)) //nolint:errcheck // HTTP/2 has it
+	}
 	if x.record.Status == 0 {
 		x.record.Status = 460 // the client is gone
 	}

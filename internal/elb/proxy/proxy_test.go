@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/binary"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -1059,3 +1060,66 @@ func TestServersStayFew(t *testing.T) {
 type noListener struct{ net.Listener }
 
 func (noListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestNoWindow: a client of HTTP/2 that takes nothing of its answer, however short that is, has its stream for the idle time-out and no longer.
+func TestNoWindow(t *testing.T) {
+	port := freePort(t)
+	p, _ := start(t, Config{})
+	b := one(port, routing.HTTPS, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	b.Balancers[0].Attributes.IdleTimeoutSeconds = 1
+	l := &b.Balancers[0].Listeners[0]
+	certified, _ := certificate(t, "one.example.com")
+	l.Certificates = []routing.Certificate{certified}
+	set(t, p, b)
+	settle(t, p, 1)
+	for name, action := range map[string]routing.Action{
+		"fixed":     {Type: routing.FixedResponse, Fixed: &routing.Fixed{StatusCode: 200, MessageBody: "word"}},
+		"forwarded": l.Rules[0].Actions[0],
+	} {
+		l.Rules[0].Actions[0] = action
+		set(t, p, b)
+		c := dialHTTP2(t, port, "\x00\x04\x00\x00\x00\x00", "\x82\x87\x84\x41\x01a") // a window of 0; GET https://a/
+		for kind := byte(0); kind != 3; {                                            // RST_STREAM
+			var head [9]byte
+			if _, err := io.ReadFull(c, head[:]); err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+			kind = head[3]
+			io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head[:])>>8)) //nolint:errcheck // the next read tells
+		}
+	}
+}
+
+// dialHTTP2 sends settings and a request's headers over HTTP/2, as they are.
+func dialHTTP2(t *testing.T, port int, settings, headers string) net.Conn {
+	t.Helper()
+	c, err := tls.Dial("tcp", fmt.Sprint("127.0.0.1:", port), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // the reads tell
+	io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+
+		"\x00\x00"+string(rune(len(settings)))+"\x04\x00\x00\x00\x00\x00"+settings+
+		"\x00\x00"+string(rune(len(headers)))+"\x01\x05\x00\x00\x00\x01"+headers) //nolint:errcheck // as above
+	return c
+}
+
+// TestStrangeMethods: what HTTP/2 carries as a method and HTTP/1.1 doesn't is no part of a target's request line.
+func TestStrangeMethods(t *testing.T) {
+	p, saw := start(t, Config{})
+	port := freePort(t)
+	b := one(port, routing.HTTPS, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	certified, _ := certificate(t, "one.example.com")
+	b.Balancers[0].Listeners[0].Certificates = []routing.Certificate{certified}
+	set(t, p, b)
+	settle(t, p, 1)
+	for method, code := range map[string]int{"PURGE": 200, "GET /admin HTTP/1.1": 400, "GET:": 400, "G\u00c9T": 400} {
+		dialHTTP2(t, port, "", "\x42"+string(rune(len(method)))+method+"\x87\x84\x41\x01a")
+		eventually(t, "it's seen", func() bool { return saw.last(t).Method == method })
+		if o := saw.last(t); o.Status != code || code == 400 && o.TargetStatus != 0 {
+			t.Errorf("%q: %d, and its target %d", method, o.Status, o.TargetStatus)
+		}
+	}
+}

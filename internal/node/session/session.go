@@ -120,8 +120,8 @@ func (s *session) run(ctx context.Context) {
 	stopped := ctx.Done()
 	for !s.isOver() {
 		events := line.events
-		if s.command != nil && s.command.typed.isBusy() {
-			events = nil // until the program has read what was typed
+		if s.command != nil && s.command.typed.waiting() >= maxTyped && !s.stream.Full() {
+			events = nil // until the program has read what was typed; one that waits until its output was acknowledged reads nothing before
 		}
 		select {
 		case b := <-s.shown():
@@ -319,6 +319,9 @@ func (s *session) receive(b []byte) {
 	m, err := datachannel.Decode(b)
 	if err != nil {
 		s.log.Warn("ignored a message of a session's client", "error", err)
+		return
+	}
+	if m.Kind == datachannel.Input && s.command != nil && s.command.typed.waiting() >= mostTyped {
 		return
 	}
 	s.heard = time.Now()

@@ -370,3 +370,14 @@ func TestInputHeld(t *testing.T) {
 	k.screen.await(t, "300000")
 	k.ends(t)
 }
+
+// TestInputAnswered: a program that shows more than is typed, and waits until that was acknowledged, isn't waited for in its turn.
+func TestInputAnswered(t *testing.T) {
+	k := begin(t, 0, `stty raw -echo; echo ready; head -c 600000 | tee /dev/tty /dev/tty | cat; exit 3`)
+	k.screen.await(t, "ready")
+	go k.types(strings.Repeat("x", 600000))
+	k.ends(t)
+	if got := strings.Count(k.screen.String(), "x"); got != 3*600000 {
+		t.Errorf("%d bytes were shown", got)
+	}
+}

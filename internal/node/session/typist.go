@@ -5,8 +5,12 @@ import (
 	"sync"
 )
 
-// maxTyped is how many messages wait for a program that doesn't read.
-const maxTyped = 64
+// maxTyped is how many messages wait for a program that doesn't read, and mostTyped how many if its client is to be heard all the same. What
+// comes then is lost, and comes again.
+const (
+	maxTyped  = 64
+	mostTyped = 1024
+)
 
 // typist hands a program what was typed, at the program's pace.
 type typist struct {
@@ -33,11 +37,11 @@ func (t *typist) put(b []byte) {
 	}
 }
 
-// isBusy reports whether no more should be put now.
-func (t *typist) isBusy() bool {
+// waiting returns how many messages weren't typed yet.
+func (t *typist) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.queue) >= maxTyped
+	return len(t.queue)
 }
 
 // run types until the program or the session has ended.

@@ -80,6 +80,14 @@ type exchange struct {
 
 type exchangeKey struct{}
 
+// lastWords is how long a client may take for the rest of an answer, or for one that says so, once its request has taken too long.
+const lastWords = 2 * time.Second
+
+// isNoToken reports whether a character can't be in a method: RFC 9110, 5.6.2.
+func isNoToken(c rune) bool {
+	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+}
+
 // handler counts requests, and ends those that take too long.
 func (d *door) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +95,8 @@ func (d *door) handler(next http.Handler) http.Handler {
 		case r.Method == http.MethodConnect:
 			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 			return
-		case strings.Contains(r.RequestURI, " "): // HTTP/2 carries it; it would end the URL on a target's request line
+		case strings.Contains(r.RequestURI, " ") || strings.ContainsFunc(r.Method, isNoToken):
+			// HTTP/2 carries it; on a target's request line it would be more than a URL and a method.
 			http.Error(w, "Bad Request", http.StatusBadRequest)
 			return
 		}
@@ -99,9 +108,11 @@ func (d *door) handler(next http.Handler) http.Handler {
 		defer d.proxy.requests.leave()
 		ctx, cancel := context.WithCancel(context.WithValue(r.Context(), exchangeKey{}, x))
 		defer cancel()
+		control := http.NewResponseController(w)
 		if d.Request > 0 {
 			x.timer = time.AfterFunc(d.Request, func() {
 				x.timedOut.Store(true)
+				control.SetWriteDeadline(time.Now().Add(lastWords)) //nolint:errcheck // both versions have it
 				cancel()
 			})
 			defer x.timer.Stop()
@@ -113,6 +124,9 @@ func (d *door) handler(next http.Handler) http.Handler {
 			r.Body = body
 		}
 		defer func() {
+			if r.ProtoMajor == 2 && sent.size > 0 {
+				control.Flush() //nolint:errcheck // as long as a client takes nothing of a short answer, that's a request, too
+			}
 			d.counter.requested(x, isGRPC(r), body.size.Load()+sent.size)
 		}()
 		next.ServeHTTP(sent, r)

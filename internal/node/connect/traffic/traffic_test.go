@@ -3,6 +3,7 @@ package traffic
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -229,6 +230,64 @@ func TestTooSlow(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Grpc-Status") != "4" {
 		t.Errorf("%d, %v", resp.StatusCode, resp.Header)
+	}
+}
+
+// TestNobodyReads: a client that takes nothing of an answer, long or short, keeps its place among the requests for as long as one may take, and
+// then gives it up.
+func TestNobodyReads(t *testing.T) {
+	const http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x06\x04\x00\x00\x00\x00\x00" + "\x00\x04\x00\x00\x00\x00" + // SETTINGS: a window of 0
+		"\x00\x00\x06\x01\x05\x00\x00\x00\x01" + "\x82\x84\x86\x41\x01a" // HEADERS: GET http://a/
+	for request, body := range map[string]int{"GET / HTTP/1.1\r\nHost: a\r\n\r\n": 64 << 20, http2: 4} {
+		p, at := openFor(t, Listener{Protocol: "http", Request: 200 * time.Millisecond, Idle: time.Hour}, 1)
+		set(p, serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, body)) })) //nolint:errcheck // a test
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		io.WriteString(c, request) //nolint:errcheck // what is awaited tells
+		awaitTaken := func(want int64) {
+			t.Helper()
+			for end := time.Now().Add(time.Minute); p.requests.taken.Load() != want; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%.20q: %d requests are there, not %d", request, p.requests.taken.Load(), want)
+				}
+			}
+		}
+		awaitTaken(1)
+		awaitTaken(0)
+	}
+}
+
+// TestStrangeMethods: what HTTP/2 carries as a method and HTTP/1.1 doesn't is the client's mistake, and no failure of a target's.
+func TestStrangeMethods(t *testing.T) {
+	p, at := open(t, Listener{Protocol: "http"})
+	set(p, serve(t, named("a")))
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // the reads tell
+	io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+
+		"\x00\x00\x0f\x01\x05\x00\x00\x00\x01"+"\x42\x08GET /b c\x84\x86\x41\x01a") //nolint:errcheck // SETTINGS and HEADERS, as above
+	for in := bufio.NewReader(c); ; {
+		var head [9]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		payload := make([]byte, binary.BigEndian.Uint32(head[:])>>8)
+		if _, err := io.ReadFull(in, payload); err != nil {
+			t.Fatal(err)
+		}
+		if head[3] != 1 { // HEADERS
+			continue
+		}
+		if payload[0] != 0x8c { // 400, in the table of RFC 7541
+			t.Errorf("%q", payload)
+		}
+		return
 	}
 }
 
