@@ -20,13 +20,28 @@ func freePort(t *testing.T) int {
 	t.Helper()
 	for range 1000 {
 		port := 21000 + rand.IntN(500)
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
-			l.Close()
+		if isFree(port) {
 			return port
 		}
 	}
 	t.Fatal("no port is free")
 	return 0
+}
+
+// isFree reports whether nobody has a port, for connections or for datagrams.
+func isFree(port int) bool {
+	address := fmt.Sprint("127.0.0.1:", port)
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	defer l.Close()
+	c, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }
 
 // newCarrier returns a carrier of listeners without a control plane.

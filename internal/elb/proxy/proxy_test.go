@@ -106,13 +106,28 @@ func freePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 21000 + mathrand.IntN(11000)
-		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-			l.Close()
+		if isFree(port) {
 			return port
 		}
 	}
 	t.Fatal("no port is free")
 	return 0
+}
+
+// isFree reports whether nobody has a port, for connections or for datagrams.
+func isFree(port int) bool {
+	address := "127.0.0.1:" + strconv.Itoa(port)
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	defer l.Close()
+	c, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }
 
 // targetOf is the target at an address.
