@@ -120,7 +120,7 @@ func (s *session) run(ctx context.Context) {
 	stopped := ctx.Done()
 	for !s.isOver() {
 		events := line.events
-		if s.command != nil && s.command.typed.waiting() >= maxTyped && !s.stream.Full() {
+		if s.command != nil && s.command.typed.waiting() >= maxTyped && !s.command.typed.isDeaf() && !s.stream.Full() {
 			events = nil // until the program has read what was typed; one that waits until its output was acknowledged reads nothing before
 		}
 		select {

@@ -110,12 +110,30 @@ func (p *plane) tellLocked() {
 	if p.node == nil {
 		return
 	}
-	e := acs.SessionEvent{Client: acs.ClientDetached}
+	what := acs.ClientDetached
 	if p.client != nil {
-		e.Client = acs.ClientAttached
+		what = acs.ClientAttached
 	}
-	b, _ := json.Marshal(e)
+	p.writeLocked(what)
+}
+
+// tell tells the node what became of the client.
+func (p *plane) tell(what acs.SessionClient) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writeLocked(what)
+}
+
+func (p *plane) writeLocked(what acs.SessionClient) {
+	b, _ := json.Marshal(acs.SessionEvent{Client: what})
 	p.node.Write(context.Background(), websocket.MessageText, b) //nolint:errcheck // a test
+}
+
+// count returns how many messages were passed.
+func (p *plane) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passed
 }
 
 // breaks breaks both ends' connections.
@@ -369,6 +387,22 @@ func TestInputHeld(t *testing.T) {
 	go k.types(strings.Repeat("x", 300000))
 	k.screen.await(t, "300000")
 	k.ends(t)
+}
+
+// TestInputIgnored: a client that has typed much into a program that reads none of it is heard all the same when it leaves.
+func TestInputIgnored(t *testing.T) {
+	k := begin(t, 0, `stty raw -echo; echo ready; sleep 600`)
+	k.screen.await(t, "ready")
+	go k.types(strings.Repeat("x", 150<<10))
+	for deadline := time.Now().Add(time.Minute); k.count() < 130; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages were passed", k.count())
+		}
+	}
+	k.tell(acs.ClientTerminated)
+	if end := k.ends(t); !strings.Contains(end.Output, "terminated") {
+		t.Errorf("it ended with %+v", end)
+	}
 }
 
 // TestInputAnswered: a program that shows more than is typed, and waits until that was acknowledged, isn't waited for in its turn.

@@ -3,6 +3,7 @@ package session
 import (
 	"io"
 	"sync"
+	"time"
 )
 
 // maxTyped is how many messages wait for a program that doesn't read, and mostTyped how many if its client is to be heard all the same. What
@@ -10,6 +11,8 @@ import (
 const (
 	maxTyped  = 64
 	mostTyped = 1024
+	// deafAfter is after how long without reading a program counts as one that doesn't: its client is heard, who may have left.
+	deafAfter = time.Second
 )
 
 // typist hands a program what was typed, at the program's pace.
@@ -17,6 +20,7 @@ type typist struct {
 	keys  *io.PipeWriter
 	mu    sync.Mutex
 	queue [][]byte
+	moved time.Time     // when the program was last ready for more
 	more  chan struct{} // has a value when the queue has grown
 	over  chan struct{} // closed in the end
 	once  sync.Once
@@ -35,6 +39,13 @@ func (t *typist) put(b []byte) {
 	case t.more <- struct{}{}:
 	default:
 	}
+}
+
+// isDeaf reports whether the program hasn't been ready for more for a while.
+func (t *typist) isDeaf() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.moved) > deafAfter
 }
 
 // waiting returns how many messages weren't typed yet.
@@ -63,6 +74,7 @@ func (t *typist) run() {
 func (t *typist) next() []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.moved = time.Now()
 	if len(t.queue) == 0 {
 		return nil
 	}
