@@ -167,7 +167,7 @@ func (c *backupCmd) create() (*output, error) {
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), file.Unfinished+"*")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s can't be written: %w", path, errors.Unwrap(err))
 	}
 	return &output{File: f, path: path}, nil
 }

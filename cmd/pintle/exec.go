@@ -70,9 +70,12 @@ func (c *execCmd) Run(ctx context.Context) error {
 	if c.Container != "" {
 		in.Container = &c.Container
 	}
-	out, err := awsecs.NewFromConfig(config).ExecuteCommand(ctx, in)
-	if invalid, is := errors.AsType[*types.InvalidParameterException](err); is && invalid.ErrorMessage() == "The referenced task was not found." {
-		return noTask(c.Cluster, c.Task)
+	cl := clients{ecs: awsecs.NewFromConfig(config)}
+	out, err := cl.ecs.ExecuteCommand(ctx, in)
+	if _, is := errors.AsType[*types.InvalidParameterException](err); is { // of the task, or of the container
+		if _, missing := cl.describe(ctx, c.Cluster, c.Task); errors.As(missing, new(noTask)) {
+			return missing
+		}
 	}
 	if err != nil {
 		return err

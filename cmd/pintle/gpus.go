@@ -287,6 +287,8 @@ func readAnswer(resp *http.Response) ([]byte, error) {
 		return nil, err
 	}
 	switch {
+	case isPage(resp):
+		return nil, errors.New(noControlPlane)
 	case resp.StatusCode == http.StatusOK:
 		return b, nil
 	case wantsTLS(resp):

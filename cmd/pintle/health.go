@@ -27,7 +27,7 @@ func (c *healthCmd) Run(ctx context.Context) error {
 		return err
 	}
 	if h.status == "" {
-		return errors.New("what answers at " + c.Endpoint + " is no control plane of Pintle's")
+		return errors.New(noControlPlane + ": " + c.Endpoint)
 	}
 	fmt.Println(h.status)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,13 +61,42 @@ func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
 	if !cmd.HasParent() {
 		writeTopics(w)
 	}
-	fmt.Fprintf(w, "\nFlags:\n%s", cmd.LocalFlags().FlagUsagesWrapped(columns))
+	fmt.Fprint(w, "\nFlags:\n")
+	writeFlags(w, cmd.LocalFlags(), columns)
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\nRun \"%s <command> --help\" for more of a command.\n", cmd.CommandPath())
 	}
 	if !cmd.HasParent() {
 		fmt.Fprint(w, "Run \"pintle help <topic>\" for a topic.\n")
 	}
+}
+
+// writeFlags writes each flag with its description beside it. The flags have two fifths of the columns at most: the description of a
+// longer one is below it, so that all have room.
+func writeFlags(w io.Writer, set *pflag.FlagSet, columns int) {
+	var names, usages []string
+	beside := 0
+	for line := range strings.Lines(set.FlagUsagesWrapped(0)) {
+		name, usage := cutFlag(line)
+		names, usages = append(names, name), append(usages, usage)
+		beside = max(beside, len(name)+3)
+	}
+	beside = min(beside, columns*2/5)
+	for i, name := range names {
+		if len(name) > beside-2 {
+			fmt.Fprintln(w, name)
+			name = ""
+		}
+		usage := strings.ReplaceAll(wrap(usages[i], columns-beside), "\n", "\n"+strings.Repeat(" ", beside))
+		fmt.Fprintf(w, "%-*s%s\n", beside, name, usage)
+	}
+}
+
+// cutFlag splits a line of pflag's usages, which has three spaces at least between a flag and its description.
+func cutFlag(line string) (name, usage string) {
+	text := strings.TrimSpace(line)
+	name, usage, _ = strings.Cut(text, "   ")
+	return line[:strings.Index(line, text)] + name, strings.TrimSpace(usage)
 }
 
 // width returns how many columns help may use: the terminal's, within readable limits.

@@ -99,6 +99,11 @@ func join(ctx context.Context, i enrollment.Invitation, dir string) (membership,
 	if err := (login{Endpoint: i.Endpoint, CA: i.Fingerprint}).check(); err != nil {
 		return membership{}, err
 	}
+	if i.Fingerprint != "" { // before the token is used up
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return membership{}, err
+		}
+	}
 	answer, err := enroll(ctx, i)
 	if err != nil {
 		return membership{}, fmt.Errorf("join %s: %w", i.Endpoint, err)

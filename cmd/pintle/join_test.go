@@ -1,9 +1,13 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/pintle/pintle/internal/ecs/enrollment"
@@ -31,6 +35,29 @@ func TestJoinTakesOnlyKeys(t *testing.T) {
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// TestJoinKeepsTheToken: a machine that has no place for the authority's certificate asks for nothing, or its token would be used up.
+func TestJoinKeepsTheToken(t *testing.T) {
+	asked := 0
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	sum := sha256.Sum256(server.Certificate().Raw)
+	i := enrollment.Invitation{Endpoint: server.URL, ID: "1", Secret: "2", Fingerprint: hex.EncodeToString(sum[:])}
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "file")
+	if err := os.WriteFile(taken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := join(t.Context(), i, filepath.Join(taken, "ecs")); err == nil || asked != 0 {
+		t.Errorf("below a file: %v, after %d requests", err, asked)
+	}
+	if _, err := join(t.Context(), i, filepath.Join(dir, "new", "ecs")); err == nil || asked != 1 {
+		t.Errorf("in a new directory: %v, after %d requests", err, asked)
 	}
 }
 

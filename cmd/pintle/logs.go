@@ -148,13 +148,16 @@ func (cl clients) describe(ctx context.Context, cluster, task string) (types.Tas
 		return types.Task{}, err
 	}
 	if len(d.Tasks) == 0 {
-		return types.Task{}, noTask(cluster, task)
+		return types.Task{}, noTask{cluster, task}
 	}
 	return d.Tasks[0], nil
 }
 
-func noTask(cluster, task string) error {
-	return fmt.Errorf("there is no task %s in cluster %s: pintle ps -a lists them", task, cluster)
+// noTask is the error for a task that a cluster doesn't have.
+type noTask struct{ cluster, task string }
+
+func (e noTask) Error() string {
+	return fmt.Sprintf("there is no task %s in cluster %s: pintle ps -a lists them", e.task, e.cluster)
 }
 
 // logStream returns where a container's awslogs go. Without a container, it's the task's first that has some.

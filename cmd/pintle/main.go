@@ -280,8 +280,8 @@ func causeOf(call *smithy.OperationError) string {
 		return notReached(unsent).Error()
 	case isAnswer && wantsTLS(answer.Response.Response):
 		return askByTLS(answer.Response.Response)
-	case isAnswer && answer.HTTPStatusCode() == http.StatusBadRequest:
-		return "what answers there is no control plane"
+	case isAnswer && (answer.HTTPStatusCode() == http.StatusBadRequest || isPage(answer.Response.Response)):
+		return noControlPlane
 	}
 	return call.Error()
 }
@@ -297,7 +297,18 @@ func notReached(err error) error {
 		return fmt.Errorf("%s has a certificate of an unknown authority: set AWS_CA_BUNDLE to the authority's own, which is DATA/tls/ca.pem for "+
 			"a control plane with --tls auto and --data DATA", unsent.URL)
 	}
-	return fmt.Errorf("cannot call %s: %w", unsent.URL, unsent.Err)
+	err = fmt.Errorf("cannot call %s: %w", unsent.URL, unsent.Err)
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		err = fmt.Errorf("%w: use http:// with --endpoint", err)
+	}
+	return err
+}
+
+const noControlPlane = "what answers there is no control plane"
+
+// isPage reports whether an answer is a page for people, which a control plane's API never is.
+func isPage(r *http.Response) bool {
+	return r != nil && strings.HasPrefix(r.Header.Get("Content-Type"), "text/html")
 }
 
 // wantsTLS reports whether an answer is that of a Go server with TLS to a request without, which has no header at all.

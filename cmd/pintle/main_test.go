@@ -423,23 +423,32 @@ func TestMessageOfStrangers(t *testing.T) {
 	t.Setenv("AWS_CA_BUNDLE", "")
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	plain, secure := httptest.NewServer(http.NotFoundHandler()), httptest.NewUnstartedServer(http.NotFoundHandler())
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html;charset=utf-8")
+		w.WriteHeader(http.StatusNotImplemented)
+		io.WriteString(w, "<html><head><meta></head></html>\n") //nolint:errcheck // the client sees
+	}))
+	t.Cleanup(pages.Close)
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	t.Cleanup(plain.Close)
 	t.Cleanup(secure.Close)
 	for endpoint, want := range map[string]string{
-		strings.Replace(plain.URL, "http:", "https:", 1):  "server gave HTTP response to HTTPS client",
+		strings.Replace(plain.URL, "http:", "https:", 1):  "server gave HTTP response to HTTPS client: use http:// with --endpoint",
 		strings.Replace(secure.URL, "https:", "http:", 1): "the control plane speaks TLS: use --endpoint " + secure.URL,
+		pages.URL:  noControlPlane,
 		secure.URL: "set AWS_CA_BUNDLE to the authority's own, which is DATA/tls/ca.pem",
 	} {
 		flags := endpointFlags{endpoint}
 		for _, err := range []error{
+			(&healthCmd{flags}).Run(t.Context()),
 			(&psCmd{clientFlags: clientFlags{flags, "default"}}).Run(t.Context()),
 			(&gpuListCmd{endpointFlags: flags}).Run(t.Context()),
+			(&costCmd{endpointFlags: flags}).Run(t.Context()),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", endpoint)
-			} else if got := messageOf(err); !strings.Contains(got, want) || strings.Contains(got, "operation error") {
+			} else if got := messageOf(err); !strings.Contains(got, want) || strings.Contains(got, "operation error") || strings.Contains(got, "<html") {
 				t.Errorf("%s: it says %q, want %q", endpoint, got, want)
 			}
 		}

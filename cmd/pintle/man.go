@@ -71,8 +71,8 @@ func commandPage(cmd *cobra.Command) string {
 	}
 	section(&page, "OPTIONS")
 	for line := range strings.Lines(cmd.LocalFlags().FlagUsagesWrapped(0)) {
-		flag, usage, _ := strings.Cut(strings.TrimSpace(line), "   ")
-		fmt.Fprintf(&page, ".TP\n.B %s\n%s\n", roff(flag), roffLine(strings.TrimSpace(usage)))
+		flag, usage := cutFlag(line)
+		fmt.Fprintf(&page, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace(flag)), roffLine(usage))
 	}
 	section(&page, "SEE ALSO")
 	if cmd.HasParent() {

@@ -179,6 +179,9 @@ func askHealth(ctx context.Context, endpoint string) (h health, err error) {
 		return h, notReached(err)
 	}
 	defer resp.Body.Close()
+	if wantsTLS(resp) {
+		return h, errors.New(askByTLS(resp))
+	}
 	h.date, _ = http.ParseTime(resp.Header.Get("Date")) //nolint:errcheck // then the clocks differ
 	var said struct{ Version, Status string }
 	if resp.StatusCode == http.StatusOK && json.NewDecoder(io.LimitReader(resp.Body, 1<<16)).Decode(&said) == nil {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -60,6 +61,30 @@ func TestTopics(t *testing.T) {
 				t.Errorf("%s is a command, too", topic.name)
 			}
 		}
+	}
+}
+
+// TestHelpWidth: at 80 columns no line of a verb's help is longer, but for a word that is, and descriptions of flags have 45 of them at least.
+func TestHelpWidth(t *testing.T) {
+	described := 0
+	each(newRoot(), func(cmd *cobra.Command) {
+		var out bytes.Buffer
+		writeHelp(&out, cmd, 80)
+		_, flags, _ := strings.Cut(out.String(), "\nFlags:\n")
+		for line := range strings.Lines(flags) {
+			words := strings.Fields(line)
+			if utf8.RuneCountInString(line) > 81 && len(words) > 1 {
+				t.Errorf("%s: %q is too long", cmd.CommandPath(), line)
+			}
+			if indent := len(line) - len(strings.TrimLeft(line, " ")); indent > 35 {
+				t.Errorf("%s: %q leaves a description %d columns", cmd.CommandPath(), line, 80-indent)
+			} else if indent > 10 {
+				described++
+			}
+		}
+	})
+	if described < 100 {
+		t.Errorf("only %d lines go on with a description", described)
 	}
 }
 

@@ -35,7 +35,9 @@ func (c *Console) serveWhy(ctx context.Context, w http.ResponseWriter, body []by
 	}
 	a, ok := c.why(q)
 	if !ok {
-		http.Error(w, fmt.Sprintf("the cluster %s has no task and no service %q; stopped tasks are forgotten after an hour", q.Cluster, q.Name), http.StatusNotFound)
+		const missing = "the cluster %[1]s has no task and no service %[2]q: pintle ps -a --cluster %[1]s lists its tasks, " +
+			"and aws ecs list-services --cluster %[1]s its services; stopped tasks are forgotten after an hour"
+		http.Error(w, fmt.Sprintf(missing, q.Cluster, q.Name), http.StatusNotFound)
 		return
 	}
 	writeJSON(w, a)

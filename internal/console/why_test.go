@@ -38,5 +38,8 @@ func TestWhy(t *testing.T) {
 		if w.Code != code || code == 200 && (json.Unmarshal(w.Body.Bytes(), &a) != nil || a.Status != "STOPPED" || !strings.Contains(a.Why, "i-1) terminated")) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
+		if code == 404 && (!strings.Contains(w.Body.String(), "pintle ps -a --cluster c ") || !strings.Contains(w.Body.String(), "list-services --cluster c ")) {
+			t.Errorf("%s: %s doesn't say where to find those that there are", name, w.Body)
+		}
 	}
 }

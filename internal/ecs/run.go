@@ -38,7 +38,7 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	if count < 1 || count > maxCount {
 		return nil, invalidParameter("count must be between 1 and %d, not %d.", maxCount, count)
 	}
-	if in.ClientToken != nil && !runTaskTokens.MatchString(*in.ClientToken) {
+	if aws.ToString(in.ClientToken) != "" && !runTaskTokens.MatchString(*in.ClientToken) {
 		return nil, invalidParameter("clientToken must have up to 64 printable ASCII characters.")
 	}
 	if err := checkPlacement(in.PlacementConstraints, in.PlacementStrategy); err != nil {

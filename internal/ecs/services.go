@@ -83,7 +83,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	arn := state.InCluster(l.clusterArn, "service", *in.ServiceName)
 	key := "CreateService " + l.clusterArn + " " + aws.ToString(in.ClientToken)
 	if old := tx.Services.Get(arn); old != nil && *old.Status != state.ServiceInactive {
-		if token := s.findToken(tx.View, key); in.ClientToken != nil && token != nil && slices.Equal(token.Request, hash) {
+		if token := s.findToken(tx.View, key); aws.ToString(in.ClientToken) != "" && token != nil && slices.Equal(token.Request, hash) {
 			return old, nil
 		}
 		if *old.Status == state.ServiceDraining {
@@ -120,7 +120,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		}
 	}
 	tx.Services.Put(row)
-	if in.ClientToken != nil {
+	if aws.ToString(in.ClientToken) != "" {
 		s.putToken(tx, key, hash, []string{arn})
 	}
 	return row, nil

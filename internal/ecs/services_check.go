@@ -13,6 +13,7 @@ import (
 )
 
 // Client tokens are printable ASCII characters: up to 36 by API_CreateService and API_CreateTaskSet, 64 by API_RunTask.
+// An empty one is none: Ansible's ecs_service sends it to AWS always.
 var (
 	clientTokens  = pattern.New(`^[!-~]+$`, 36)
 	runTaskTokens = pattern.New(`^[!-~]+$`, 64)
@@ -24,7 +25,7 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		return invalidParameter("serviceName %q must have up to 255 letters, numbers, hyphens and underscores.",
 			aws.ToString(in.ServiceName))
 	}
-	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {
+	if aws.ToString(in.ClientToken) != "" && !clientTokens.MatchString(*in.ClientToken) {
 		return invalidParameter("clientToken must have up to 36 printable ASCII characters.")
 	}
 	if isExternal(in.DeploymentController) {

@@ -247,6 +247,18 @@ func TestRebalancingByDefault(t *testing.T) {
 	}
 }
 
+// TestEmptyClientToken: it is none, so it's taken, and of two calls the second isn't the first one's.
+func TestEmptyClientToken(t *testing.T) {
+	s, store := newTestService(t)
+	empty := func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String("") }
+	create(t, s, empty)
+	in := validService()
+	empty(in)
+	before := store.Revision()
+	_, err := s.CreateService(t.Context(), in)
+	expectRefused(t, store, before, err, invalid, "idempotent")
+}
+
 // TestCreateServiceIdempotency repeats a call, as a client does if it didn't get the answer.
 func TestCreateServiceIdempotency(t *testing.T) {
 	s, store := newTestService(t)

@@ -156,7 +156,7 @@ func (s *Service) createTaskSet(
 	ctx context.Context, tx *state.Tx, row *state.Service, in *ecs.CreateTaskSetInput, hash []byte,
 ) (*state.TaskSet, error) {
 	key := "CreateTaskSet " + *row.ServiceArn + " " + aws.ToString(in.ClientToken)
-	if old := s.findToken(tx.View, key); in.ClientToken != nil && old != nil {
+	if old := s.findToken(tx.View, key); aws.ToString(in.ClientToken) != "" && old != nil {
 		if set := row.TaskSet(old.Arns[0]); set != nil && slices.Equal(old.Request, hash) {
 			return set, nil
 		}
@@ -188,7 +188,7 @@ func (s *Service) createTaskSet(
 	}
 	set := s.newTaskSet(row, &l, in)
 	row.TaskSets = append(row.TaskSets, state.TaskSet{TaskSet: set})
-	if in.ClientToken != nil {
+	if aws.ToString(in.ClientToken) != "" {
 		s.putToken(tx, key, hash, []string{*set.TaskSetArn})
 	}
 	return row.TaskSet(*set.Id), nil
@@ -226,7 +226,7 @@ func checkNewTaskSet(in *ecs.CreateTaskSetInput) error {
 	if aws.ToString(in.TaskDefinition) == "" {
 		return invalidParameter("taskDefinition must not be empty.")
 	}
-	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {
+	if aws.ToString(in.ClientToken) != "" && !clientTokens.MatchString(*in.ClientToken) {
 		return invalidParameter("clientToken must have up to 36 printable ASCII characters.")
 	}
 	if err := checkLoadBalancers(in.LoadBalancers); err != nil {

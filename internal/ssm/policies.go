@@ -61,7 +61,7 @@ func (s *Service) setPolicy(p *state.Parameter, one policy) error {
 	case "Expiration":
 	case "ExpirationNotification", "NoChangeNotification":
 		return &types.InvalidPolicyTypeException{Message: account.Message(
-			"Policies of type %s aren't supported: they tell EventBridge, which Pintle doesn't have.", one.Type)}
+			"Policies of type %s aren't supported: Parameter Store tells EventBridge nothing here.", one.Type)}
 	default:
 		return &types.InvalidPolicyTypeException{Message: account.Message("The policy type %q isn't supported.", one.Type)}
 	}

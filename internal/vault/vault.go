@@ -119,7 +119,7 @@ func Load(path string, operatorKey []byte) (*Vault, error) {
 	}
 	if operatorKey == nil {
 		if f.Key == nil {
-			return nil, fmt.Errorf("%s is encrypted with a key of yours: hand it in as before; nothing was changed", path)
+			return nil, fmt.Errorf("%s is encrypted with a key of yours: hand it in as before, by --secrets-key-file or PINTLE_SECRETS_KEY; nothing was changed", path)
 		}
 		return New(f.Key)
 	}

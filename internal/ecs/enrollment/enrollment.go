@@ -91,7 +91,7 @@ func (o *Office) List() []*state.JoinToken {
 func (o *Office) Revoke(ctx context.Context, id string) error {
 	return o.store.Update(ctx, func(tx *state.Tx) error {
 		if tx.JoinTokens.Get(id) == nil {
-			return fmt.Errorf("there is no join token %q", id)
+			return fmt.Errorf("there is no join token %q: pintle token list shows those that there are", id)
 		}
 		tx.JoinTokens.Delete(id)
 		return nil

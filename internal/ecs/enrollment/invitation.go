@@ -29,7 +29,7 @@ func ParseInvitation(text string) (i Invitation, err error) {
 	encoded, ok := strings.CutPrefix(strings.TrimSpace(text), prefix)
 	b, err := base64.RawURLEncoding.DecodeString(encoded)
 	if !ok || err != nil || json.Unmarshal(b, &i) != nil || i.Endpoint == "" || i.ID == "" || i.Secret == "" {
-		return Invitation{}, errors.New("it is no join token: pintle token prints one")
+		return Invitation{}, errors.New("that is no join token: pintle token prints one")
 	}
 	return i, nil
 }
