@@ -15,6 +15,13 @@ func API(service call.Service) model.API {
 		Operations:   modelOperations,
 		Refuses:      []string{"RequestCertificate"},
 		Constraints:  model.Constraints{Code: "ValidationException", Table: modelConstraints},
-		Service:      service,
+		Names: map[string]string{
+			"Filters.ExportOption":     "exportOption",
+			"Filters.ExtendedKeyUsage": "extendedKeyUsage",
+			"Filters.KeyTypes":         "keyTypes",
+			"Filters.KeyUsage":         "keyUsage",
+			"Filters.ManagedBy":        "managedBy",
+		},
+		Service: service,
 	}
 }

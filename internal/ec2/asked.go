@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -109,17 +110,47 @@ func checkValue[T ~string](parameter string, value T, known []T) error {
 	return refuse("InvalidParameterValue", "Value (%s) for parameter %s is invalid.", string(value), parameter)
 }
 
-// checkMetadata checks the options of an instance's metadata service.
-func checkMetadata(o *types.LaunchTemplateInstanceMetadataOptions) error {
-	if o == nil {
-		return nil
+// enumValues are the values of enums in launch templates, by their types, also of what Pintle's instances take no notice of.
+var enumValues = map[string]string{
+	"AmdSevSnpSpecification":                      "enabled disabled",
+	"CapacityReservationPreference":               "capacity-reservations-only open none",
+	"HostnameType":                                "ip-name resource-name",
+	"InstanceBandwidthWeighting":                  "default vpc-1 ebs-1",
+	"InstanceInterruptionBehavior":                "hibernate stop terminate",
+	"LaunchTemplateAutoRecoveryState":             "default disabled",
+	"LaunchTemplateHttpTokensState":               "optional required",
+	"LaunchTemplateInstanceMetadataEndpointState": "disabled enabled",
+	"LaunchTemplateInstanceMetadataProtocolIpv6":  "disabled enabled",
+	"LaunchTemplateInstanceMetadataTagsState":     "disabled enabled",
+	"NestedVirtualizationSpecification":           "enabled disabled",
+	"SecondaryInterfaceType":                      "secondary",
+	"ShutdownBehavior":                            "stop terminate",
+	"SpotInstanceType":                            "one-time persistent",
+	"Tenancy":                                     "default dedicated host",
+	"VolumeType":                                  "standard io1 io2 gp2 sc1 st1 gp3",
+}
+
+// checkEnums refuses a value within a launch template that its enum doesn't have. "" is what was left out.
+func checkEnums(at string, v reflect.Value) (err error) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return checkEnums(at, v.Elem())
+		}
+	case reflect.Slice:
+		for i := 0; i < v.Len() && err == nil; i++ {
+			err = checkEnums(at, v.Index(i))
+		}
+	case reflect.Struct:
+		for i := 0; i < v.NumField() && err == nil; i++ {
+			err = checkEnums(at+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+	case reflect.String:
+		if values := enumValues[v.Type().Name()]; values != "" {
+			return checkValue(at[1:], v.String(), strings.Fields(values))
+		}
 	}
-	return cmp.Or(
-		checkValue("MetadataOptions.HttpTokens", o.HttpTokens, o.HttpTokens.Values()),
-		checkValue("MetadataOptions.HttpEndpoint", o.HttpEndpoint, o.HttpEndpoint.Values()),
-		checkValue("MetadataOptions.HttpProtocolIpv6", o.HttpProtocolIpv6, o.HttpProtocolIpv6.Values()),
-		checkValue("MetadataOptions.InstanceMetadataTags", o.InstanceMetadataTags, o.InstanceMetadataTags.Values()),
-	)
+	return err
 }
 
 // asTemplate returns the network and the role that a call gives, in a launch template's form, where they replace the template's.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,7 +200,7 @@ func checkData(d *types.ResponseLaunchTemplateData) error {
 			return refuse("InvalidParameterValue", "'%s' is not a valid taggable resource type for this operation.", t.ResourceType)
 		}
 	}
-	return checkMetadata(d.MetadataOptions)
+	return checkEnums("", reflect.ValueOf(d))
 }
 
 // TerminateInstances requests the end of instances. The fleet ends their machines. Terminated instances stay

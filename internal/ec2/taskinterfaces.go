@@ -20,6 +20,9 @@ func isOfTask(v *state.View, id string) bool {
 func (s *Service) showOfTask(v *state.View, t *state.Task) types.NetworkInterface {
 	row := s.interfaceWith(t.InterfaceID(), aws.String(t.PrivateIPv4()))
 	row.AvailabilityZone = t.AvailabilityZone
+	if told := t.MACAddress(); told != "" {
+		row.MacAddress = &told
+	}
 	row.Groups = []types.GroupIdentifier{}
 	row.RequesterId = &s.opts.ID
 	row.RequesterManaged = aws.Bool(true)

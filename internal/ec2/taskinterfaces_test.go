@@ -16,7 +16,7 @@ import (
 // TestInterfacesOfTasks: the interface that DescribeTasks names is found in EC2 until the task stops, and only ECS deletes it.
 func TestInterfacesOfTasks(t *testing.T) {
 	s, w := networked(t)
-	const id, address, arn = "eni-0123456789abcdef0", "172.31.0.9", "arn:aws:ecs:us-east-1:000000000000:task/default/one"
+	const id, address, hardware, arn = "eni-0123456789abcdef0", "172.31.0.9", "0a:58:ac:1f:00:09", "arn:aws:ecs:us-east-1:000000000000:task/default/one"
 	detail := func(name, value string) ecstypes.KeyValuePair {
 		return ecstypes.KeyValuePair{Name: &name, Value: &value}
 	}
@@ -28,7 +28,8 @@ func TestInterfacesOfTasks(t *testing.T) {
 			LaunchType: launchType, ContainerInstanceArn: machine.ContainerInstanceArn, CreatedAt: aws.Time(time.Unix(1e9, 0)),
 			Attachments: []ecstypes.Attachment{{
 				Id: aws.String("12345678-1234-1234-1234-123456789012"), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("ATTACHED"),
-				Details: []ecstypes.KeyValuePair{detail("subnetId", w.subnets[0]), detail("networkInterfaceId", id), detail("privateIPv4Address", address)},
+				Details: []ecstypes.KeyValuePair{detail("subnetId", w.subnets[0]), detail("networkInterfaceId", id), detail("privateIPv4Address", address),
+					detail("macAddress", hardware)},
 			}},
 		}}
 	}
@@ -47,7 +48,7 @@ func TestInterfacesOfTasks(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", launchType, all, err)
 		}
 		i := all[0]
-		if *i.PrivateIpAddress != address || *i.SubnetId != w.subnets[0] || aws.ToString(i.VpcId) != w.vpc || *i.Groups[0].GroupName != "default" ||
+		if *i.PrivateIpAddress != address || *i.MacAddress != hardware || *i.SubnetId != w.subnets[0] || aws.ToString(i.VpcId) != w.vpc || *i.Groups[0].GroupName != "default" ||
 			*i.Description != "arn:aws:ecs:us-east-1:000000000000:attachment/12345678-1234-1234-1234-123456789012" ||
 			*i.PrivateDnsName != "ip-172-31-0-9.ec2.internal" || aws.ToString(i.Attachment.InstanceId) != aws.ToString(instance) {
 			t.Errorf("%s: %+v", launchType, i)

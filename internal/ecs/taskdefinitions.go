@@ -88,6 +88,11 @@ func newTaskDefinition(in *ecs.RegisterTaskDefinitionInput) (*types.TaskDefiniti
 		TaskRoleArn:             in.TaskRoleArn,
 		Volumes:                 notNil(in.Volumes),
 	}
+	for _, role := range []**string{&td.ExecutionRoleArn, &td.TaskRoleArn} {
+		if aws.ToString(*role) == "" { // forms that were not filled in send ""
+			*role = nil
+		}
+	}
 	var err error
 	if td.Cpu, err = taskCPU(in.Cpu); err != nil {
 		return nil, err

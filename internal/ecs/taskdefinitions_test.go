@@ -272,6 +272,16 @@ func TestRequiredAttributes(t *testing.T) {
 	}
 }
 
+// TestEmptyRoles: a role that a form has left empty is none, and isn't told.
+func TestEmptyRoles(t *testing.T) {
+	td, err := newTaskDefinition(definition(func(in *ecs.RegisterTaskDefinitionInput) {
+		in.ExecutionRoleArn, in.TaskRoleArn = aws.String(""), aws.String("")
+	}))
+	if err != nil || td.ExecutionRoleArn != nil || td.TaskRoleArn != nil {
+		t.Errorf("%+v, %v", td, err)
+	}
+}
+
 func TestRegisterTaskDefinitionRefuses(t *testing.T) {
 	s, store := newTestService(t)
 	fargate := func(change func(*ecs.RegisterTaskDefinitionInput)) func(*ecs.RegisterTaskDefinitionInput) {

@@ -14,6 +14,16 @@ func API(service call.Service) model.API {
 		TargetPrefix: "AWSEvents",
 		Operations:   modelOperations,
 		Constraints:  model.Constraints{Code: "ValidationException", Table: modelConstraints},
-		Service:      service,
+		Names: map[string]string{
+			"CapacityProviderStrategyItem.Base":             "base",
+			"CapacityProviderStrategyItem.CapacityProvider": "capacityProvider",
+			"CapacityProviderStrategyItem.Weight":           "weight",
+			"NetworkConfiguration.AwsvpcConfiguration":      "awsvpcConfiguration",
+			"PlacementConstraint.Expression":                "expression",
+			"PlacementConstraint.Type":                      "type",
+			"PlacementStrategy.Field":                       "field",
+			"PlacementStrategy.Type":                        "type",
+		},
+		Service: service,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -80,6 +81,16 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 	case r.Expiration == nil && r.AbortIncompleteMultipartUpload == nil && len(r.Transitions) == 0 &&
 		r.NoncurrentVersionExpiration == nil && len(r.NoncurrentVersionTransitions) == 0:
 		return refuse(400, "InvalidRequest", "At least one action needs to be specified in a rule")
+	}
+	for _, t := range r.Transitions {
+		if !slices.Contains(t.StorageClass.Values(), t.StorageClass) {
+			return malformedXML("a Transition's StorageClass must be one that there is")
+		}
+	}
+	for _, t := range r.NoncurrentVersionTransitions {
+		if !slices.Contains(t.StorageClass.Values(), t.StorageClass) {
+			return malformedXML("a NoncurrentVersionTransition's StorageClass must be one that there is")
+		}
 	}
 	tags := rules.Tags(r.Filter)
 	if hasTwice(tags) {

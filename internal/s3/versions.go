@@ -21,6 +21,9 @@ func (s *Service) PutBucketVersioning(ctx context.Context, in *s3.PutBucketVersi
 	if c.Status != types.BucketVersioningStatusEnabled && c.Status != types.BucketVersioningStatusSuspended {
 		return nil, malformedXML("Status must be Enabled or Suspended")
 	}
+	if c.MFADelete != "" && c.MFADelete != types.MFADeleteDisabled && c.MFADelete != types.MFADeleteEnabled {
+		return nil, malformedXML("MfaDelete must be Enabled or Disabled")
+	}
 	if c.MFADelete == types.MFADeleteEnabled || in.MFA != nil {
 		return nil, notImplemented("MfaDelete")
 	}

@@ -16,6 +16,16 @@ func API(service call.Service) model.API {
 		Routes:      modelRoutes,
 		Places:      modelPlaces,
 		Statuses:    modelStatuses,
-		Service:     service,
+		Names: map[string]string{
+			"CapacityProviderStrategyItem.Base":             "base",
+			"CapacityProviderStrategyItem.CapacityProvider": "capacityProvider",
+			"CapacityProviderStrategyItem.Weight":           "weight",
+			"NetworkConfiguration.AwsvpcConfiguration":      "awsvpcConfiguration",
+			"PlacementConstraint.Expression":                "expression",
+			"PlacementConstraint.Type":                      "type",
+			"PlacementStrategy.Field":                       "field",
+			"PlacementStrategy.Type":                        "type",
+		},
+		Service: service,
 	}
 }

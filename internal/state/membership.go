@@ -50,6 +50,9 @@ func (t *Task) PrivateIPv4() string { return t.interfaceDetail("privateIPv4Addre
 // InterfaceID returns EC2's id of the task's own interface, or "" while it has no address.
 func (t *Task) InterfaceID() string { return t.interfaceDetail("networkInterfaceId") }
 
+// MACAddress returns that of the task's own interface, or "" if its node has told none.
+func (t *Task) MACAddress() string { return t.interfaceDetail("macAddress") }
+
 // SubnetID returns the subnet of the task's own interface, or "".
 func (t *Task) SubnetID() string { return t.interfaceDetail("subnetId") }
 

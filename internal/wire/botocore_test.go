@@ -13,18 +13,27 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/acm"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	aastypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudcontrol"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/efs"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/servicediscovery"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -127,6 +136,15 @@ func TestNamesMatchBotocore(t *testing.T) {
 		{"ssm", SSM(nil), &ssm.Client{}, ssmErrors, 2000},
 		{"s3", S3(nil), &s3.Client{}, nil, 1000},
 		{"cloudformation", CloudFormation(nil), &cloudformation.Client{}, nil, 500},
+		{"acm", ACM(nil), &acm.Client{}, nil, 100},
+		{"cloudcontrol", CloudControl(nil), &cloudcontrol.Client{}, nil, 50},
+		{"efs", EFS(nil), &efs.Client{}, nil, 150},
+		{"elbv2", ELB(nil), &elasticloadbalancingv2.Client{}, nil, 200},
+		{"events", Events(nil), &eventbridge.Client{}, nil, 300},
+		{"lambda", Lambda(nil), &lambda.Client{}, nil, 300},
+		{"scheduler", Scheduler(nil), &scheduler.Client{}, nil, 100},
+		{"servicediscovery", ServiceDiscovery(nil), &servicediscovery.Client{}, nil, 150},
+		{"sns", SNS(nil), &sns.Client{}, nil, 100},
 	} {
 		t.Run(c.folder, func(t *testing.T) {
 			w := walk{
@@ -216,7 +234,8 @@ func (w *walk) compare(path, name string, sh *codec.Shape, request bool) {
 	}
 	v := visit{name, sh, request}
 	s := w.model.Shapes[name]
-	if w.seen[v] || s.Document || s.EventStream {
+	isUnread := sh.Type.Kind() == reflect.Interface && len(sh.Members) == 0 // a union of operations that aren't there
+	if w.seen[v] || s.Document || s.EventStream || isUnread {
 		return
 	}
 	w.seen[v] = true
@@ -232,9 +251,12 @@ func (w *walk) compare(path, name string, sh *codec.Shape, request bool) {
 	}
 }
 
-// member compares one member of a structure. It skips CopySnapshot's DestinationRegion, which the SDK's client fills in itself.
+// unread are members that no operation which is there has: CopySnapshot's is filled in by the SDK's client itself.
+var unread = []string{"CopySnapshot.DestinationRegion", "InvokeAsync.Status", "InvokeWithResponseStream.StatusCode"}
+
+// member compares one member of a structure.
 func (w *walk) member(path string, s modelShape, member string, ref modelRef, sh *codec.Shape, request bool) {
-	if w.model.Shapes[ref.Shape].EventStream || path == "CopySnapshot.DestinationRegion" {
+	if w.model.Shapes[ref.Shape].EventStream || slices.Contains(unread, path) {
 		return
 	}
 	name := w.nameOf(member, ref, request)
@@ -266,6 +288,7 @@ var places = map[any]string{
 	model.InQuery:   "querystring",
 	model.InHeader:  "header",
 	model.InHeaders: "headers",
+	model.InStatus:  "statusCode",
 }
 
 // nameOf returns a member's name on the wire according to the model.

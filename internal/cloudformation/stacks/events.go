@@ -58,6 +58,9 @@ func Event(tx *state.Tx, s *state.Stack, e types.StackEvent) {
 	number := int64(1)
 	for last := range tx.EventsOf(*s.StackId) {
 		number = last.Number + 1
+		if e.Timestamp.Before(*last.Timestamp) { // steps beside each other take their times before they commit
+			e.Timestamp = last.Timestamp
+		}
 		break
 	}
 	e.StackId, e.StackName = s.StackId, s.StackName
