@@ -81,7 +81,7 @@ type exchange struct {
 type exchangeKey struct{}
 
 // lastWords is how long a client may take for the rest of an answer, or for one that says so, once its request has taken too long.
-const lastWords = 2 * time.Second
+const lastWords = 5 * time.Second
 
 // isNoToken reports whether a character can't be in a method: RFC 9110, 5.6.2.
 func isNoToken(c rune) bool {

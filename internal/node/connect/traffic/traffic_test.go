@@ -372,7 +372,7 @@ func TestHTTP2(t *testing.T) {
 
 // TestUpgrade: what follows an upgrade passes in both directions, however long it takes.
 func TestUpgrade(t *testing.T) {
-	p, at := open(t, Listener{Protocol: "http", Request: 50 * time.Millisecond})
+	p, at := open(t, Listener{Protocol: "http", Request: 2 * time.Second})
 	set(p, serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		c, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -395,7 +395,7 @@ func TestUpgrade(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatal(resp, err)
 	}
-	over := time.After(100 * time.Millisecond) // longer than a request may take
+	over := time.After(2100 * time.Millisecond) // longer than a request may take
 	<-over
 	fmt.Fprint(c, "hello\n")
 	if line, err := in.ReadString('\n'); line != "hello\n" {
