@@ -38,16 +38,16 @@ func put(tx *state.Tx, s *state.Stack, row *state.StackResource, reason, shown s
 	event(tx, s, row, reason, shown)
 }
 
-// event adds an event about a resource.
+// event adds an event about a resource. It shares nothing with the row, which its step changes on.
 func event(tx *state.Tx, s *state.Stack, row *state.StackResource, reason, shown string) {
 	e := types.StackEvent{
 		LogicalResourceId:    &row.Name,
-		PhysicalResourceId:   &row.PhysicalID,
+		PhysicalResourceId:   aws.String(row.PhysicalID),
 		ResourceType:         &row.Type,
 		ResourceStatus:       row.Status,
 		ResourceStatusReason: optional(reason),
 		ResourceProperties:   optional(shown),
-		Timestamp:            &row.At,
+		Timestamp:            aws.Time(row.At),
 		EventId:              aws.String(row.Name + "-" + string(row.Status) + "-" + account.UUID(row.Key(), string(row.Status), row.At.String(), reason)),
 	}
 	Event(tx, s, e)
