@@ -64,6 +64,30 @@ func TestNoSuchCommand(t *testing.T) {
 	}
 }
 
+// TestLateMaker: what the command of an interrupted attempt makes after it was undone, as it ends a moment after its shim, doesn't fail the next one.
+func TestLateMaker(t *testing.T) {
+	dir := t.TempDir()
+	c := Command{
+		Args:    []string{"/bin/sh", "-c", "mkdir made && { sleep 600 & echo $! > pid; }"},
+		Undo:    []string{"/bin/sh", "-c", "if [ -e undone ]; then rmdir made; else touch undone; mkdir made; fi"},
+		PIDFile: filepath.Join(dir, "pid"), Env: os.Environ(), Dir: dir,
+	}
+	if err := writeCommand(dir, c); err != nil { // the interrupted attempt's
+		t.Fatal(err)
+	}
+	if err := Start(t.Context(), dir, Program{os.Args[0], "shim"}, c); err != nil {
+		t.Fatal(err)
+	}
+	st, _, err := ReadState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(st.PID, syscall.SIGKILL) //nolint:errcheck // the exit tells
+	if exit, err := Wait(t.Context(), dir, func(State) {}); err != nil || exit.Code != 137 {
+		t.Errorf("it ended with %+v, %v", exit, err)
+	}
+}
+
 // TestFind: Find returns pintle-shim if its format matches the agent's, else the agent's own program.
 func TestFind(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "pintle")

@@ -6,10 +6,17 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // prSetChildSubreaper is prctl's PR_SET_CHILD_SUBREAPER.
 const prSetChildSubreaper = 36
+
+// An interrupted attempt's command dies with its shim, but a moment after that's known: by then it may have made the container that was undone.
+const (
+	lateTries = 5
+	lateTime  = 100 * time.Millisecond
+)
 
 // create runs Args, and returns the ID of the container's first process.
 func (c *Command) create(out *output) (pid int, err error) {
@@ -32,7 +39,14 @@ func (c *Command) create(out *output) (pid int, err error) {
 		// The process dies with the shim. Otherwise, before its state is on disk, it would be started a second time.
 		return c.fork(c.Args, files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
 	}
-	if err := c.make(files, out); err != nil {
+	err = c.make(files, out)
+	for try := 0; err != nil && c.Again && try < lateTries; try++ {
+		time.Sleep(lateTime)
+		if err = c.run(c.Undo); err == nil {
+			err = c.make(files, out)
+		}
+	}
+	if err != nil {
 		return 0, err
 	}
 	b, err := os.ReadFile(c.PIDFile)
