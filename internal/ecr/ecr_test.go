@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/account/accounttest"
+	"github.com/pintle/pintle/internal/ecr/blobs"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/validation"
@@ -276,5 +277,31 @@ func TestTokens(t *testing.T) {
 	}
 	if got := refused(w, w.GetAuthorizationToken, &ecr.GetAuthorizationTokenInput{RegistryIds: []string{"111111111111"}}); !strings.HasPrefix(got, "InvalidParameterException: ") {
 		t.Errorf("another registry: %s", got)
+	}
+}
+
+// TestLargeManifests: what is kept of each image in memory is bounded, whatever a manifest has room for.
+func TestLargeManifests(t *testing.T) {
+	digest := blobs.DigestOf(nil)
+	long := strings.Repeat("x", 1<<20)
+	with := func(more string) string {
+		return fmt.Sprintf(`{"schemaVersion":2,"config":{"digest":%q},"layers":[]%s}`, digest, more)
+	}
+	about := fmt.Sprintf(`,"subject":{"digest":%q}`, digest)
+	for name, c := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"annotations of an image":         {with(`,"annotations":{"a":"` + long + `"}`), true},
+		"of what is about another":        {with(about + `,"annotations":{"a":"b"}`), true},
+		"large ones of that":              {with(about + `,"annotations":{"a":"` + long + `"}`), false},
+		"a subject that is no digest":     {with(`,"subject":{"digest":"` + long + `"}`), false},
+		"a large artifactType":            {with(`,"artifactType":"` + long + `"`), false},
+		"a large media type":              {fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":%q,"digest":%q}}`, long, digest), false},
+		"sizes that are too large to add": {fmt.Sprintf(`{"schemaVersion":2,"config":{"digest":%q,"size":9223372036854775807}}`, digest), false},
+	} {
+		if _, err := Parse([]byte(c.text), ociManifest); (err == nil) != c.ok {
+			t.Errorf("%s: %.99v", name, err)
+		}
 	}
 }

@@ -24,6 +24,13 @@ const MaxManifest = 4 << 20
 // maxParts is the most layers of an image, and the most images of a list. ECR has 4,200 parts of layers; registries' clients stay far below.
 const maxParts = 4200
 
+// What is kept in memory of each image of a repository, which may have a hundred thousand: the most bytes of the annotations of one that is about
+// another, and of a media type (RFC 6838, 4.2).
+const (
+	maxAbout = 16 << 10
+	maxType  = 255
+)
+
 // descriptor refers to a blob or a manifest.
 type descriptor struct {
 	MediaType string   `json:"mediaType"`
@@ -71,8 +78,14 @@ func Parse(text []byte, mediaType string) (*state.Image, error) {
 		return nil, malformed("schemaVersion isn't 2")
 	}
 	if m.Subject != nil {
+		if err := m.Subject.check(); err != nil {
+			return nil, err
+		}
 		i.Subject = m.Subject.Digest
 		i.About = m.Annotations
+	}
+	if err := checkAbout(i); err != nil {
+		return nil, err
 	}
 	switch mediaType {
 	case dockerManifest, ociManifest:
@@ -83,6 +96,20 @@ func Parse(text []byte, mediaType string) (*state.Image, error) {
 		return nil, malformed("image manifest mediatype not provided in manifest or parameter")
 	}
 	return nil, malformed("The media type %s isn't one of %s, %s, %s and %s", mediaType, dockerManifest, dockerList, ociManifest, ociIndex)
+}
+
+func checkAbout(i *state.Image) error {
+	size := 0
+	for name, value := range i.About {
+		size += len(name) + len(value)
+	}
+	switch {
+	case size > maxAbout:
+		return malformed("The annotations of what is about another image have %d bytes, more than %d", size, maxAbout)
+	case len(i.Artifact) > maxType:
+		return malformed("artifactType has more than %d characters", maxType)
+	}
+	return nil
 }
 
 func (m *manifest) readImage(i *state.Image) error {
@@ -121,8 +148,8 @@ func (m *manifest) readList(i *state.Image) error {
 }
 
 func (d descriptor) check() error {
-	if blobs.CheckDigest(d.Digest) != nil || d.Size < 0 {
-		return malformed("The digest %q with the size %d isn't one of sha256 with a size", d.Digest, d.Size)
+	if blobs.CheckDigest(d.Digest) != nil || d.Size < 0 || d.Size > blobs.MaxBlob || len(d.MediaType) > maxType {
+		return malformed("The digest %q with the size %d isn't one of sha256 with a size and a media type", d.Digest, d.Size)
 	}
 	return nil
 }

@@ -129,6 +129,9 @@ func (x *exchange) refusal() int {
 	case strings.Contains(r.RequestURI, " ") || strings.ContainsFunc(r.Method, isNoToken):
 		// HTTP/2 carries it; on a target's request line it would be more than a URL and a method.
 		return http.StatusBadRequest
+	case strings.ContainsFunc(r.Host, isNoHost), r.RequestURI == "*" && r.Method != http.MethodOptions:
+		// A target would get another host than rules are asked about, or none.
+		return http.StatusBadRequest
 	case len(r.RequestURI) > maxURL:
 		return http.StatusRequestURITooLong
 	case strings.Count(strings.Join(r.Header["X-Forwarded-For"], ","), ",") >= maxForwarded:
@@ -140,6 +143,11 @@ func (x *exchange) refusal() int {
 // isNoToken reports whether a character can't be in a method: RFC 9110, 5.6.2.
 func isNoToken(c rune) bool {
 	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+}
+
+// isNoHost reports whether a character can't be in a host and its port: RFC 3986, 3.2. HTTP/2 and whole URLs carry it.
+func isNoHost(c rune) bool {
+	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"#/<>?@\^`+"`{|}", c)
 }
 
 // fail answers in the balancer's own name.
@@ -313,13 +321,14 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF:
 		b.x.bodyRead.Store(true)
-	case b.x.request.ProtoMajor == 1 && isMalformed(err):
+	case isMalformed(err) && b.x.request.Context().Err() == nil:
 		b.x.malformed.Store(true)
 	}
 	return n, err
 }
 
-// isMalformed reports whether a body couldn't be read since it's no chunks, and not because its client has left or was too slow.
+// isMalformed reports whether a body couldn't be read since it's no chunks or, over HTTP/2, hasn't the length that was said, and not because its
+// client has left or was too slow.
 func isMalformed(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok || err == nil {
 		return false

@@ -859,6 +859,54 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestStrangeHosts: a host that HTTP/1.1 doesn't carry reaches no target: it would get none in its place, while rules had seen it.
+func TestStrangeHosts(t *testing.T) {
+	p, saw := start(t, Config{})
+	port := freePort(t)
+	b := one(port, routing.HTTPS, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	certified, _ := certificate(t, "one.example.com")
+	b.Balancers[0].Listeners[0].Certificates = []routing.Certificate{certified}
+	set(t, p, b)
+	settle(t, p, 1)
+	for host, code := range map[string]int{
+		"a-b.example.com:80": 200, "[::1]:80": 200, "a b": 400, "a/b": 400, "a?b": 400, "a#b": 400, `a"b`: 400, "\u00fc.de": 400, "a\tb": 400,
+	} {
+		dialHTTP2(t, port, "", "\x82\x87\x84\x41"+string(rune(len(host)))+host)
+		eventually(t, "it's seen", func() bool { return saw.last(t).Host == host })
+		if o := saw.last(t); o.Status != code || code == 400 && o.TargetStatus != 0 {
+			t.Errorf("%q: %d, and its target %d", host, o.Status, o.TargetStatus)
+		}
+	}
+	dialHTTP2(t, port, "", "\x82\x87\x44\x01*\x41\x01*")
+	eventually(t, "it's seen", func() bool { return saw.last(t).Host == "*" })
+	if o := saw.last(t); o.Status != 400 {
+		t.Errorf("GET *: %d", o.Status)
+	}
+}
+
+// TestShortBody: a body over HTTP/2 that is shorter than was said is its client's fault, too.
+func TestShortBody(t *testing.T) {
+	p, saw := start(t, Config{})
+	port := freePort(t)
+	b := one(port, routing.HTTPS, routing.Group{Protocol: routing.HTTP, Targets: []routing.Target{named(t, "a")}})
+	certified, _ := certificate(t, "one.example.com")
+	b.Balancers[0].Listeners[0].Certificates = []routing.Certificate{certified}
+	set(t, p, b)
+	settle(t, p, 1)
+	c, err := tls.Dial("tcp", fmt.Sprint("127.0.0.1:", port), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+
+		"\x00\x00\x0a\x01\x04\x00\x00\x00\x01"+"\x83\x87\x84\x41\x01a\x5c\x02"+"99"+ // HEADERS: POST https://a/, content-length: 99
+		"\x00\x00\x02\x00\x01\x00\x00\x00\x01"+"hi") //nolint:errcheck // what is seen tells
+	eventually(t, "it's seen", func() bool { return saw.last(t).Method == "POST" })
+	if o := saw.last(t); o.Status != 400 {
+		t.Errorf("%+v", o)
+	}
+}
+
 // TestMalformedBodies: a body that is no chunks is its client's fault, and not the target's, by whatever way it goes there.
 func TestMalformedBodies(t *testing.T) {
 	p, _ := start(t, Config{})

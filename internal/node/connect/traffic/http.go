@@ -74,7 +74,8 @@ type exchange struct {
 	timer    *time.Timer // runs out when the answer takes too long; nil if it may
 	timedOut atomic.Bool
 	target   *target
-	status   int // of the target's answer
+	broken   atomic.Bool // the client's body couldn't be read to its end
+	status   int         // of the target's answer
 	took     time.Duration
 }
 
@@ -88,6 +89,11 @@ func isNoToken(c rune) bool {
 	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
 }
 
+// isNoHost reports whether a character can't be in a host and its port: RFC 3986, 3.2.
+func isNoHost(c rune) bool {
+	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"#/<>?@\^`+"`{|}", c)
+}
+
 // handler counts requests, and ends those that take too long.
 func (d *door) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,8 +101,8 @@ func (d *door) handler(next http.Handler) http.Handler {
 		case r.Method == http.MethodConnect:
 			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 			return
-		case strings.Contains(r.RequestURI, " ") || strings.ContainsFunc(r.Method, isNoToken):
-			// HTTP/2 carries it; on a target's request line it would be more than a URL and a method.
+		case strings.Contains(r.RequestURI, " ") || strings.ContainsFunc(r.Method, isNoToken) || strings.ContainsFunc(r.Host, isNoHost):
+			// HTTP/2 carries it; on a target's request line it would be more than a URL and a method, and of such a host a target gets nothing.
 			http.Error(w, "Bad Request", http.StatusBadRequest)
 			return
 		}
@@ -142,7 +148,7 @@ var errNoTarget = errors.New("there is no task")
 // request may be sent twice and wasn't answered.
 func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := r.Context().Value(exchangeKey{}).(*exchange)
-	body := &heldBody{ReadCloser: r.Body}
+	body := &heldBody{ReadCloser: r.Body, broken: &x.broken}
 	var tried []*target
 	last := errNoTarget
 	for range maxTries {
@@ -178,7 +184,9 @@ func (d *door) send(x *exchange, t *target, r *http.Request, body *heldBody) (*h
 	begun := time.Now()
 	resp, err := transport.RoundTrip(out)
 	failed := err != nil && !errors.Is(err, context.Canceled) || x.timedOut.Load() || err == nil && resp.StatusCode >= 500
-	d.note(t, failed)
+	if err == nil || !x.broken.Load() {
+		d.note(t, failed)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -207,11 +215,16 @@ func mayTryAgain(r *http.Request, err error, body *heldBody) bool {
 type heldBody struct {
 	io.ReadCloser
 	touched atomic.Bool
+	broken  *atomic.Bool // set when the client has left in the middle of it, or it's malformed
 }
 
 func (b *heldBody) Read(p []byte) (int, error) {
 	b.touched.Store(true)
-	return b.ReadCloser.Read(p)
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) { // which is closed when a target takes no more of it
+		b.broken.Store(true)
+	}
+	return n, err
 }
 
 // Close implements io.Closer.
@@ -232,6 +245,8 @@ func (d *door) failed(w http.ResponseWriter, r *http.Request, err error) {
 		d.fail("it took longer than " + d.Request.String())
 	case r.Context().Err() != nil:
 		return // the client is gone
+	case x.broken.Load():
+		code = http.StatusBadRequest
 	default:
 		d.fail(err.Error())
 	}

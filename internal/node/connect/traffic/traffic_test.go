@@ -291,6 +291,27 @@ func TestStrangeMethods(t *testing.T) {
 	}
 }
 
+// TestBrokenBodies: a body that is malformed is its client's mistake, and no failure of a target's.
+func TestBrokenBodies(t *testing.T) {
+	p, at := open(t, Listener{Protocol: "http"})
+	set(p, serve(t, named("a")))
+	for range maxFailures {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n") //nolint:errcheck // the answer tells
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusBadRequest {
+			t.Fatal(resp, err)
+		}
+	}
+	if of := (*p.endpoints["e"].targets.Load())[0]; of.record.failures != 0 || of.isEjected(time.Now()) {
+		t.Errorf("%+v", of.record)
+	}
+}
+
 // TestDeparture: a request under way at a target that leaves comes to its end, and the next goes elsewhere.
 func TestDeparture(t *testing.T) {
 	p, at := open(t, Listener{Protocol: "http"})
