@@ -275,7 +275,7 @@ func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 
 // alarmSource checks what an alarm watches, a metric or metric math, and returns its period.
 func alarmSource(in *cloudwatch.PutMetricAlarmInput) (time.Duration, error) {
-	single := in.MetricName != nil || in.Namespace != nil || in.Dimensions != nil || in.Unit != "" ||
+	single := in.MetricName != nil || in.Namespace != nil || len(in.Dimensions) > 0 || in.Unit != "" ||
 		in.Statistic != "" || in.ExtendedStatistic != nil || in.Period != nil
 	if len(in.Metrics) > 0 && single {
 		return 0, invalidCombination(
@@ -474,7 +474,7 @@ func (s *Service) setActions(ctx context.Context, names []string, enabled bool) 
 
 // SetAlarmState sets an alarm's state until its next evaluation.
 func (s *Service) SetAlarmState(ctx context.Context, in *cloudwatch.SetAlarmStateInput) (*cloudwatch.SetAlarmStateOutput, error) {
-	if in.StateReasonData != nil && !json.Valid([]byte(*in.StateReasonData)) {
+	if aws.ToString(in.StateReasonData) != "" && !json.Valid([]byte(*in.StateReasonData)) {
 		return nil, &types.InvalidFormatFault{Message: aws.String("The parameter StateReasonData must be JSON.")}
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {

@@ -243,6 +243,30 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 	}
 }
 
+// TestEmptyAlarmMembers: an empty list of dimensions is none, and StateReasonData may be empty.
+func TestEmptyAlarmMembers(t *testing.T) {
+	s := newService(t)
+	if _, err := s.PutMetricAlarm(t.Context(), &cloudwatch.PutMetricAlarmInput{
+		AlarmName:          aws.String("a"),
+		Dimensions:         []types.Dimension{},
+		EvaluationPeriods:  aws.Int32(1),
+		Threshold:          aws.Float64(1),
+		ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+		Metrics: []types.MetricDataQuery{{Id: aws.String("m"), MetricStat: &types.MetricStat{
+			Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")},
+			Period: aws.Int32(60), Stat: aws.String("Sum"),
+		}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	in := &cloudwatch.SetAlarmStateInput{
+		AlarmName: aws.String("a"), StateValue: types.StateValueOk, StateReason: aws.String("r"), StateReasonData: aws.String(""),
+	}
+	if _, err := s.SetAlarmState(t.Context(), in); err != nil {
+		t.Error(err)
+	}
+}
+
 // An alarm that is put again keeps its state and its tags; its history tells each change.
 func TestAlarmsAreUpdated(t *testing.T) {
 	s := newService(t)

@@ -50,20 +50,25 @@ func asked(v reflect.Value, known []string) string {
 	return ""
 }
 
-// asks reports whether a value asks for something. What is off, such as {"Enabled": false}, doesn't.
+// asks reports whether a value asks for something. What is off or empty, such as {"Enabled": false}, "" or 0, doesn't.
 func asks(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if v.Elem().Kind() == reflect.Struct || v.Elem().Kind() == reflect.Bool {
-			return asks(v.Elem())
-		}
-		return !v.IsNil()
+		return asks(v.Elem())
 	case reflect.Slice:
 		return v.Len() > 0
 	case reflect.Struct:
 		return asked(v, nil) != ""
 	}
 	return v.IsValid() && !v.IsZero()
+}
+
+// given returns a value that a call gives, or nil: EC2 takes an empty one for none.
+func given(value *string) *string {
+	if aws.ToString(value) == "" {
+		return nil
+	}
+	return value
 }
 
 // mapDevices puts the devices that a call gives in the place of a launch template's with the same names, and behind them.

@@ -114,8 +114,9 @@ func (s *Service) version(t *state.LaunchTemplate, number int64, description *st
 	}
 }
 
-// findTemplate returns the template that a call names by id or name.
+// findTemplate returns the template that a call names by id or name. An empty one is none.
 func findTemplate(v *state.View, id, name *string) (*state.LaunchTemplate, error) {
+	id, name = given(id), given(name)
 	switch {
 	case id != nil && name != nil:
 		return nil, refuse("InvalidParameterCombination", "LaunchTemplateId and LaunchTemplateName must not both be given")

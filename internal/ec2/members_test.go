@@ -165,3 +165,44 @@ func TestReadsByMembers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestEmptyMembers: what a call gives as "", 0 or an empty list it doesn't ask for, as tools have it that send every member.
+func TestEmptyMembers(t *testing.T) {
+	s := service(t, 0)
+	vpc, err := s.CreateVpc(t.Context(), &ec2.CreateVpcInput{
+		CidrBlock: aws.String("10.0.0.0/16"), Ipv4IpamPoolId: aws.String(""), Ipv6NetmaskLength: aws.Int32(0),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subnet, err := s.CreateSubnet(t.Context(), &ec2.CreateSubnetInput{
+		VpcId: vpc.Vpc.VpcId, CidrBlock: aws.String("10.0.0.0/24"), AvailabilityZone: aws.String("us-east-1b"), AvailabilityZoneId: aws.String(""),
+		Ipv6CidrBlock: aws.String(""), OutpostArn: aws.String(""),
+	})
+	if err != nil || *subnet.Subnet.AvailabilityZone != "us-east-1b" {
+		t.Errorf("got %v, %v", subnet, err)
+	}
+	if _, err := s.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String("empties"), LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String("ami-00000000")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: aws.String(""), LaunchTemplateName: aws.String("empties"),
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	_, err = s.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("empties"),
+	})
+	if codeOf(err) != "InvalidParameterCombination" {
+		t.Errorf("got %v", err)
+	}
+	if err := checkAsked(&ec2.RunInstancesInput{KernelId: aws.String(""), PrivateIpAddress: aws.String(""), Ipv6AddressCount: aws.Int32(0)}); err != nil {
+		t.Error(err)
+	}
+	if err := checkAsked(&ec2.RunInstancesInput{PrivateIpAddress: aws.String("10.0.0.4")}); codeOf(err) != "UnsupportedOperation" {
+		t.Errorf("got %v", err)
+	}
+}

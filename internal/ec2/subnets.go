@@ -80,8 +80,9 @@ func (s *Service) CreateSubnet(ctx context.Context, in *ec2.CreateSubnetInput) (
 	return &ec2.CreateSubnetOutput{Subnet: new(showSubnet(s.store.View(), row))}, nil
 }
 
-// pickZone returns the zone that a call gives by name or by id, or the region's first.
+// pickZone returns the zone that a call gives by name or by id, or the region's first. Terraform gives the one it has no value of as "".
 func (s *Service) pickZone(name, id *string) (types.AvailabilityZone, error) {
+	name, id = given(name), given(id)
 	all := s.zones()
 	if name == nil && id == nil {
 		return all[0], nil

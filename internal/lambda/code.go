@@ -46,7 +46,7 @@ func (s *Service) bring(ctx context.Context, c code, kind types.PackageType) (fo
 		}
 		return s.resolve(ctx, *c.image)
 	}
-	if c.image != nil {
+	if aws.ToString(c.image) != "" {
 		return found{}, invalid("Please don't provide ImageUri when updating a function with packageType Zip.")
 	}
 	if c.bucket != nil {

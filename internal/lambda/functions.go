@@ -73,7 +73,7 @@ func checkCreation(in *lambda.CreateFunctionInput, name, qualifier string) error
 		return invalid("TenancyConfig: Pintle has no tenants.")
 	case in.PublishTo != "":
 		return invalid("PublishTo: Pintle publishes numbered versions alone.")
-	case in.Code != nil && in.Code.SourceKMSKeyArn != nil:
+	case in.Code != nil && aws.ToString(in.Code.SourceKMSKeyArn) != "":
 		return invalid("Code.SourceKMSKeyArn: Pintle has no KMS.")
 	case in.Code != nil && in.Code.S3ObjectStorageMode != "":
 		return invalid("Code.S3ObjectStorageMode: Pintle copies code out of its bucket.")
@@ -206,7 +206,7 @@ func (s *Service) UpdateFunctionCode(ctx context.Context, in *lambda.UpdateFunct
 	switch {
 	case in.PublishTo != "":
 		return nil, invalid("PublishTo: Pintle publishes numbered versions alone.")
-	case in.SourceKMSKeyArn != nil:
+	case aws.ToString(in.SourceKMSKeyArn) != "":
 		return nil, invalid("SourceKMSKeyArn: Pintle has no KMS.")
 	case in.S3ObjectStorageMode != "":
 		return nil, invalid("S3ObjectStorageMode: Pintle copies code out of its bucket.")

@@ -210,6 +210,28 @@ func TestTaskDefinitionsGoWithFunctions(t *testing.T) {
 	}
 }
 
+// TestEmptyMembers: empty values that AWS's model lets through ask for nothing.
+func TestEmptyMembers(t *testing.T) {
+	s := newService(t, statetest.Open(t), t.TempDir(), &fake{answer: succeed})
+	in := creation(t, "f")
+	in.Code.SourceKMSKeyArn, in.Code.ImageUri = aws.String(""), aws.String("")
+	if _, err := s.CreateFunction(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{
+		FunctionName: aws.String("f"), ZipFile: in.Code.ZipFile, SourceKMSKeyArn: aws.String(""), ImageUri: aws.String(""),
+	}); err != nil {
+		t.Error(err)
+	}
+	to := &types.DestinationConfig{OnFailure: &types.OnFailure{}}
+	if asksDestination(to) {
+		t.Error("no destination is one")
+	}
+	if to.OnFailure.Destination = aws.String("arn:aws:sqs:us-east-1:000000000000:q"); !asksDestination(to) {
+		t.Error("a destination is none")
+	}
+}
+
 // TestRefusals: what isn't supported is refused by its name, and nothing is made.
 func TestRefusals(t *testing.T) {
 	store := statetest.Open(t)

@@ -34,7 +34,7 @@ func unsupportedMapping(in *settings) string {
 	}{
 		{"AmazonManagedKafkaEventSourceConfig", in.AmazonManagedKafkaEventSourceConfig != nil},
 		{"BisectBatchOnFunctionError", in.BisectBatchOnFunctionError != nil},
-		{"DestinationConfig", in.DestinationConfig != nil},
+		{"DestinationConfig", asksDestination(in.DestinationConfig)},
 		{"DocumentDBEventSourceConfig", in.DocumentDBEventSourceConfig != nil},
 		{"FilterCriteria", in.FilterCriteria != nil && len(in.FilterCriteria.Filters) > 0},
 		{"KMSKeyArn", aws.ToString(in.KMSKeyArn) != ""},
@@ -53,6 +53,11 @@ func unsupportedMapping(in *settings) string {
 		}
 	}
 	return ""
+}
+
+// asksDestination reports whether a call names a destination. What names none takes one away.
+func asksDestination(c *types.DestinationConfig) bool {
+	return c != nil && (c.OnFailure != nil && aws.ToString(c.OnFailure.Destination) != "" || c.OnSuccess != nil && aws.ToString(c.OnSuccess.Destination) != "")
 }
 
 // applyMapping changes a mapping as a call asks.

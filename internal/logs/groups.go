@@ -57,10 +57,11 @@ const maxListed = 50
 func (s *Service) DescribeLogGroups(
 	_ context.Context, in *cloudwatchlogs.DescribeLogGroupsInput,
 ) (*cloudwatchlogs.DescribeLogGroupsOutput, error) {
-	if in.LogGroupNamePrefix != nil && in.LogGroupNamePattern != nil {
+	pattern := aws.ToString(in.LogGroupNamePattern) // it may be empty
+	if in.LogGroupNamePrefix != nil && pattern != "" {
 		return nil, invalidParameter("LogGroup name prefix and LogGroup name pattern are mutually exclusive parameters.")
 	}
-	if len(in.LogGroupIdentifiers) > 0 && (in.LogGroupNamePrefix != nil || in.LogGroupNamePattern != nil || in.LogGroupClass != "") {
+	if len(in.LogGroupIdentifiers) > 0 && (in.LogGroupNamePrefix != nil || pattern != "" || in.LogGroupClass != "") {
 		return nil, invalidParameter("logGroupIdentifiers can't be used with another filter.")
 	}
 	if len(in.AccountIdentifiers) > 0 && !aws.ToBool(in.IncludeLinkedAccounts) {
@@ -77,7 +78,7 @@ func (s *Service) DescribeLogGroups(
 		func(g streams.Group) bool {
 			return !others && (len(names) == 0 || slices.Contains(names, g.Name)) &&
 				strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) &&
-				containsFold(g.Name, aws.ToString(in.LogGroupNamePattern)) &&
+				containsFold(g.Name, pattern) &&
 				(in.LogGroupClass == "" || string(in.LogGroupClass) == g.Class)
 		})
 	if err != nil {

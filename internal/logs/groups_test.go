@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // TestGroupsByIdentifier: groups are listed by their names or ARNs, and by nothing else at the same time.
@@ -96,5 +98,32 @@ func TestFilterFromTail(t *testing.T) {
 	filter.StartFromHead, filter.StartTime = aws.Bool(false), aws.Int64(1)
 	if _, err := w.FilterLogEvents(t.Context(), filter); err == nil {
 		t.Error("a time before 2024 is taken")
+	}
+}
+
+// TestEmptyFilters: empty lists and patterns, which the model lets through, are none.
+func TestEmptyFilters(t *testing.T) {
+	w := newWorld(t)
+	groups, err := w.DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{
+		LogGroupNamePrefix: aws.String("/"), LogGroupNamePattern: aws.String(""),
+	})
+	if err != nil {
+		t.Errorf("got %v, %v", groups, err)
+	}
+	_, err = w.DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{
+		LogGroupNamePrefix: aws.String("/"), LogGroupNamePattern: aws.String("x"),
+	})
+	refusedAs(t, err, "InvalidParameterException", "mutually exclusive")
+	w.opts.State = statetest.Open(t)
+	_, err = w.DeleteResourcePolicy(t.Context(), &cloudwatchlogs.DeleteResourcePolicyInput{
+		PolicyName: aws.String("none"), ResourceArn: aws.String(""),
+	})
+	refusedAs(t, err, "ResourceNotFoundException", "none")
+	q := newQueried(t, 0)
+	if _, err := q.StartQuery(t.Context(), &cloudwatchlogs.StartQueryInput{
+		LogGroupName: aws.String("a"), LogGroupNames: []string{}, LogGroupIdentifiers: []string{},
+		StartTime: aws.Int64(2), EndTime: aws.Int64(2), QueryString: aws.String("limit 1"),
+	}); err != nil {
+		t.Error(err)
 	}
 }

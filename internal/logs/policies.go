@@ -51,7 +51,7 @@ func (s *Service) PutResourcePolicy(
 func checkPolicy(in *cloudwatchlogs.PutResourcePolicyInput) error {
 	var document struct{ Version, Statement any }
 	switch {
-	case in.ResourceArn != nil || in.ExpectedRevisionId != nil:
+	case aws.ToString(in.ResourceArn) != "" || in.ExpectedRevisionId != nil:
 		return invalidParameter("Policies of single resources (resourceArn, expectedRevisionId) are not supported.")
 	case aws.ToString(in.PolicyName) == "":
 		return invalidParameter("policyName is required.")
@@ -85,7 +85,7 @@ func (s *Service) DescribeResourcePolicies(
 func (s *Service) DeleteResourcePolicy(
 	ctx context.Context, in *cloudwatchlogs.DeleteResourcePolicyInput,
 ) (*cloudwatchlogs.DeleteResourcePolicyOutput, error) {
-	if in.ResourceArn != nil || in.ExpectedRevisionId != nil {
+	if aws.ToString(in.ResourceArn) != "" || in.ExpectedRevisionId != nil {
 		return nil, invalidParameter("Policies of single resources (resourceArn, expectedRevisionId) are not supported.")
 	}
 	err := s.opts.State.Update(ctx, func(tx *state.Tx) error {

@@ -95,14 +95,14 @@ func (s *Service) queriedGroups(in *cloudwatchlogs.StartQueryInput) ([]string, e
 		names = []string{*in.LogGroupName}
 		ways++
 	}
-	if in.LogGroupNames != nil {
+	if len(in.LogGroupNames) > 0 {
 		names = in.LogGroupNames
 		ways++
 	}
 	for _, identifier := range in.LogGroupIdentifiers {
 		names = append(names, nameInArn(identifier))
 	}
-	if in.LogGroupIdentifiers != nil {
+	if len(in.LogGroupIdentifiers) > 0 {
 		ways++
 	}
 	if ways != 1 || len(names) == 0 {
