@@ -80,7 +80,7 @@ func (s *Service) CreateSubnet(ctx context.Context, in *ec2.CreateSubnetInput) (
 	return &ec2.CreateSubnetOutput{Subnet: new(showSubnet(s.store.View(), row))}, nil
 }
 
-// pickZone returns the zone that a call gives by name or by id, or the region's first. Terraform gives the one it has no value of as "".
+// pickZone returns the zone that a call gives by name or by id, or the region's first. What is "" isn't given.
 func (s *Service) pickZone(name, id *string) (types.AvailabilityZone, error) {
 	name, id = given(name), given(id)
 	all := s.zones()

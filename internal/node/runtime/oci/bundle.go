@@ -98,6 +98,9 @@ func (b *bundle) process(context.Context) error {
 	if b.spec.User != "" {
 		name = b.spec.User
 	}
+	if err := checkUsers(filepath.Join(b.dir, "rootfs")); err != nil {
+		return err
+	}
 	u, err := userIn(b.dir, name)
 	if err != nil {
 		return err
@@ -130,6 +133,29 @@ func (b *bundle) args() []string {
 		return command
 	}
 	return slices.Concat(entrypoint, command)
+}
+
+// checkUsers refuses an image in which /etc/passwd or /etc/group is a pipe: runc opens both, and would wait for ever for who writes there.
+func checkUsers(rootfs string) error {
+	root, err := os.Open(rootfs)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range []string{"etc/passwd", "etc/group"} {
+		how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
+		fd, err := unix.Openat2(int(root.Fd()), name, &how)
+		if err != nil {
+			continue // it has none
+		}
+		var st unix.Stat_t
+		err = unix.Fstat(fd, &st)
+		unix.Close(fd) //nolint:errcheck // it was only looked at
+		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
+			return fmt.Errorf("%w: the image's /%s is a pipe", runtime.ErrCannotStart, name)
+		}
+	}
+	return nil
 }
 
 // userIn finds a user by name or number in the container's own /etc/passwd and /etc/group.

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -117,6 +118,26 @@ func TestIrregularPasswdFiles(t *testing.T) {
 			t.Errorf("%s names a user", name)
 		}
 		done.Stop()
+	}
+}
+
+// TestPipesOfUsers: a container of an image whose users are a pipe, also behind a link, isn't created: runc would wait for ever. Others may have any users.
+func TestPipesOfUsers(t *testing.T) {
+	for name, make := range map[string]func(etc string) error{
+		"pipe": func(etc string) error { return syscall.Mkfifo(etc+"/group", 0o600) },
+		"linked pipe": func(etc string) error {
+			return errors.Join(syscall.Mkfifo(etc+"/fifo", 0o600), os.Symlink("/etc/fifo", etc+"/passwd"))
+		},
+		"none":     func(string) error { return nil },
+		"link out": func(etc string) error { return os.Symlink("/../../etc/passwd", etc+"/passwd") },
+	} {
+		root := t.TempDir()
+		if err := errors.Join(os.Mkdir(root+"/etc", 0o755), make(root+"/etc")); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkUsers(root); (err != nil) != strings.HasSuffix(name, "pipe") || err != nil && !strings.Contains(err.Error(), "is a pipe") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
