@@ -282,6 +282,10 @@ func TestTargetsAreChecked(t *testing.T) {
 		_, err := w.PutTargets(t.Context(), &eventbridge.PutTargetsInput{Rule: name, Targets: []types.Target{target}})
 		refused(t, err, "ValidationException", message)
 	}
+	without := types.Target{Id: aws.String("q"), Arn: aws.String(queue), DeadLetterConfig: &types.DeadLetterConfig{}}
+	if _, err := w.PutTargets(t.Context(), &eventbridge.PutTargetsInput{Rule: name, Targets: []types.Target{without}}); err != nil {
+		t.Error("a dead-letter queue that isn't named:", err)
+	}
 	var six []types.Target
 	for i := range 6 {
 		six = append(six, types.Target{Id: aws.String(fmt.Sprint(i)), Arn: aws.String(queue)})

@@ -25,6 +25,9 @@ var targetARN = regexp.MustCompile(`^arn:aws:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:.+$`)
 // PutTargets adds targets to a rule, or replaces those with the same ids.
 func (s *Service) PutTargets(ctx context.Context, in *eventbridge.PutTargetsInput) (*eventbridge.PutTargetsOutput, error) {
 	for i := range in.Targets {
+		if d := in.Targets[i].DeadLetterConfig; d != nil && d.Arn == nil {
+			in.Targets[i].DeadLetterConfig = nil
+		}
 		if err := s.checkTarget(&in.Targets[i]); err != nil {
 			return nil, err
 		}

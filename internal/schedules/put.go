@@ -109,6 +109,9 @@ func (s *Service) row(in *scheduler.CreateScheduleInput) (*state.Schedule, error
 	if err := checkTimes(row); err != nil {
 		return nil, err
 	}
+	if d := row.Target.DeadLetterConfig; d != nil && d.Arn == nil {
+		row.Target.DeadLetterConfig = nil
+	}
 	if err := s.checkTarget(&row.Target); err != nil {
 		return nil, err
 	}

@@ -100,7 +100,9 @@ func in(expression string) *scheduler.CreateScheduleInput {
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		if _, err := w.CreateSchedule(t.Context(), in("rate(1 hour)")); err != nil {
+		hourly := in("rate(1 hour)")
+		hourly.Target.DeadLetterConfig = &types.DeadLetterConfig{} // which names no queue
+		if _, err := w.CreateSchedule(t.Context(), hourly); err != nil {
 			t.Fatal(err)
 		}
 		w.run(t, 90*time.Minute)
