@@ -41,9 +41,9 @@ func put(tx *state.Tx, s *state.Stack, row *state.StackResource, reason, shown s
 // event adds an event about a resource. It shares nothing with the row, which its step changes on.
 func event(tx *state.Tx, s *state.Stack, row *state.StackResource, reason, shown string) {
 	e := types.StackEvent{
-		LogicalResourceId:    &row.Name,
+		LogicalResourceId:    aws.String(row.Name),
 		PhysicalResourceId:   aws.String(row.PhysicalID),
-		ResourceType:         &row.Type,
+		ResourceType:         aws.String(row.Type),
 		ResourceStatus:       row.Status,
 		ResourceStatusReason: optional(reason),
 		ResourceProperties:   optional(shown),
